@@ -11,7 +11,7 @@ import (
 )
 
 func bench() stepstest.Bench {
-	// the provisioner's namespace, whose labels nobody else sees to, has its level or a narrower one
+	// the provisioner's namespace, whose labels nothing else manages, has its level or a narrower one
 	level := func(is string) func(testing.TB, *cluster.Cluster) {
 		return func(tb testing.TB, c *cluster.Cluster) {
 			patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":` + is + `}}}`

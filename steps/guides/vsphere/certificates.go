@@ -25,28 +25,30 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Extension and certificates",
-		Why: "The API server asks the extension over TLS, and trusts one CA for that: the one that stands in the webhook. " +
-			"The published guide has the certificate signed by an API of Kubernetes that is gone, and takes the CA out of a " +
-			"pod, where it is the right one only by chance. So there is a CA of its own, for years; what it signs is " +
-			"renewed by itself.",
+		Why: "The API server calls the extension over TLS and trusts only the CA in the webhook. The extension gets its " +
+			"own CA, because Kubernetes no longer has the API that signed the published guide's certificate. Certificates are " +
+			"renewed automatically with cert-manager, otherwise by carrick apply.",
 		When: runsExtension,
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
-			{Name: "extension-ca", Title: "the CA that proves the extension", On: steps.Local, Learn: learnExtensionCA},
+			{
+				Name: "extension-ca", Title: "the CA that signs the extension's certificate", On: steps.Local,
+				Learn: learnExtensionCA,
+			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "extension-namespace", Title: "Make the extension's namespace", On: steps.Local,
+				Name: "extension-namespace", Title: "Create the extension's namespace", On: steps.Local,
 				Needs: []string{"guest-cluster"},
 				Doer:  action.Manifest{File: "extension-namespace.yaml"},
 			},
 			{
-				Name: "cert-password", Title: "Make a password for the keystore", On: steps.Local,
+				Name: "cert-password", Title: "Create a password for the keystore", On: steps.Local,
 				Needs: []string{"extension-namespace"}, When: both(usesWebhook, runsUpstream),
 				Doer: action.Mint{File: "cert-password.yaml", Keys: []string{"password"}, Make: makePassword},
 			},
 			{
-				Name: "cert-managed", Title: "Have cert-manager make a CA and the certificate",
+				Name: "cert-managed", Title: "Create a CA and a certificate with cert-manager",
 				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"},
 				When: webhookSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
@@ -63,7 +65,7 @@ func certificates() steps.Step {
 				},
 			},
 			{
-				Name: "cert-ca", Title: "Make a CA for the extension",
+				Name: "cert-ca", Title: "Create a CA for the extension",
 				On: steps.Local, Needs: []string{"extension-namespace"}, When: webhookSignedBy(certs.ByCarrick),
 				Doer: ownCerts.Authority("cert-ca.yaml"),
 			},
@@ -80,41 +82,42 @@ func certificates() steps.Step {
 func certificateQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "extension.program", Title: "Program that runs", Kind: steps.Pick, When: usesWebhook,
+			Key: "extension.program", Title: "Extension program", Kind: steps.Pick, When: usesWebhook,
 			Default: steps.Fixed(byCarrick, "recommended"), Adopt: adoptProgram,
-			Help: "carrick: this program, in the image that make image makes; it changes only the classes that are to be " +
-				"exchanged, and shows a renewed certificate without a restart. upstream: the published guide's, of 2020, in " +
-				"Java: it changes every shared claim, whatever class that asked for, and starts anew for each certificate.",
+			Help: "carrick: this program, in the image that make image builds. It changes only the classes to be replaced, " +
+				"and uses a renewed certificate without a restart. upstream: the published guide's Java program of 2020. It " +
+				"changes every shared claim, whatever class it requests, and must be restarted for each certificate.",
 			Of: []steps.Choice{
-				{Value: byCarrick, Title: "carrick: small, without rights where it only answers"},
+				{Value: byCarrick, Title: "carrick: small, has no permissions if it only serves the webhook"},
 				{Value: byUpstream, Title: "upstream: keeyzar/vsphere-extensions-jvm, as published"},
 			},
 		},
 		{
 			Key: "extension.namespace", Title: "Namespace of the extension", Kind: steps.Namespace, Adopt: adoptExtensionSpace,
-			Help:    "It stands there alone. The published guide's name is in its certificate and its webhook.",
+			Help: "A namespace for the extension alone. The published guide's certificate and webhook contain the name " +
+				"vsphere-extensions.",
 			Default: steps.Fixed(extensionName, "the published guide"),
 		},
 		{
-			Key: "cert.source", Title: "Who signs the extension's certificate", Kind: steps.Pick,
+			Key: "cert.source", Title: "Signer of the extension's certificate", Kind: steps.Pick,
 			When: both(usesWebhook, runsCarrick), Default: certs.DefaultSigner("serves-cert-manager"), Adopt: adoptSigner,
-			Help: "cert-manager renews by itself, and Kubeflow brings it along. own: carrick makes a CA and issues the " +
-				"certificate; carrick apply renews it.",
+			Help: "cert-manager: renews the certificate automatically and is part of Kubeflow. own: carrick creates a CA and " +
+				"issues the certificate, and carrick apply renews it.",
 			Of: certs.Signers(),
 		},
 		{
-			Key: "cert.days", Title: "Days that the certificate lasts", Kind: steps.Number, When: usesWebhook,
+			Key: "cert.days", Title: "Certificate lifetime (days)", Kind: steps.Number, When: usesWebhook,
 			Check:   steps.Between(2, 825),
 			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptDays,
-			Help:    "It is renewed when a third of it is left.",
+			Help:    "A number from 2 to 825, such as 90. The certificate is renewed when a third of its lifetime is left.",
 			Default: defaultDays,
 		},
 		{
-			Key: "cert.ca-years", Title: "Years that the CA lasts", Kind: steps.Number, When: usesWebhook,
+			Key: "cert.ca-years", Title: "CA lifetime (years)", Kind: steps.Number, When: usesWebhook,
 			Check:   steps.Between(1, 30),
 			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptYears,
-			Help:    "The API server is told it in the webhook. A new one has to be told there, too: carrick apply does.",
-			Default: steps.Fixed(10, "long enough to forget, short enough to end"),
+			Help:    "A number from 1 to 30. The webhook contains the CA. carrick apply writes a new CA into it.",
+			Default: steps.Fixed(10, "default"),
 		},
 	}
 }
@@ -140,9 +143,9 @@ func webhookSignedBy(source string) func(steps.Env) bool {
 
 func defaultDays(e steps.Env) (any, string) {
 	if certificateSigner(e) == certs.ByCarrick {
-		return 825, "only carrick apply renews it"
+		return 825, "default; only carrick apply renews it"
 	}
-	return 90, "what public CAs give"
+	return 90, "default, as public CAs issue"
 }
 
 // ownCerts is the extension's CA if carrick creates it.

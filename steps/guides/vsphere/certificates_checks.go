@@ -26,32 +26,33 @@ const (
 func certificateChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-namespace", Title: "the extension's namespace is there", On: steps.Local,
+			Name: "extension-namespace", Title: "The extension's namespace exists", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "extension-namespace",
-			Why: "all of the extension stands in it", References: []string{page}, Run: extensionNamespace,
+			Why: "Without it none of the extension's objects can be created.", References: []string{page},
+			Run: extensionNamespace,
 		},
 		certs.ServedCheck(webhookSignedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
 			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager),
 			FixedBy: "cert-managed", Timeout: 2 * time.Minute,
-			Why: "until it is Ready there is no Secret, and no pod of the extension starts", References: []string{certs.Source},
+			Why:        "Until the Certificate is Ready, its Secret does not exist and no pod of the extension starts.",
+			References: []string{certs.Source},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return certs.Ready(ctx, e, extensionSpace(e), tlsSecret)
 			},
 		},
 		{
-			Name: "cert-secret", Title: "the extension's Secret holds a certificate for its Service, and its key",
+			Name: "cert-secret", Title: "The Secret has a key and certificate for the Service",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "cert-own",
-			Why: "the API server asks by the Service's name, and refuses a certificate for another; the published " +
-				"script writes an empty one where the request is not signed within five seconds",
+			Why: "The API server rejects a certificate for another name; the published script stores an empty one if " +
+				"signing takes over five seconds.",
 			References: []string{scriptSource, signerSource}, Run: certificateStored,
 		},
 		{
-			Name: "cert-authority", Title: "the CA beside the certificate has signed it", On: steps.Local,
+			Name: "cert-authority", Title: "The CA in the Secret signed the certificate", On: steps.Local,
 			Needs: []string{"cert-secret"}, When: usesWebhook, FixedBy: "cert-own",
-			Why: "that CA goes into the webhook: one that proves something else makes every call fail, and with " +
-				"failurePolicy Ignore nobody sees it",
+			Why:        "The webhook gets this CA; with a wrong one every call fails, and failurePolicy Ignore hides it.",
 			References: []string{page, certs.Source}, Run: certAuthority,
 		},
 	}
@@ -65,14 +66,14 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	if ns.DeletionTimestamp != nil {
 		return steps.Failed(
 			"namespace "+ns.Name+" is being deleted",
-			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath={.status.conditions}    # says what holds it",
+			e.Kubectl()+" get namespace "+ns.Name+" -o jsonpath={.status.conditions}    # shows what blocks the deletion",
 		)
 	}
 	level := ns.Labels[check.EnforceLabel]
 	if level == "" {
 		return steps.Warned(
 			"namespace "+ns.Name+
-				" has no level of pod security: what the cluster does without one is another thing after its next upgrade",
+				" has no pod security level, so the cluster's default applies, which can change with its next upgrade",
 			e.ApplyStep("certificates"),
 		)
 	}
@@ -101,7 +102,7 @@ func issuesNow(e steps.Env, s *cluster.Secret) bool {
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
 		if issuesNow(e, s) {
-			return e.ApplyStep("certificates") + "    # has cert-manager issue another one now"
+			return e.ApplyStep("certificates") + "    # makes cert-manager issue a new certificate now"
 		}
 		return certs.RenewLine(e, s.Namespace, s.Annotations["cert-manager.io/certificate-name"])
 	}
@@ -123,7 +124,7 @@ func certificateStored(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["tls.crt"].IsZero() {
 		return steps.Failed(
 			fmt.Sprintf(
-				"tls.crt of Secret %s/%s is empty: the signing request of the published script was not signed in time", s.Namespace,
+				"tls.crt of Secret %s/%s is empty. The published script's signing request was not signed in time", s.Namespace,
 				s.Name,
 			),
 			fix,
@@ -148,8 +149,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["ca.crt"].IsZero() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Secret %s/%s has no ca.crt: which CA has signed it can't be told from it, and carrick has none to put into "+
-					"the webhook",
+				"Secret %s/%s has no ca.crt, so carrick does not know its CA and has none for the webhook",
 				s.Namespace, s.Name,
 			),
 			renewFix(e, s),
@@ -162,7 +162,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	r := proves(s, roots, "ca.crt", host(e), renewFix(e, s))
 	if lasts := check.Lasts(roots[0], certs.Soon(roots[0]), time.Now(), caFix(e)); r.Status == steps.Pass &&
 		lasts.Status != steps.Pass {
-		lasts.Found = "of the CA " + clean.Text(roots[0].Subject.CommonName) + ", " + lasts.Found
+		lasts.Found = "CA " + clean.Text(roots[0].Subject.CommonName) + ": " + lasts.Found
 		return lasts
 	}
 	return r
@@ -171,7 +171,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 // caFix is the fix for a CA that expires soon.
 func caFix(e steps.Env) string {
 	return fmt.Sprintf(
-		"%s delete secret %s %s -n %s && %s && %s    # the webhook is told the new one",
+		"%s delete secret %s %s -n %s && %s && %s    # writes the new CA into the webhook",
 		e.Kubectl(), certificateAuthoritySecret,
 		tlsSecret, extensionSpace(e), e.ApplyStep("certificates"), e.ApplyStep("extension"),
 	)
@@ -194,9 +194,11 @@ func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string
 	}
 	if kind, words := probe.CertProblem(chain, pool, host, at); kind != "" {
 		return steps.Failed(
-			fmt.Sprintf("judged by %s, the certificate in Secret %s/%s does not hold: %s", what, s.Namespace, s.Name, words),
+			fmt.Sprintf(
+				"verified against %s, the certificate in Secret %s/%s is not valid: %s", what, s.Namespace, s.Name, words,
+			),
 			fix,
 		)
 	}
-	return steps.Passed("%s (%s) has signed it", what, clean.Text(roots[0].Subject.CommonName))
+	return steps.Passed("%s (%s) signed the certificate", what, clean.Text(roots[0].Subject.CommonName))
 }

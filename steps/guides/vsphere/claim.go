@@ -17,36 +17,36 @@ import (
 func claim() steps.Step {
 	return steps.Step{
 		Name: "claim", Title: "Claim",
-		Why: "A claim of the class proves the storage by itself, before anything changes the class of claims. It is the " +
-			"published guide's test, which as it stands is refused: its first line holds three, and it has neither access " +
-			"modes nor a size. Two pods on two nodes prove that both write into one folder.",
+		Why: "A claim of the shared class tests the storage before anything changes the class of claims. It replaces the " +
+			"published guide's test, whose YAML is malformed and has neither access modes nor a size. Two pods on two nodes " +
+			"can test that both write to one folder.",
 		Ask: []steps.Question{
 			{
-				Key: "claim.pods", Title: "Try the claim with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
-				Help: "Each writes a file and waits nine minutes for the other's. They are held to the level restricted, as " +
-					"notebooks should be.",
-				Default: steps.Fixed(false, "a bound claim is a good sign, and pods need an image"),
+				Key: "claim.pods", Title: "Test with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
+				Help: "Each pod writes a file and waits nine minutes for the other's. Both comply with the level restricted, " +
+					"as notebooks should.",
+				Default: steps.Fixed(false, "default; a bound claim is a good sign, and pods need an image"),
 			},
 			{
-				Key: "claim.image", Title: "Image of these pods", Kind: steps.Text, NotFromPeer: true, When: triesPods,
+				Key: "claim.image", Title: "Image of the test pods", Kind: steps.Text, NotFromPeer: true, When: triesPods,
 				Check: checkPodImage, Adopt: adoptPodImage,
-				Help:    "One with sh, cat and sleep in it, which nodes can pull.",
+				Help:    "An image with sh, cat and sleep that the nodes can pull, such as docker.io/library/busybox:stable.",
 				Default: steps.Fixed("docker.io/library/busybox:stable", "upstream"),
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "claim", Title: "Ask for a volume of the class", On: steps.Local, Reads: storageReads,
+				Name: "claim", Title: "Create a claim of the shared class", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "rwx-class"},
 				Doer:  trialClaim{action.Manifest{File: "claim.yaml", Values: action.Values{"class": askedClass}}, "claim"},
 			},
 			{
-				Name: "claim-psp", Title: "Let these pods in", On: steps.Local, Reads: storageReads,
+				Name: "claim-psp", Title: "Allow the test pods to use the PodSecurityPolicy", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster"}, When: triesPodsUnderPSP,
 				Doer: action.Manifest{File: "psp-space.yaml", Each: eachSpace(trialNamespace)},
 			},
 			{
-				Name: "claim-pods", Title: "Write into the volume from two nodes", On: steps.Local, Reads: storageReads,
+				Name: "claim-pods", Title: "Write to the volume from two nodes", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "claim-bound"}, When: triesPods,
 				Doer: trialPods{action.Manifest{File: "claim-pods.yaml", Each: bothPods}},
 			},
@@ -97,7 +97,7 @@ func (t trialPods) Export(context.Context, steps.Env) ([]action.Exported, error)
 
 func checkPodImage(v string) error {
 	if v == "" {
-		return errors.New("the name of an image")
+		return errors.New("must be the name of an image")
 	}
 	return validNFSImage(v)
 }

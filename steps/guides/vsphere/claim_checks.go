@@ -22,37 +22,37 @@ const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolu
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "rwx-class", Title: "the class of shared volumes is there", On: steps.Local, Needs: []string{"signed-in"},
-			FixedBy: "nfs-chart",
-			Why: "a claim that names a class that is not there stays Pending for ever, and says so nowhere but " +
-				"in its events",
+			Name: "rwx-class", Title: "The storage class of shared volumes exists", On: steps.Local,
+			Needs:      []string{"signed-in"},
+			FixedBy:    "nfs-chart",
+			Why:        "A claim that names a missing class stays Pending indefinitely, and only its events say so.",
 			References: []string{page, chartSource}, Run: rwxClass,
 		},
 		{
-			Name: "class-keeps", Title: "what is deleted with a claim is meant to be", On: steps.Local,
-			Needs: []string{"rwx-class"},
-			Why: "a notebook's claim that somebody deletes takes the data with it where the class says Delete and " +
-				"archives nothing",
+			Name: "class-keeps", Title: "Deleting a claim does not erase data unexpectedly", On: steps.Local,
+			Needs:      []string{"rwx-class"},
+			Why:        "With reclaim policy Delete and no archive, deleting a notebook's claim also deletes its data.",
 			References: []string{provisionerCode}, Run: classKeeps,
 		},
 		{
-			Name: "claim-bound", Title: "a claim of the class is bound within a minute", On: steps.Local,
+			Name: "claim-bound", Title: "A claim of the class is bound within a minute", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "claim", Timeout: time.Minute,
-			Why: "a claim that waits says only that a volume is to be made by somebody: the provisioner is down, " +
-				"passes the class by, may not, or can't write",
+			Why: "A Pending claim hides the cause: the provisioner is down, ignores the class, lacks permissions or " +
+				"cannot write.",
 			References: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
 		},
 		{
-			Name: "claim-shared", Title: "two pods on two nodes write into one volume", On: steps.Local, From: "the pods' logs",
+			Name: "claim-shared", Title: "Two pods on two nodes write to one volume", On: steps.Local, From: "the pods' logs",
 			When: triesPods, Needs: []string{"claim-bound"}, FixedBy: "claim-pods", Timeout: 10 * time.Minute,
-			Why: "a bound claim proves that the provisioner has made a folder; that nodes mount it and users who are " +
-				"not root write there, only pods prove",
+			Why: "A bound claim only shows that the folder exists; only pods show that nodes mount it and non-root " +
+				"users can write.",
 			References: []string{page}, Run: claimShared, Tried: claimedOn,
 		},
 		{
-			Name: "claim-events", Title: "nothing warns of what is tried", On: steps.Local, From: "events of the guest",
+			Name: "claim-events", Title: "No event warns about the test claim and pods", On: steps.Local,
+			From:       "events of the guest",
 			Needs:      []string{"signed-in"},
-			Why:        "nodes and provisioners say what is wrong in events, which are gone after an hour",
+			Why:        "Nodes and provisioners report errors in events, which are deleted after an hour.",
 			References: []string{page, mountCode}, Run: claimEvents,
 		},
 	}
@@ -66,7 +66,7 @@ func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return steps.NotTried("nothing of the class has been asked for yet")
+		return steps.NotTried("no claim of the class exists yet")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -78,12 +78,12 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	switch asked := clean.Text(c.Annotations[askedNote]); {
 	case asked != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("the claim asked for class %s, and shared volumes are of class %s now", asked, sharedClassName(e)),
+			fmt.Sprintf("the claim requested class %s, but shared volumes now have class %s", asked, sharedClassName(e)),
 			remove,
 		)
 	case asked != got:
 		return steps.Failed(
-			fmt.Sprintf("the claim asked for class %s, and what changes claims on their way in made %s of it", asked, got),
+			fmt.Sprintf("the claim requested class %s, but admission changed it to %s", asked, got),
 			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove,
 		)
 	case isBound(c):
@@ -125,7 +125,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 	if err != nil {
 		return check.Missing(
-			err, "PersistentVolume "+clean.Text(c.Spec.VolumeName)+", which the claim is bound to",
+			err, "PersistentVolume "+clean.Text(c.Spec.VolumeName)+" of the claim",
 			e.Kubectl()+" -n "+c.Namespace+" describe persistentvolumeclaim "+c.Name,
 		)
 	}
@@ -136,7 +136,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 			!strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
 			return steps.Warned(
 				fmt.Sprintf(
-					"%s/%s is bound to %s, which is %s; the answers name %s now", c.Namespace, c.Name, v.Name, at,
+					"%s/%s is bound to %s, which is %s, but the answers name %s", c.Namespace, c.Name, v.Name, at,
 					clean.Text(nfsExported(e)),
 				),
 				tryAgain(e),
@@ -145,7 +145,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 		where = ", which is " + at
 	}
 	return steps.Passed(
-		"%s/%s is bound to %s%s, after %s", c.Namespace, c.Name, v.Name, where,
+		"%s/%s is bound to %s%s (after %s)", c.Namespace, c.Name, v.Name, where,
 		v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second),
 	)
 }
@@ -161,16 +161,17 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 		if refused := refusedWrite(said); refused != "" && usesNFS(e) {
 			return steps.Failed(refused, writeFix(e, refused)+retryFix(ctx, e))
 		}
-		return steps.Failed("no volume is made: "+said, look+retryFix(ctx, e))
+		return steps.Failed("provisioning fails: "+said, look+retryFix(ctx, e))
 	}
 	if eventMessage(events, "WaitForFirstConsumer") != "" {
 		return steps.Warned(
-			fmt.Sprintf("class %s waits for a pod: a claim alone stays Pending", claimClass(c)), answer(e, "claim.pods", "yes"),
+			fmt.Sprintf("class %s waits for a pod, so a claim alone stays Pending", claimClass(c)),
+			answer(e, "claim.pods", "yes"),
 		)
 	}
 	said := eventMessage(events, "ExternalProvisioning")
 	if said == "" {
-		said = "nothing is said of it"
+		said = "no event says why"
 	}
 	fix := look
 	if usesNFS(e) {
@@ -212,17 +213,19 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 		for _, line := range []string{"a on " + nodes["a"], "b on " + nodes["b"]} {
 			if !strings.Contains("\n"+text, "\n"+line) {
 				return steps.Errored(
-					fmt.Errorf("pod %s ended well, and its log lacks %q: it says %q", triedName(e, own), line, lastLine(text)),
+					fmt.Errorf(
+						"pod %s succeeded, but its log has no %q: its last line is %q", triedName(e, own), line, lastLine(text),
+					),
 				)
 			}
 		}
 	}
 	if nodes["a"] == nodes["b"] {
 		return steps.Warned(
-			"both pods ran on node "+nodes["a"]+": of other nodes that says nothing", e.Kubectl()+" get nodes",
+			"both pods ran on node "+nodes["a"]+", which says nothing about other nodes", e.Kubectl()+" get nodes",
 		)
 	}
-	return steps.Passed("on %s and on %s; each read what the other wrote", nodes["a"], nodes["b"])
+	return steps.Passed("the pods on %s and %s each read what the other wrote", nodes["a"], nodes["b"])
 }
 
 func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
@@ -230,15 +233,15 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return steps.Waits(
-				p.CreationTimestamp.Time, "pod %s has no node: %s", p.Name, clean.Text(c.Message),
-			).Or(look + "    # it takes two nodes that run pods")
+				p.CreationTimestamp.Time, "pod %s cannot be scheduled: %s", p.Name, clean.Text(c.Message),
+			).Or(look + "    # requires two nodes that run pods")
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
 			return steps.Failed(
-				fmt.Sprintf("pod %s gets no image %s: %s", p.Name, clean.Text(s.Image), clean.Text(w.Message)),
-				answer(e, "claim.image", "one that the nodes can pull"),
+				fmt.Sprintf("pod %s cannot pull image %s: %s", p.Name, clean.Text(s.Image), clean.Text(w.Message)),
+				answer(e, "claim.image", "an image that the nodes can pull"),
 			)
 		}
 	}
@@ -254,9 +257,9 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 		if usesNFS(e) {
 			fix = writeFix(e, said) + "\n# then " + fix
 		}
-		return steps.Failed(fmt.Sprintf("pod %s on node %s may not write: %s", p.Name, p.Spec.NodeName, said), fix)
+		return steps.Failed(fmt.Sprintf("pod %s on node %s cannot write: %s", p.Name, p.Spec.NodeName, said), fix)
 	}
-	return steps.Failed(fmt.Sprintf("pod %s on node %s has failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
+	return steps.Failed(fmt.Sprintf("pod %s on node %s failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
 }
 
 // waiting is an object of a trial whose events may explain why it waits.
@@ -313,7 +316,7 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 	}
-	return steps.Passed("of none that still waits")
+	return steps.Passed("no waiting test claim or pod has a warning event")
 }
 
 // ago formats how long ago a time is, in minutes.
@@ -332,7 +335,7 @@ func eventFix(e steps.Env, kind, name, said string) string {
 	case !usesNFS(e):
 		return look
 	case mountCause(said) == noHelper:
-		return "have the nodes made of an image with mount.nfs (Ubuntu: nfs-common, Photon OS: nfs-utils)\n# " + look
+		return "use a node image with mount.nfs (Ubuntu: nfs-common, Photon OS: nfs-utils)\n# " + look
 	case mountCause(said) != elseFailed:
 		return mountFix(e, mountCause(said))
 	case refusedWrite(said) != "":

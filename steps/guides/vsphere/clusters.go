@@ -13,34 +13,38 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Everything is made in the guest cluster. The Supervisor declares what a guest is given, its default storage " +
-			"class and its version among it, and sets that back when somebody changes it in the guest: so what it declares is " +
-			"looked at, too, where its context is at hand.",
+		Why: "carrick creates everything in the guest cluster. The Supervisor declares the guest's default storage class " +
+			"and version, and reverts changes to them in the guest. So carrick also reads the Supervisor if its context " +
+			"is available.",
 		Ask: []steps.Question{
 			{
-				Key: "clusters.upgrade", Title: "Kubernetes version that an upgrade is planned to", Kind: steps.Text, Opt: true,
+				Key: "clusters.upgrade", Title: "Planned Kubernetes version", Kind: steps.Text, Opt: true,
 				Check: validKubernetesVersion,
-				Help: "Such as 1.26. From there on the pods of a namespace without a level are held to the narrowest one; left " +
-					"empty, what the Supervisor declares counts.",
+				Help: "The version of the next upgrade, such as 1.26. From 1.26 on, restricted applies to the pods of a " +
+					"namespace without a level. If empty, the version that the Supervisor declares is used.",
 			},
 			{
-				Key: "supervisor.namespace", Title: "Namespace of vSphere that the guest cluster stands in", Kind: steps.Namespace,
+				Key: "supervisor.namespace", Title: "vSphere namespace of the guest cluster", Kind: steps.Namespace,
 				Opt: true, On: steps.Remote, When: hasCluster,
-				Help:    "On the Supervisor. Left empty, all that may be listed are looked through.",
+				Help:    "A namespace on the Supervisor. If empty, carrick searches all namespaces that you can list.",
 				Default: steps.FromFact("context-namespace", "the Supervisor's context"),
 			},
 			{
-				Key: "supervisor.cluster", Title: "Name of the guest cluster on the Supervisor", Kind: steps.Name, Opt: true,
+				Key: "supervisor.cluster", Title: "Guest cluster name", Kind: steps.Name, Opt: true,
 				On: steps.Remote, When: hasCluster,
-				Help: "The name of its TanzuKubernetesCluster or Cluster there. Left empty, it is the one that answers at the " +
-					"address of the guest's context, or the only one.",
+				Help: "The name of its TanzuKubernetesCluster or Cluster on the Supervisor. If empty, carrick uses the cluster " +
+					"with the address of the guest's context, or the only one.",
 			},
 		},
 		Facts: slices.Concat(check.Identity(), clusterFacts()),
 		Checks: slices.Concat(
 			[]steps.Check{check.Reachable(), check.SignedIn(), check.Clock(), check.NotTheSame()},
-			check.On(steps.Local, versionCheck(), check.MayMakeCheck("a right that is missing half-way leaves a "+
-				"webhook without a server, or a class without a provisioner", page, mayMakeAll)),
+			check.On(
+				steps.Local, versionCheck(),
+				check.MayMakeCheck(
+					"A missing permission can leave a webhook without a server, or a class without a provisioner.", page, mayMakeAll,
+				),
+			),
 			clusterChecks(),
 		),
 	}
@@ -51,7 +55,8 @@ func hasCluster(e steps.Env) bool { return e.Cluster != nil }
 
 func versionCheck() steps.Check {
 	return check.AtLeast(
-		22, "the APIs of admission, certificates and roles are what they are since then; what was before them is gone",
+		22,
+		"The admission, certificate and RBAC APIs have been stable since then, and earlier versions of them were removed.",
 	)
 }
 
@@ -69,7 +74,7 @@ func minorOf(version string) (minor int, ok bool) {
 
 func validKubernetesVersion(v string) error {
 	if _, ok := minorOf(v); v != "" && !ok {
-		return errors.New("a version of Kubernetes, such as 1.26")
+		return errors.New("must be a Kubernetes version, such as 1.26")
 	}
 	return nil
 }

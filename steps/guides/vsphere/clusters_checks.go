@@ -25,46 +25,45 @@ const (
 func clusterChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "guest-cluster", Title: "the guest's context leads to a guest cluster", On: steps.Local,
+			Name: "guest-cluster", Title: "The guest's context points to a guest cluster", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "a login without the name of a guest cluster leads to the Supervisor: there everything would be made " +
-				"in the wrong place, or refused",
+			Why: "A login without a guest cluster name leads to the Supervisor, where objects would be created in the wrong " +
+				"place or rejected.",
 			References: []string{page, tkcSource}, Run: guestCluster,
 		},
 		{
-			Name: "supervisor-cluster", Title: "the Supervisor's context leads to the Supervisor that has this guest",
+			Name: "supervisor-cluster", Title: "The Supervisor's context points to this guest's Supervisor",
 			On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "what another Supervisor, or the guest itself, declares says nothing of this guest",
+			Why:        "The declarations of another Supervisor, or of the guest itself, do not apply to this guest.",
 			References: []string{tkcSource}, Run: supervisorCluster,
 		},
 		{
-			Name: "default-class", Title: "the guest has one default storage class", On: steps.Local,
+			Name: "default-class", Title: "The guest has one default storage class", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "claims without a class get the newest default one; the Supervisor's declaration is written into the " +
-				"guest again and again, so a default class that was set there does not stay",
+			Why: "Claims without a class get the newest default class, and the Supervisor reverts a default class that " +
+				"was set in the guest.",
 			References: []string{page, defaultSource}, Run: defaultClass,
 		},
 		{
-			Name: "declared-class", Title: "the Supervisor declares the default storage class that the guest has",
+			Name: "declared-class", Title: "The Supervisor declares the guest's default storage class",
 			On: steps.Remote, Needs: []string{"supervisor-cluster"},
-			Why: "what the Supervisor declares wins: another default class in the guest is taken back at the next " +
-				"reconcile, without a word",
+			Why: "The Supervisor's declaration wins: the next reconcile silently reverts another default class " +
+				"in the guest.",
 			References: []string{page, tkcSource}, Run: declaredClass,
 		},
 		{
-			Name: "upgrade-crosses", Title: "no planned upgrade leaves the profiles' pods outside", On: steps.Local,
+			Name: "upgrade-crosses", Title: "No planned upgrade stops profile pods from starting", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Kubernetes 1.25 has no PodSecurityPolicies any more, and Tanzu releases from 1.26 on hold a " +
-				"namespace without a level to restricted: pods of Kubeflow's profiles don't start again after the upgrade",
+			Why: "Kubernetes 1.25 has no PodSecurityPolicies and Tanzu from 1.26 on enforces restricted by default, so " +
+				"profile pods would not start again.",
 			References: []string{levelsSource, "https://kubernetes.io/docs/concepts/security/pod-security-admission/"},
 			Run:        upgradeCrosses,
 		},
 		{
-			Name: "tools", Title: "the published guide's tools are at hand", On: steps.Local,
-			Why: "it asks for zsh, go, cfssl and cfssljson, and calls a command k that it does not define " +
-				"(kubectl is meant)",
+			Name: "tools", Title: "The published guide's tools are installed", On: steps.Local,
+			Why:        "The guide requires zsh, go, cfssl and cfssljson, and calls an undefined command k (kubectl is meant).",
 			References: []string{page},
-			NotChecked: "none of them is needed: carrick makes certificates and applies manifests by itself",
+			NotChecked: "none of them is needed: carrick creates certificates and applies manifests",
 		},
 	}
 }
@@ -82,8 +81,8 @@ const supervisorSigns = "VirtualMachines or TanzuKubernetesClusters"
 
 // swapped explains how to assign contexts to the sides.
 func swapped(e steps.Env) string {
-	return "give each context to its side, with carrick " + e.LinkFile() +
-		" on the screen of sides, or in the file: local is the guest, remote the Supervisor"
+	return "assign each context to its side with carrick " + e.LinkFile() +
+		" on the sides screen, or in the file: local is the guest, remote is the Supervisor"
 }
 
 func guestCluster(_ context.Context, e steps.Env) steps.Result {
@@ -92,17 +91,22 @@ func guestCluster(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if !own {
-		return steps.Passed("it serves neither %s: no Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "))
+		return steps.Passed(
+			"the cluster serves neither %s, so it is not a Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "),
+		)
 	}
 	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // an unknown fact of the other side changes nothing
 		return steps.Failed(
-			"this is a Supervisor (it serves "+supervisorSigns+"), and the other context leads to none: the two are swapped",
+			"the cluster is a Supervisor (it serves "+supervisorSigns+
+				"), but the other context's cluster is not: the contexts are swapped",
 			swapped(e),
 		)
 	}
-	return steps.Failed("this is a Supervisor, it serves "+supervisorSigns+": nothing of Kubeflow belongs here",
+	return steps.Failed(
+		"the cluster is a Supervisor (it serves "+supervisorSigns+"), but Kubeflow belongs in a guest cluster",
 		"kubectl vsphere login --server=SERVER --tanzu-kubernetes-cluster-namespace=NAMESPACE "+
-			"--tanzu-kubernetes-cluster-name=GUEST    # then take the context GUEST for the guest: carrick "+e.LinkFile())
+			"--tanzu-kubernetes-cluster-name=GUEST    # then select the context GUEST for the guest: carrick "+e.LinkFile(),
+	)
 }
 
 func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
@@ -112,11 +116,13 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !own {
 		if peer, known, _ := asSupervisor(e.Peer); known && peer {
-			return steps.Failed("this is no Supervisor, and the guest's context leads to one: the two are swapped", swapped(e))
+			return steps.Failed(
+				"the cluster is not a Supervisor, but the guest's context points to one: the contexts are swapped", swapped(e),
+			)
 		}
-		return steps.Failed("this is no Supervisor: it serves no "+supervisorSigns,
-			"kubectl vsphere login --server=SERVER    # then take the context that is called as the server for the "+
-				"Supervisor, or leave that side out: carrick "+e.LinkFile())
+		return steps.Failed("the cluster is not a Supervisor: it serves no "+supervisorSigns,
+			"kubectl vsphere login --server=SERVER    # then select the context named after the server for the Supervisor, or "+
+				"leave that side out: carrick "+e.LinkFile())
 	}
 	g, err := theGuest(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -129,7 +135,7 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	if err != nil {
-		return steps.Errored(err).Or(answer(e, "supervisor.namespace", "the guest's namespace of vSphere"))
+		return steps.Errored(err).Or(answer(e, "supervisor.namespace", "the guest's vSphere namespace"))
 	}
 	return sameGuest(e, g)
 }
@@ -140,19 +146,21 @@ func sameGuest(e steps.Env, g guest) steps.Result {
 	switch {
 	case at == "" || g.endpoint == "":
 		return steps.Passed(
-			"it declares %s; whether that is the guest of the other context can't be told: an address is not known", g,
+			"the Supervisor declares %s. An address is unknown, so carrick cannot tell whether that is the guest of the "+
+				"other context", g,
 		)
 	case at != g.endpoint:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s answers at %s by the Supervisor, and the guest's context leads to %s: another cluster, or another way to it",
+				"%s has address %s on the Supervisor, but the guest's context points to %s: another cluster, or another "+
+					"address of it",
 				clean.Text(g.String()), clean.Text(g.endpoint), at,
 			),
 			"compare: "+e.PeerKubectl()+" get nodes    # and "+e.Kubectl()+" -n "+steps.Quoted(g.namespace)+
-				" get virtualmachines; else answer supervisor.cluster",
+				" get virtualmachines; if they differ, answer supervisor.cluster",
 		)
 	}
-	return steps.Passed("it declares %s, which answers at %s", clean.Text(g.String()), at)
+	return steps.Passed("the Supervisor declares %s, which answers at %s", clean.Text(g.String()), at)
 }
 
 func defaultClass(ctx context.Context, e steps.Env) steps.Result {
@@ -166,29 +174,30 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(found) == 0:
-		return steps.Failed("there is no default storage class: claims without a class stay Pending", declareFix(e, declared))
+		return steps.Failed(
+			"the guest has no default storage class, so claims without a class stay Pending", declareFix(e, declared),
+		)
 	case len(found) > 1:
 		return manyDefaults(e, found, declared)
 	case declared != "" && found[0].Name != declared:
 		return steps.Warned(
 			fmt.Sprintf(
-				"the default class is %s, and the Supervisor declares %s: that is set back at its next reconcile", found[0].Name,
+				"the default class is %s, but the Supervisor declares %s, and restores it at its next reconcile", found[0].Name,
 				declared,
 			),
-			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""),
+			"keep the default class: step mutation sets the class of shared claims. To change it: "+declareFix(e, ""),
 		)
 	case found[0].Provisioner != vSphereCSI:
 		return steps.Warned(
 			fmt.Sprintf(
-				"the default class is %s, of provisioner %s: in a Tanzu guest that does not stay, the Supervisor's declaration "+
-					"is written over it",
+				"the default class is %s, of provisioner %s. In a Tanzu guest the Supervisor overwrites it with its declaration",
 				found[0].Name, clean.Text(found[0].Provisioner),
 			),
-			"leave the default class alone: the step mutation gives shared claims their class. To change it: "+declareFix(e, ""),
+			"keep the default class: step mutation sets the class of shared claims. To change it: "+declareFix(e, ""),
 		)
 	}
 	return steps.Passed(
-		"%s, of provisioner %s; who changes it in the guest has it set back by the Supervisor", found[0].Name,
+		"%s, of provisioner %s. The Supervisor reverts changes in the guest", found[0].Name,
 		found[0].Provisioner,
 	)
 }
@@ -200,7 +209,7 @@ func declareFix(e steps.Env, class string) string {
 	}
 	return "on the Supervisor: " + e.PeerKubectl() +
 		" -n NAMESPACE edit tanzukubernetescluster GUEST    # spec.settings.storage.defaultClass: " + class +
-		"; of a Cluster: the variable defaultStorageClass"
+		"; in a Cluster, the variable defaultStorageClass"
 }
 
 func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string) steps.Result {
@@ -224,7 +233,7 @@ func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string)
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%d classes are the default one: %s; a claim without a class gets %s, the newest", len(found), check.Some(names),
+			"%d classes are marked as default: %s. A claim without a class gets %s, the newest", len(found), check.Some(names),
 			found[0].Name,
 		),
 		strings.Join(notes, "\n"),
@@ -242,13 +251,14 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	class, classes := clean.Text(g.class), clean.Text(strings.Join(g.classes, ", "))
 	if class == "" {
 		return steps.Failed(
-			fmt.Sprintf("it declares no default storage class for %s (%s)", clean.Text(g.String()), g.classField), edit,
+			fmt.Sprintf("the Supervisor declares no default storage class for %s (%s)", clean.Text(g.String()), g.classField),
+			edit,
 		)
 	}
 	if len(g.classes) > 0 && !slices.Contains(g.classes, g.class) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s is to be the default one, and it is not among the classes that the guest is given: %s", class, classes,
+				"%s is declared as default, but is not among the classes assigned to the guest: %s", class, classes,
 			),
 			edit,
 		)
@@ -256,17 +266,17 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	has, err := e.Peer.Text("default-class")
 	switch absent := (*steps.AbsentError)(nil); {
 	case errors.As(err, &absent):
-		return steps.Passed("%s; what the guest has is not known: %s", class, absent)
+		return steps.Passed("%s. The guest's own default class is unknown: %s", class, absent)
 	case err != nil:
 		return steps.Errored(err)
 	case has != g.class:
 		return steps.Warned(
 			fmt.Sprintf(
-				"it declares %s, and the guest's default class is %s: that is set back at the next reconcile", class,
+				"the Supervisor declares %s, but the guest's default class is %s, which the next reconcile reverts", class,
 				clean.Text(has),
 			),
 			edit,
 		)
 	}
-	return steps.Passed("%s, as in the guest; to change it, change it here", class)
+	return steps.Passed("%s, as in the guest. To change it, change it on the Supervisor", class)
 }

@@ -20,13 +20,19 @@ func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
 		{
-			Name: "serves-map", Title: "the version in which MutatingAdmissionPolicies are served", On: steps.Local,
+			Name: "serves-map", Title: "the served version of MutatingAdmissionPolicies", On: steps.Local,
 			Learn: servesMAP,
 		},
-		{Name: "serves-cert-manager", Title: "whether the cluster serves certificates", On: steps.Local, Learn: certs.Served},
-		{Name: "branch", Title: "how pods are let in", On: steps.Local, Learn: learnBranch},
+		{
+			Name: "serves-cert-manager", Title: "whether cert-manager's Certificates are served", On: steps.Local,
+			Learn: certs.Served,
+		},
+		{Name: "branch", Title: "how pods are admitted", On: steps.Local, Learn: learnBranch},
 		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
-		{Name: "is-supervisor", Title: "whether it is a Supervisor", On: steps.Both, Shared: true, Learn: isSupervisor},
+		{
+			Name: "is-supervisor", Title: "whether the cluster is a Supervisor", On: steps.Both, Shared: true,
+			Learn: isSupervisor,
+		},
 		{Name: "context-namespace", Title: "the namespace of the context", On: steps.Remote, Learn: contextNamespace},
 		{
 			Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote,
@@ -82,7 +88,8 @@ func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	return nil, steps.Absent(
-		"the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1: they come with Kubernetes 1.36",
+		"the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1, which are enabled by default from " +
+			"Kubernetes 1.36 on",
 	)
 }
 
@@ -144,5 +151,5 @@ func contextNamespace(_ context.Context, e steps.Env) (any, error) {
 	if ns := e.Cluster.Namespace(); ns != "" && ns != "default" {
 		return ns, nil
 	}
-	return nil, steps.Absent("the context names no namespace of vSphere")
+	return nil, steps.Absent("the context names no vSphere namespace")
 }

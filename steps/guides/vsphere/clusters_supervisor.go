@@ -182,7 +182,7 @@ func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	case 0:
 		return guest{}, steps.Absent("%s", noGuest(all, name))
 	}
-	return guest{}, steps.Absent("%d guest clusters are called %s: answer supervisor.namespace", len(found), found[0].name)
+	return guest{}, steps.Absent("%d guest clusters are named %s: answer supervisor.namespace", len(found), found[0].name)
 }
 
 // noGuest reports that the guest cluster does not exist, and which ones do.
@@ -191,14 +191,14 @@ func noGuest(all []guest, name string) string {
 	for _, g := range all {
 		names = append(names, clean.Text(g.String()))
 	}
-	there := "it shows none"
+	there := "it lists none"
 	if len(names) > 0 {
-		there = "it shows " + check.Some(names)
+		there = "it lists " + check.Some(names)
 	}
 	if name == "" {
-		return "which of the Supervisor's guest clusters this is, is not known: " + there
+		return "the guest cannot be identified among the Supervisor's clusters: " + there
 	}
-	return fmt.Sprintf("the Supervisor has no guest cluster %s here: %s", name, there)
+	return fmt.Sprintf("the Supervisor has no guest cluster %s: %s", name, there)
 }
 
 func declaredClassFact(ctx context.Context, e steps.Env) (any, error) {

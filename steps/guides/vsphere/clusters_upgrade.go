@@ -34,7 +34,7 @@ func plannedMinor(e steps.Env) (minor int, from string, err error) {
 		return 0, "", err
 	}
 	n, _ := minorOf(declared)
-	return n, "what the Supervisor declares", nil
+	return n, "declared by the Supervisor", nil
 }
 
 func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
@@ -43,16 +43,16 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if now.Minor >= restricted {
-		return steps.Passed("it is %s, which is past 1.26", now.Git)
+		return steps.Passed("the guest runs %s, which is 1.26 or later", now.Git)
 	}
 	planned, from, err := plannedMinor(e)
 	switch {
 	case err != nil:
 		return steps.Errored(err)
 	case planned <= now.Minor:
-		return steps.Passed("it is %s, and no upgrade is planned; answer clusters.upgrade once one is", now.Git)
+		return steps.Passed("the guest runs %s, and no upgrade is planned. Answer clusters.upgrade once one is", now.Git)
 	case planned < withoutPSP:
-		return steps.Passed("from %s to 1.%d (%s): PodSecurityPolicies stay", now.Git, planned, from)
+		return steps.Passed("the upgrade from %s to 1.%d (%s) keeps PodSecurityPolicies", now.Git, planned, from)
 	}
 	all, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", cluster.Selector{})
 	if err != nil {
@@ -68,11 +68,12 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 			others = append(others, ns.Name)
 		}
 	}
-	on := fmt.Sprintf("from %s to 1.%d (%s)", now.Git, planned, from)
+	on := fmt.Sprintf("the upgrade from %s to 1.%d (%s)", now.Git, planned, from)
 	if len(profiles) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s, and namespaces of profiles have no level yet: %s. Don't upgrade before they have", on, check.Some(profiles),
+				"%s affects profile namespaces that have no level yet: %s. Do not upgrade before they have one", on,
+				check.Some(profiles),
 			),
 			e.ApplyStep("security"),
 		)
@@ -80,16 +81,17 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	if len(others) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s: the namespaces of profiles have levels; others have none, and are held to restricted from 1.26 on: %s", on,
+				"%s does not affect profile namespaces, which have levels. From 1.26 on, others without a level enforce "+
+					"restricted: %s", on,
 				check.Some(others),
 			),
 			fmt.Sprintf(
-				"%s label --dry-run=server --overwrite namespace %s %s=restricted    # what would be refused is warned of",
+				"%s label --dry-run=server --overwrite namespace %s %s=restricted    # warns about pods that would be rejected",
 				e.Kubectl(), others[0], check.EnforceLabel,
 			),
 		)
 	}
-	return steps.Passed("%s: every namespace has a level", on)
+	return steps.Passed("%s is safe, because every namespace has a level", on)
 }
 
 // ofSystem reports whether Tanzu releases exempt a namespace from pod security (TKr:

@@ -44,9 +44,9 @@ const (
 func extension() steps.Step {
 	return steps.Step{
 		Name: "extension", Title: "Extension",
-		Why: "The published guide's extension is a webhook, which gives shared claims another class, and a watch, which " +
-			"binds profiles to a PodSecurityPolicy. The second is needed only where those are still served. The webhook is " +
-			"told to the API server last: before its pods are ready it would stand in the way of claims, or be passed over.",
+		Why: "The extension is a webhook that sets the class of shared claims. Where PodSecurityPolicies are served, it " +
+			"also binds new profiles to one. carrick creates the webhook last, because without ready pods it would block " +
+			"claims or be skipped.",
 		When: runsExtension,
 		Ask:  extensionQuestions(),
 		Facts: []steps.Fact{
@@ -54,12 +54,12 @@ func extension() steps.Step {
 			// ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
 			// keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
 			{
-				Name: "serves-conditions", Title: "whether webhooks may have conditions", On: steps.Local,
+				Name: "serves-conditions", Title: "whether webhooks support match conditions", On: steps.Local,
 				Learn: check.ServesFact(check.ValidatingPolicies),
 			},
 		},
 		Actions: append(extensionActions(), steps.Action{
-			Name: "webhook", Title: "Have the API server ask it about claims", On: steps.Local, When: usesWebhook,
+			Name: "webhook", Title: "Create the webhook for claims", On: steps.Local, When: usesWebhook,
 			Needs: []string{"cert-secret", "cert-authority", "extension-ready", "extension-endpoints"},
 			Doer: wholeDoer{
 				Manifest: action.Manifest{File: "webhook.yaml", Values: action.Values{
@@ -89,14 +89,15 @@ func extensionQuestions() []steps.Question {
 		{
 			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: validNFSImage,
 			Default: defaultImage, Adopt: adoptExtensionImage,
-			Help: "carrick's own is in no public registry: make image IMAGE=REGISTRY/carrick:TAG builds it of this source, " +
-				"without a daemon, and pushes it where the guest's nodes pull from. Name a tag or a digest.",
+			Help: "carrick's image is in no public registry. make image IMAGE=REGISTRY/carrick:TAG builds it from this " +
+				"source, without a daemon, and pushes it to a registry that the guest's nodes pull from. Enter a name with a tag " +
+				"or a digest.",
 		},
 		{
-			Key: "extension.replicas", Title: "Pods of the extension", Kind: steps.Number, Check: steps.Between(1, 5),
+			Key: "extension.replicas", Title: "Number of extension pods", Kind: steps.Number, Check: steps.Between(1, 5),
 			Adopt:   adoptReplicas,
-			Help:    "Each answers reviews; one of them follows profiles.",
-			Default: steps.Fixed(2, "one may be away"),
+			Help:    "A number from 1 to 5. Each pod answers reviews, and one of them follows profiles.",
+			Default: steps.Fixed(2, "default; one can be unavailable"),
 		},
 	}
 }
@@ -109,40 +110,44 @@ func extensionActions() []steps.Action {
 			Doer: action.Manifest{File: file, Values: values},
 		}
 	}
-	roles := act("extension-roles", "Let it follow profiles", "", both(carrick, followsProfiles), nil)
+	roles := act("extension-roles", "Allow the extension to follow profiles", "", both(carrick, followsProfiles), nil)
 	roles.Doer = followerRoles{action.Manifest{File: "extension-roles.yaml"}}
-	psp := act("extension-psp", "Let its pods use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil)
+	psp := act(
+		"extension-psp", "Allow the extension's pods to use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil,
+	)
 	psp.Doer = action.Manifest{File: "psp-space.yaml", Each: eachSpace(extensionSpace)}
 	return []steps.Action{
 		psp,
-		act("extension-account", "Make its account", "extension-account.yaml", nil, nil),
+		act("extension-account", "Create the extension's ServiceAccount", "extension-account.yaml", nil, nil),
 		roles,
 		act(
-			"extension-upstream-roles", "Let it look at namespaces and profiles", "extension-upstream-roles.yaml", upstream, nil,
+			"extension-upstream-roles", "Allow the extension to read namespaces and profiles", "extension-upstream-roles.yaml",
+			upstream, nil,
 		),
 		act(
-			"extension-upstream-psp", "Let it bind profiles", "extension-upstream-psp.yaml", both(upstream, followsProfiles),
+			"extension-upstream-psp", "Allow the extension to bind profiles", "extension-upstream-psp.yaml",
+			both(upstream, followsProfiles),
 			nil,
 		),
-		act("extension-config", "Tell it the class", "extension-config.yaml", upstream, nil),
+		act("extension-config", "Set the class in the extension's ConfigMap", "extension-config.yaml", upstream, nil),
 		wholeObject(
 			check.Deployments, programFits,
 			act(
-				"extension", "Run it", "extension.yaml", carrick,
+				"extension", "Create the extension's Deployment", "extension.yaml", carrick,
 				action.Values{"args": extensionArgs, "token": truth(followsProfiles)},
 			),
 		),
 		wholeObject(
 			check.Deployments, programFits,
 			act(
-				"extension-upstream", "Run the published program", "extension-upstream.yaml", upstream,
+				"extension-upstream", "Create the published program's Deployment", "extension-upstream.yaml", upstream,
 				action.Values{"cause": upstreamCause},
 			),
 		),
 		wholeObject(
 			check.Services, serviceFits,
 			act(
-				"extension-service", "Make the Service that the API server asks", "extension-service.yaml", usesWebhook,
+				"extension-service", "Create the extension's Service", "extension-service.yaml", usesWebhook,
 				action.Values{"port": func(_ context.Context, e steps.Env) (any, error) { return hookPort(e), nil }},
 			),
 		),
@@ -173,10 +178,10 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 		names = append(names, b.Namespace+"/"+b.Name)
 	}
 	c.Items = append(c.Items, steps.Item{
-		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension has made: %s", check.Some(names)),
+		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension created: %s", check.Some(names)),
 		Note: fmt.Sprintf(
-			"pods of those profiles are let in by them; levels that it gave namespaces stay, too. To delete the bindings: %s "+
-				"delete rolebindings -A -l %s",
+			"they admit the pods of those profiles. Levels that the extension set on namespaces also stay. To delete the "+
+				"bindings: %s delete rolebindings -A -l %s",
 			e.Kubectl(), watcher.Made,
 		),
 	})

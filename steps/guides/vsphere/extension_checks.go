@@ -22,30 +22,30 @@ const resourcesSource = page + " (additional/resources.yaml)"
 func extensionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-image", Title: "the extension's image is to be had, and pinned", On: steps.Local,
+			Name: "extension-image", Title: "The extension's image is pinned and can be pulled", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the published Deployment takes an image without a tag from Docker Hub, and an init container of Red " +
-				"Hat SSO 7.1, which is at the end of its life: a new node may get neither",
+			Why: "The published Deployment has an untagged Docker Hub image and an end-of-life Red Hat SSO 7.1 init " +
+				"container; a new node may get neither.",
 			References: []string{resourcesSource}, Run: extensionPulls,
 		},
 		{
-			Name: "extension-ready", Title: "the extension runs", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "extension-ready", Title: "The extension runs", On: steps.Local, Needs: []string{"signed-in"},
 			FixedBy: "extension", Timeout: 3 * time.Minute,
-			Why:        "without a ready pod each claim waits for the webhook's time limit, and is then misplaced or refused",
+			Why:        "Without a ready pod, each claim waits for the webhook's timeout and is then misplaced or rejected.",
 			References: []string{page}, Run: extensionReady,
 		},
 		{
-			Name: "extension-rights", Title: "the extension has no rights that it does not need", On: steps.Local,
+			Name: "extension-rights", Title: "The extension has no unneeded permissions", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the published guide gives the namespace's default account the use of every PodSecurityPolicy and the " +
-				"right to make bindings in all namespaces: every pod of that namespace has them",
+			Why: "The published guide allows every pod of the namespace to use all PodSecurityPolicies and create " +
+				"RoleBindings in all namespaces.",
 			References: []string{resourcesSource}, Run: extensionModest,
 		},
 		{
-			Name: "extension-token", Title: "the extension's token is taken by the API server", On: steps.Local,
+			Name: "extension-token", Title: "The API server accepts the extension's token", On: steps.Local,
 			Needs: []string{"extension-ready"},
-			Why: "the published program reads its token once, at its start: tokens end, at the latest after a year, " +
-				"and then it sees no new profile",
+			Why: "The published program reads its token only at startup; after a year at most it expires, and new profiles " +
+				"are missed.",
 			References: []string{
 				"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens",
 				"kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens",
@@ -65,7 +65,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	r := check.Available(ctx, e.Cluster, in, extensionName, e.Kubectl()+" -n "+in+" describe pods -l app="+extensionName)
 	if s.program == byUpstream && runsCarrick(e) && r.Status == steps.Pass {
-		return steps.Warned("it runs the published program, and extension.program is "+byCarrick, remade(e))
+		return steps.Warned("the extension runs the published program, but extension.program is "+byCarrick, remade(e))
 	}
 	return r
 }
@@ -77,11 +77,11 @@ func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 		return nil
 	}
 	fix := cmp.Or(check.RefusedFix(e.Kubectl(), extensionSpace(e), why),
-		remade(e)+"    # its pods need nothing that the narrowest level refuses")
+		remade(e)+"    # its pods comply with the level restricted")
 	if strings.Contains(why, byPSP) {
-		fix = e.ApplyStep("extension") + "    # binds its pods' accounts to " + pspRole
+		fix = e.ApplyStep("extension") + "    # binds the pods' ServiceAccounts to " + pspRole
 	}
-	r := steps.Failed(fmt.Sprintf("no pod of Deployment %s/%s is let in: %s", s.Namespace, s.Name, clean.Text(why)), fix)
+	r := steps.Failed(fmt.Sprintf("pods of Deployment %s/%s are rejected: %s", s.Namespace, s.Name, clean.Text(why)), fix)
 	return &r
 }
 
@@ -110,24 +110,24 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if u := waitsForImage(pods); u != nil {
-		return steps.Failed(fmt.Sprintf("pod %s gets no image %s: %s", u.pod, u.image, u.why), pullFix(e, u.image))
+		return steps.Failed(fmt.Sprintf("pod %s cannot pull image %s: %s", u.pod, u.image, u.why), pullFix(e, u.image))
 	}
 	if s.makesKeystore() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Deployment %s has the published init container, of %s, which is at the end of its life: cert-manager writes the "+
-					"keystore, and carrick's program needs none",
+				"Deployment %s has the published init container of %s, which is end-of-life. cert-manager writes the keystore, "+
+					"and carrick's program needs none",
 				s.Name, keystoreImage,
 			),
 			remade(e),
 		)
 	}
 	if s.image == "" {
-		return steps.Skipped("Deployment %s/%s runs something else", s.Namespace, s.Name)
+		return steps.Skipped("Deployment %s/%s runs another program", s.Namespace, s.Name)
 	}
 	if !pinned(s.image) {
 		return steps.Warned(
-			fmt.Sprintf("image %s has neither a tag of its own nor a digest: another one may run tomorrow", clean.Text(s.image)),
+			fmt.Sprintf("image %s has neither a fixed tag nor a digest, so its content can change", clean.Text(s.image)),
 			answer(e, "extension.image", "NAME:TAG or NAME@sha256:DIGEST")+", then: "+e.ApplyStep("extension"),
 		)
 	}
@@ -139,10 +139,10 @@ func pullFix(e steps.Env, image string) string {
 	case strings.Contains(image, keystoreImage):
 		return remade(e) + "    # without that init container"
 	case strings.Contains(image, "keeyzar"):
-		return "copy it into a registry of yours while Docker Hub has it, and " + answer(e, "extension.image", "the copy") +
+		return "copy it to your registry while Docker Hub still has it, and " + answer(e, "extension.image", "the copy") +
 			"; or " + answer(e, "extension.program", byCarrick)
 	}
-	return "make image IMAGE=" + image + "    # pushes carrick's; for another place " +
+	return "make image IMAGE=" + image + "    # pushes carrick's image; for another one, " +
 		answer(e, "extension.image", "its name")
 }
 
@@ -168,7 +168,7 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 			wide = append(
 				wide,
 				fmt.Sprintf(
-					"account %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name,
+					"ServiceAccount %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name,
 				),
 			)
 			if fix == "" {
@@ -184,7 +184,7 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("in namespace "+extensionSpace(e)+" "+check.Some(wide), fix)
 	}
 	return steps.Passed(
-		"no account of namespace %s has more in all namespaces than the extension's own role", extensionSpace(e),
+		"no ServiceAccount of namespace %s has cluster-wide permissions beyond the extension's own role", extensionSpace(e),
 	)
 }
 
@@ -202,7 +202,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if s.program != byUpstream && !followsProfiles(e) {
-		return steps.Skipped("it asks the API server for nothing, and has no token")
+		return steps.Skipped("the extension does not call the API server and has no token")
 	}
 	pods, err := extensionPods(ctx, e)
 	if err != nil {
@@ -220,11 +220,11 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		if line := refusedToken(log); line != "" {
-			return steps.Failed(fmt.Sprintf("pod %s is told that its token is not taken: %s", p.Name, line), restart)
+			return steps.Failed(fmt.Sprintf("pod %s logs that its token was rejected: %s", p.Name, line), restart)
 		}
 		if n := restarts(p); n > often {
 			return steps.Warned(
-				fmt.Sprintf("pod %s has started anew %d times", p.Name, n),
+				fmt.Sprintf("pod %s has restarted %d times", p.Name, n),
 				e.Kubectl()+" -n "+p.Namespace+" logs "+p.Name+" --previous",
 			)
 		}
@@ -232,7 +232,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 			if time.Until(ends) < check.Month {
 				return steps.Warned(
 					fmt.Sprintf(
-						"pod %s runs since %s, and reads its token only at its start: that is taken until %s", p.Name,
+						"pod %s has run since %s and reads its token only at startup. The API server accepts that token until %s", p.Name,
 						p.CreationTimestamp.UTC().Format(time.DateOnly), ends.UTC().Format(time.DateOnly),
 					),
 					restart,
@@ -242,9 +242,9 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if looked == 0 {
-		return steps.Skipped("no pod of it has started")
+		return steps.Skipped("no pod of the extension has started")
 	}
-	r := steps.Passed("no log of %d pods says that it is not taken", looked)
+	r := steps.Passed("the logs of %d pods report no rejected token", looked)
 	r.Again = again
 	return r
 }

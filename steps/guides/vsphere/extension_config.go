@@ -30,10 +30,10 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"claim %s/%s has the class %s: the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name),
+					"claim %s/%s has class %s, because the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name),
 				),
 				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+
-					"    # it holds nothing; whoever made it makes it anew",
+					"    # it contains no data; its owner has to recreate it",
 			)
 		}
 	}
@@ -58,18 +58,18 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	switch {
 	case s.class != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("it gives claims the class %q, and storage.class is %s", clean.Text(s.class), sharedClassName(e)),
+			fmt.Sprintf("the extension sets class %q, but storage.class is %s", clean.Text(s.class), sharedClassName(e)),
 			remade(e),
 		)
 	case !slices.Equal(want, have):
 		return steps.Failed(
 			fmt.Sprintf(
-				"it exchanges the classes [%s], and mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want),
+				"the extension replaces classes [%s], but mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want),
 			),
 			remade(e),
 		)
 	}
-	return steps.Passed("%s, in exchange for none and for %s", s.class, check.Some(have))
+	return steps.Passed("%s, in place of no class and of %s", s.class, check.Some(have))
 }
 
 // extensionProperties returns the ConfigMap of the published program, and the class in it, or
@@ -77,7 +77,7 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, extensionSpace(e), configMapName)
 	if apierrors.IsNotFound(err) {
-		return nil, "", steps.Absent("there is no ConfigMap %s/%s", extensionSpace(e), configMapName)
+		return nil, "", steps.Absent("ConfigMap %s/%s does not exist", extensionSpace(e), configMapName)
 	}
 	if err != nil {
 		return nil, "", err
@@ -115,7 +115,7 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	if has != sharedClassName(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ConfigMap %s/%s has the class %q, and storage.class is %s", m.Namespace, m.Name, clean.Text(has),
+				"ConfigMap %s/%s has class %q, but storage.class is %s", m.Namespace, m.Name, clean.Text(has),
 				sharedClassName(e),
 			),
 			setProperty(e),
@@ -141,21 +141,21 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		old := ""
 		switch {
 		case began.Before(w.Changed):
-			old = "its class was written on " + w.Changed.UTC().Format(time.DateTime)
+			old = "its class changed on " + w.Changed.UTC().Format(time.DateTime)
 		case began.Before(written):
-			old = "its certificate was written on " + written.UTC().Format(time.DateTime) +
-				", so it shows one of before until that ends"
+			old = "its certificate changed on " + written.UTC().Format(time.DateTime) +
+				", and it serves the old one until that expires"
 		default:
 			continue
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"pod %s runs since %s, and %s: it reads that only at its start", p.Name, began.UTC().Format(time.DateTime), old,
+				"pod %s has run since %s, but %s. It reads that only at startup", p.Name, began.UTC().Format(time.DateTime), old,
 			),
 			e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName,
 		)
 	}
-	return steps.Passed("%s, and its pods have started since", has)
+	return steps.Passed("%s, and its pods have started since that was set", has)
 }
 
 // beganAt returns when a pod's program started, which is when it reads its files, or zero if it
@@ -191,20 +191,20 @@ func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	m, live, err := extensionProperties(ctx, e)
 	if steps.IsAbsent(err) {
-		return steps.Passed("%s: nothing of the published file stands", err)
+		return steps.Passed("%s: the published file was not applied", err)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	file := fmt.Sprintf(
-		"sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # whatever class stands there", configKey, configKey,
+		"sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # replaces any class", configKey, configKey,
 		sharedClassName(e),
 	)
 	if live != sharedClassName(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ConfigMap %s/%s has the class %q, and storage.class is %s: the published sed looks for nfs-client, and finds "+
-					"none where another class stands already",
+				"ConfigMap %s/%s has class %q, but storage.class is %s. The published sed replaces only nfs-client, which "+
+					"another class has already replaced",
 				m.Namespace, m.Name, clean.Text(live), sharedClassName(e),
 			),
 			setProperty(e)+"\n"+file,
@@ -214,7 +214,7 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	if ok && applied != live {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the file from which ConfigMap %s/%s was applied says %q: the next kubectl apply of it brings that back",
+				"the file from which ConfigMap %s/%s was applied has class %q, which the next kubectl apply restores",
 				m.Namespace, m.Name, clean.Text(applied),
 			),
 			file,

@@ -28,7 +28,7 @@ type extensionState struct {
 func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, extensionSpace(e), extensionName)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Deployment %s/%s", extensionSpace(e), extensionName)
+		return nil, steps.Absent("Deployment %s/%s does not exist", extensionSpace(e), extensionName)
 	}
 	if err != nil {
 		return nil, err
@@ -144,5 +144,5 @@ func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) 
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
-	return extensionName, "it is there", err
+	return extensionName, "the existing namespace", err
 }

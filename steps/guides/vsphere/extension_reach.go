@@ -20,16 +20,16 @@ import (
 func reachChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-endpoints", Title: "the Service leads to pods that are ready", On: steps.Local,
+			Name: "extension-endpoints", Title: "The Service leads to ready pods", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension-service", Timeout: 3 * time.Minute,
-			Why: "the API server asks by the Service: one without a ready pod, or that leads to another port, is a webhook " +
-				"that never answers", References: []string{resourcesSource}, Run: extensionEndpoints,
+			Why: "The API server calls the Service; without a ready pod, or with a wrong target port, the webhook " +
+				"never answers.", References: []string{resourcesSource}, Run: extensionEndpoints,
 		},
 		{
-			Name: "extension-reached", Title: "nothing in the namespace keeps the API server out", On: steps.Local,
+			Name: "extension-reached", Title: "Nothing in the namespace blocks the API server", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "the API server comes from outside of the cluster's network of pods and speaks no mTLS of Istio's: a " +
-				"NetworkPolicy that names pods and namespaces, or a sidecar that wants mTLS, shuts it out",
+			Why: "The API server is outside the pod network and speaks no Istio mTLS: a NetworkPolicy for pods or a sidecar " +
+				"with mTLS blocks it.",
 			References: []string{
 				"https://istio.io/latest/docs/ops/common-problems/injection/",
 				"https://kubernetes.io/docs/concepts/services-networking/network-policies/",
@@ -50,12 +50,12 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
 	if i < 0 {
-		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, by which the webhook asks", in, s.Name), remade(e))
+		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, which the webhook calls", in, s.Name), remade(e))
 	}
 	if to := s.Spec.Ports[i].TargetPort; to.Type == intstr.Int && to.IntVal != d.port() {
 		return steps.Failed(
 			fmt.Sprintf(
-				"port 443 of Service %s/%s leads to port %d of the pods, and they answer on %d", in, s.Name, to.IntVal, d.port(),
+				"port 443 of Service %s/%s leads to port %d of the pods, but they listen on %d", in, s.Name, to.IntVal, d.port(),
 			),
 			remade(e),
 		)
@@ -63,7 +63,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 &&
 		!sel.Matches(labels.Set(d.Spec.Template.Labels)) {
 		return steps.Failed(
-			fmt.Sprintf("Service %s/%s selects %s, and the pods of Deployment %s have other labels", in, s.Name, sel, d.Name),
+			fmt.Sprintf("Service %s/%s selects %s, but the pods of Deployment %s have other labels", in, s.Name, sel, d.Name),
 			remade(e),
 		)
 	}
@@ -73,7 +73,7 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if ready == 0 {
 		return steps.Waits(
-			check.WaitsSince(d.Deployment), "Service %s/%s has no pod behind it that is ready", in, s.Name,
+			check.WaitsSince(d.Deployment), "Service %s/%s has no ready pod", in, s.Name,
 		).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
 	}
 	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
@@ -107,14 +107,14 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 			slices.Concat(p.Spec.InitContainers, p.Spec.Containers),
 			func(c corev1.Container) bool { return c.Name == "istio-proxy" },
 		) {
-			return steps.Failed("pod "+p.Name+" has a sidecar of Istio's, to which the API server speaks no mTLS", without)
+			return steps.Failed("pod "+p.Name+" has an Istio sidecar, but the API server does not speak mTLS", without)
 		}
 	}
 	for label, on := range injection {
 		if v := ns.Labels[label]; on(v) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"namespace %s has the label %s=%s: its pods are in a mesh, which the API server is not", in, label, clean.Text(v),
+					"namespace %s has label %s=%s, so its pods are in a mesh, but the API server is not", in, label, clean.Text(v),
 				),
 				without,
 			)
@@ -138,7 +138,7 @@ func fences(ctx context.Context, e steps.Env) steps.Result {
 	for _, p := range all {
 		open, cidrs := lets(p, d.port())
 		if open {
-			return steps.Passed("NetworkPolicy %s lets everybody in on port %d, and there is no sidecar", p.Name, d.port())
+			return steps.Passed("NetworkPolicy %s allows all ingress on port %d, and there is no sidecar", p.Name, d.port())
 		}
 		holding, blocks = append(holding, p.Name), append(blocks, cidrs...)
 	}
@@ -153,11 +153,11 @@ spec:
 EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	switch {
 	case len(holding) == 0:
-		return steps.Passed("no NetworkPolicy holds its pods, and there is no sidecar")
+		return steps.Passed("no NetworkPolicy selects the extension's pods, and there is no sidecar")
 	case len(blocks) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"NetworkPolicy %s lets in %s: whether the API server's address is among them can't be told from here",
+				"NetworkPolicy %s allows %s. carrick cannot tell whether that includes the API server's address",
 				check.Some(holding), check.Some(blocks),
 			),
 			fix,
@@ -165,7 +165,7 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"NetworkPolicy %s lets in pods and namespaces at the most, and the API server is none of them", check.Some(holding),
+			"NetworkPolicy %s allows at most pods and namespaces, and the API server is neither", check.Some(holding),
 		),
 		fix,
 	)

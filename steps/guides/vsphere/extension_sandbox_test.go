@@ -71,23 +71,23 @@ func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 		"cert-expired": {
 			{Check: "cert-secret", Found: "the certificate expired on", Fix: "--step certificates", Fixed: true},
 		},
-		"webhook-down": {{Check: "silent-failure", Found: "is passed over, and nobody is told", Fix: "--step extension"}},
+		"webhook-down": {{Check: "silent-failure", Found: "is silently skipped", Fix: "--step extension"}},
 		"webhook-network": {
-			{Check: "extension-reached", Found: "lets in pods and namespaces at the most", Fix: "kubectl", Fixed: true},
+			{Check: "extension-reached", Found: "allows at most pods and namespaces", Fix: "kubectl", Fixed: true},
 		},
 		"webhook-sidecar": {
 			{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Fixed: true},
 		},
 		"webhook-wide": {
 			{
-				Check: "webhook-rules", Found: "has no selector of namespaces", Fix: "--step extension --take-over --replace",
+				Check: "webhook-rules", Found: "has no namespaceSelector", Fix: "--step extension --take-over --replace",
 				Fixed: true,
 			},
 		},
 		"webhook-other-ca": {
-			{Check: "cert-bundle", Found: "does not hold: ", Fix: "--step extension --take-over --replace", Fixed: true},
+			{Check: "cert-bundle", Found: "is not valid: ", Fix: "--step extension --take-over --replace", Fixed: true},
 		},
-		"config-stale": {{Check: "extension-config", Found: `has the class "old-nfs"`, Fix: "patch configmap", Fixed: true}},
+		"config-stale": {{Check: "extension-config", Found: `has class "old-nfs"`, Fix: "patch configmap", Fixed: true}},
 	}
 	stepstest.Live(t, "live", stepstest.Except(faults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
 		box.SeedFault(t, "vsphere", name)

@@ -32,41 +32,39 @@ const (
 func webhookChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "cert-bundle", Title: "the webhook's CA proves the extension's certificate", On: steps.Local,
+			Name: "cert-bundle", Title: "The webhook's CA verifies the extension's certificate", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why: "the published file carries the CA of its author's cluster, and the guide puts the cluster's own CA " +
-				"in its place, which has signed the certificate no more since Kubernetes 1.22: every call fails, and is " +
-				"passed over",
+			Why: "The published file has its author's CA, and the guide inserts the cluster's, which signs no such " +
+				"certificate since 1.22: calls fail silently.",
 			References: []string{webhookSource, signerSource}, Run: certBundle,
 		},
 		{
-			Name: "webhook-rules", Title: "the API server asks it about new claims of profiles, and nothing else",
+			Name: "webhook-rules", Title: "The webhook is called only for new claims of profiles",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why: "without a selector every claim of the cluster waits for the extension, those that it needs " +
-				"itself among them",
+			Why: "Without a selector, every claim of the cluster waits for the extension, including those that it needs itself.",
 			References: []string{
 				webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/",
 			}, Run: webhookRules,
 		},
 		{
-			Name: "extension-config", Title: "the extension gives claims the class that was answered", On: steps.Local,
+			Name: "extension-config", Title: "The extension sets the class from the answers", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension",
-			Why: "the published program reads its class once, at its start; without its ConfigMap it gives claims the class " +
-				"\"to-be-overridden\", with the quotes", References: []string{
+			Why: "The published program reads its class only at startup; without its ConfigMap it sets \"to-be-overridden\", " +
+				"including the quotes.", References: []string{
 				resourcesSource, page + " (src/main/resources/application.properties)",
 			}, Run: extensionConfig,
 		},
 		{
-			Name: "page-sed", Title: "the published guide's file and ConfigMap name the class that was answered",
+			Name: "page-sed", Title: "The published file and ConfigMap have the answered class",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "its sed -i \"s/nfs-client/CLASS/\" works once: with another class the second time there is no nfs-client in " +
-				"the file any more, and nothing is changed, without a word", References: []string{resourcesSource}, Run: pageSed,
+			Why: "The guide's sed -i \"s/nfs-client/CLASS/\" works once: the second time the file has no nfs-client, and sed " +
+				"silently changes nothing.", References: []string{resourcesSource}, Run: pageSed,
 		},
 		{
-			Name: "webhook-failures", Title: "no call of the webhook has failed", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "webhook-failures", Title: "No webhook call has failed", On: steps.Local, Needs: []string{"signed-in"},
 			When: usesWebhook,
-			Why: "what failed under failurePolicy Ignore stands nowhere but in a counter of the API server: claims that were " +
-				"misplaced then are Pending still", References: []string{
+			Why: "Under failurePolicy Ignore, only a metric of the API server counts failed calls, and claims misplaced then " +
+				"are still Pending.", References: []string{
 				"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)",
 			}, Run: webhookFailures,
 		},
@@ -78,7 +76,7 @@ func webhookChecks() []steps.Check {
 func extensionWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
 	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", webhookName)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no MutatingWebhookConfiguration %s", webhookName)
+		return nil, steps.Absent("MutatingWebhookConfiguration %s does not exist", webhookName)
 	}
 	return c, err
 }
@@ -92,7 +90,7 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	for _, w := range c.Webhooks {
 		called, bundle := "webhook "+clean.Text(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
-			return steps.Failed(called+" carries no CA: the API server trusts nobody to be the extension", remade(e))
+			return steps.Failed(called+" has no CA, so the API server cannot verify the extension", remade(e))
 		}
 		roots, err := probe.ParseCerts(bundle)
 		if err != nil {
@@ -100,18 +98,20 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 		}
 		sum := sha256.Sum256(roots[0].Raw)
 		if hex.EncodeToString(sum[:]) == sampleCA {
-			return steps.Failed(called+" carries the CA of the published file: that of its author's cluster, of 2020", remade(e))
+			return steps.Failed(
+				called+" has the CA of the published file, which belongs to its author's cluster of 2020", remade(e),
+			)
 		}
 		if unread != nil {
 			return steps.Errored(unread)
 		}
 		if own := check.TLSSecret(s, host(e), 0, time.Now(), ""); own.Status == steps.Fail {
-			return steps.Skipped("the certificate itself is wrong, whatever CA is in the webhook: %s", own.Found)
+			return steps.Skipped("the certificate itself is invalid, whatever CA the webhook has: %s", own.Found)
 		}
 		r := proves(s, roots, "the CA of "+called, host(e), remade(e))
 		if own, err := probe.ParseCerts(e.Cluster.CA()); err == nil && r.Status == steps.Fail && roots[0].Equal(own[0]) {
-			r.Found += "; it is the cluster's own CA, which the published guide takes out of a pod, and another one has " +
-				"signed the certificate"
+			r.Found += ". This is the cluster's own CA, which the published guide reads from a pod, but another CA signed the " +
+				"certificate"
 		}
 		if r.Status != steps.Pass {
 			return r
@@ -127,10 +127,10 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 // the certificate, which another check judges.
 func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
 	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
-		return steps.Passed("it is the one beside the certificate")
+		return steps.Passed("it is the CA in the certificate's Secret")
 	}
 	r := check.Lasts(root, certs.Soon(root), time.Now(), fix)
-	r.Found = "of the CA of " + called + ", which is another than the one that signs now, " + r.Found
+	r.Found = "the CA of " + called + " differs from the one that signs now: " + r.Found
 	return r
 }
 
@@ -156,7 +156,7 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("webhook "+names[0]+" "+odd, remade(e))
 	}
 	key, value := namespaceSelector(e)
-	return steps.Passed("new claims in namespaces with %s=%s; failurePolicy %s", key, value, *w.FailurePolicy)
+	return steps.Passed("new claims in namespaces with %s=%s, failurePolicy %s", key, value, *w.FailurePolicy)
 }
 
 // wrongHook describes what prevents a webhook from working, or makes it affect more than it
@@ -165,20 +165,20 @@ func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.ClientConfig.Service
 	switch is, _ := rulesCoverClaims(w.Rules); {
 	case s == nil || s.Namespace != extensionSpace(e) || s.Name != extensionName:
-		return "does not lead to Service " + extensionSpace(e) + "/" + extensionName
+		return "does not call Service " + extensionSpace(e) + "/" + extensionName
 	case s.Path == nil || *s.Path != mutatePath:
-		return "does not ask at " + mutatePath
+		return "does not call path " + mutatePath
 	case s.Port != nil && *s.Port != 443:
-		return fmt.Sprintf("asks at port %d of the Service, which has 443", *s.Port)
+		return fmt.Sprintf("calls port %d of the Service instead of 443", *s.Port)
 	case !is:
-		return "is not asked about claims that are made"
+		return "has no rule for the creation of claims"
 	case !onlyNewClaims(w.Rules):
-		return "is asked about more than claims that are made"
+		return "has rules for more than the creation of claims"
 	case w.SideEffects == nil || (*w.SideEffects != admissionv1.SideEffectClassNone &&
 		*w.SideEffects != admissionv1.SideEffectClassNoneOnDryRun):
-		return "has side effects: the API server asks it nothing when something is only tried"
+		return "has side effects, so the API server does not call it for dry runs"
 	case !slices.Contains(w.AdmissionReviewVersions, "v1"):
-		return "takes no AdmissionReview in v1"
+		return "does not support AdmissionReview v1"
 	}
 	return ""
 }
@@ -198,13 +198,15 @@ func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.NamespaceSelector
 	switch fail := w.FailurePolicy; {
 	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
-		return "has no selector of namespaces: it is asked about every claim of the cluster"
+		return "has no namespaceSelector, so it is called for every claim of the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
-		return fmt.Sprintf("selects other namespaces than those with %s=%s", key, value)
+		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
 	case fail == nil || string(*fail) != e.Answers.Text("mutation.fail"):
-		return "has not the failurePolicy " + e.Answers.Text("mutation.fail")
+		return "does not have failurePolicy " + e.Answers.Text("mutation.fail")
 	case w.TimeoutSeconds != nil && *w.TimeoutSeconds > 10:
-		return fmt.Sprintf("waits %d seconds for an answer: each claim does, while the extension is away", *w.TimeoutSeconds)
+		return fmt.Sprintf(
+			"has a timeout of %d seconds, which delays each claim while the extension is down", *w.TimeoutSeconds,
+		)
 	}
 	return ""
 }
@@ -215,7 +217,7 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 	const family = "apiserver_admission_webhook_fail_open_count"
 	lines, err := e.Cluster.Counted(ctx, family)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return steps.Skipped("you may not read what the API server counts (get /metrics)")
+		return steps.Skipped("you are not allowed to read the API server's metrics (get /metrics)")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -227,13 +229,13 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s calls have failed since the API server started, and were passed over: those claims kept their class", m[2],
+				"%s calls have failed since the API server started, and were skipped. Those claims kept their class", m[2],
 			),
 			fmt.Sprintf(
-				"%s get --raw /metrics | grep ^%s    # does it still rise? If so: %s -n %s logs deployment/%s", e.Kubectl(), family,
+				"%s get --raw /metrics | grep ^%s    # if the count still rises: %s -n %s logs deployment/%s", e.Kubectl(), family,
 				e.Kubectl(), extensionSpace(e), extensionName,
 			),
 		)
 	}
-	return steps.Passed("none since the API server started; of several API servers, the one that answered says so")
+	return steps.Passed("no call has failed since the API server that answered started")
 }

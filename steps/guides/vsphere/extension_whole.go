@@ -64,10 +64,10 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		return c, err
 	}
 	if fits {
-		return left(c.Items[0].What, "somebody else's, and it does what is to be done"), nil
+		return left(c.Items[0].What, "unmanaged, and already as required"), nil
 	}
 	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
-	c.Items[0].Note = "somebody else's is deleted, and made anew; an undo does not bring it back"
+	c.Items[0].Note = "the unmanaged object is deleted and recreated; an undo does not restore it"
 	c.Permissions = append(
 		c.Permissions,
 		permission.Rule{Verb: "delete", Group: d.kind.Group, Resource: d.kind.Resource, Namespace: d.space(e), Name: d.name},
@@ -86,7 +86,7 @@ func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	}
 	what := d.kind.Resource + " " + d.name
 	if !e.Apply.Replace {
-		return fmt.Errorf("%s is somebody else's, and would have to be deleted and made anew, which was not confirmed", what)
+		return fmt.Errorf("%s is unmanaged and would have to be deleted and recreated, which was not confirmed", what)
 	}
 	if err := e.Cluster.Delete(ctx, d.kind, d.space(e), d.name, other.UID); err != nil {
 		return err

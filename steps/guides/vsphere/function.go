@@ -19,9 +19,8 @@ import (
 func function() steps.Step {
 	return steps.Step{
 		Name: "function", Title: "Function",
-		Why: "What becomes of a claim is asked of the API server, which goes through all that a new claim goes through " +
-			"and keeps nothing: a shared one gets its class, and nothing else is touched. It is asked again every few " +
-			"seconds, and at once when a policy, a webhook or what stands behind it changes.",
+		Why: "carrick tests claims by server-side dry run, which runs the full admission but stores nothing. It repeats " +
+			"the tests every few seconds, and immediately when a policy, a webhook or its backend changes.",
 		Checks: functionChecks(),
 	}
 }
@@ -162,12 +161,15 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 		return spaces[i].Name, nil
 	case own != nil:
 		return "", steps.Absent(
-			"namespace %s has no label %s=%s, and no profile's namespace has: claims there go their own way", trialNamespace(e),
+			"namespace %s does not have label %s=%s, and neither has a profile namespace, so claims there are not changed",
+			trialNamespace(e),
 			key, value,
 		)
 	}
-	return "", steps.Absent("there is no namespace %s and no profile yet: there is none to try claims in",
-		trialNamespace(e))
+	return "", steps.Absent(
+		"namespace %s does not exist, and there is no profile yet, so no namespace is available to test claims in",
+		trialNamespace(e),
+	)
 }
 
 // tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those

@@ -16,45 +16,44 @@ import (
 )
 
 func functionChecks() []steps.Check {
-	dryRun := "the guest's API server, without keeping anything"
+	dryRun := "the guest's API server, by dry run"
 	return []steps.Check{
 		{
-			Name: "rwx-gets-class", Title: "a claim that many pods write to gets the class for that", On: steps.Local,
+			Name: "rwx-gets-class", Title: "A shared claim gets the class of shared volumes", On: steps.Local,
 			From: dryRun, When: sharedByDefault, FixedBy: "policy",
 			Needs: []string{"signed-in", "one-mutator"},
-			Why: "it is what Kale's and the pipelines' claims lean on: with the default class of a Tanzu guest they " +
-				"stay Pending for ever",
+			Why: "Kale's and the pipelines' claims depend on it: with the default class of a Tanzu guest they stay Pending " +
+				"indefinitely.",
 			References: []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
 		},
 		{
-			Name: "rwo-keeps-class", Title: "a claim that one node writes to keeps its class", On: steps.Local, From: dryRun,
+			Name: "rwo-keeps-class", Title: "A single-node claim keeps its class", On: steps.Local, From: dryRun,
 			Needs:      []string{"signed-in"},
-			Why:        "databases and notebooks belong on the guest's own storage, and not on NFS",
+			Why:        "Databases and notebooks belong on the guest's own storage, not on NFS.",
 			References: []string{mutatorSource}, Run: rwoKeepsClass,
 		},
 		{
-			Name: "static-keeps", Title: "a claim for a volume that somebody has made keeps its class", On: steps.Local,
+			Name: "static-keeps", Title: "A claim for an existing volume keeps its class", On: steps.Local,
 			From: dryRun, Needs: []string{"signed-in"},
-			Why: "\"\" asks for a volume that is there and for no provisioner, as does a claim that names its volume; " +
-				"the published guide's webhook gives both the shared class, and then they never find it: the NFS provisioner's " +
-				"own claim is one of those, and what a backup brings back",
+			Why: "Class \"\" or a volume name requests an existing volume; with another class, as set by the published " +
+				"webhook, the claim never finds it.",
 			References: []string{mutatorSource}, Run: staticKeeps,
 		},
 		{
-			Name: "silent-failure", Title: "a webhook that does not answer misplaces no claim without a word", On: steps.Local,
+			Name: "silent-failure", Title: "No claim is silently misplaced by a failed webhook", On: steps.Local,
 			From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
-			Why: "with failurePolicy Ignore a webhook that is down, or shows a certificate that its caBundle does not " +
-				"prove, is passed over: claims get the default class, and nobody is told",
+			Why: "With failurePolicy Ignore, a webhook that is down or has an untrusted certificate is skipped: claims " +
+				"silently get the default class.",
 			References: []string{
 				mutatorSource,
 				"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy",
 			}, Run: silentFailure,
 		},
 		{
-			Name: "claims-pending", Title: "no shared claim waits for a class that can't serve it", On: steps.Local,
+			Name: "claims-pending", Title: "No shared claim is Pending on an unsuitable class", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the class of a claim can't be changed: those that were made before stay Pending, and their pods with " +
-				"them, until somebody makes them anew",
+			Why: "The class of a claim is immutable: older claims and their pods stay Pending until the claims " +
+				"are recreated.",
 			References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"},
 			Run:        claimsPending,
 		},
@@ -75,7 +74,7 @@ func sharedClaims(e steps.Env) []triedClaim {
 	out := []triedClaim{{name: "without a class", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
 		for _, name := range e.Answers.List("mutation.from") {
-			out = append(out, triedClaim{name: "of the class " + name, mode: corev1.ReadWriteMany, class: &name})
+			out = append(out, triedClaim{name: "of class " + name, mode: corev1.ReadWriteMany, class: &name})
 		}
 	}
 	return out
@@ -125,9 +124,9 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range claims {
 		names = append(names, c.name)
 	}
-	passed := fmt.Sprintf("%s, in %s: %s", sharedClassName(e), check.Some(tried), strings.Join(names, ", "))
+	passed := fmt.Sprintf("%s, in %s, for claims %s", sharedClassName(e), check.Some(tried), strings.Join(names, ", "))
 	if len(small) > 0 {
-		passed += "; not tried in " + check.Some(small) + ", where a LimitRange allows no claim of 1Mi"
+		passed += ". Not tested in " + check.Some(small) + ", where a LimitRange allows no claim of 1Mi"
 	}
 	if len(full) > 0 {
 		return underLimits(ctx, e, passed, refused, full)
@@ -139,18 +138,18 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Result {
 	switch {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("a shared claim %s is refused in %s: %s", o.name, in, o.refused),
+		return steps.Failed(fmt.Sprintf("a shared claim %s is rejected in %s: %s", o.name, in, o.refused),
 			refusedFix(ctx, e, in, o.refused))
 	case strings.Contains(o.got, unconfigured):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets the class %s in %s: the published guide's extension was told no class",
+			fmt.Sprintf("a shared claim %s gets class %s in %s, because the published guide's extension has no class configured",
 				o.name, clean.Text(o.got), in),
 			e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm"+
 				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+
 				"; then rollout restart deployment vsphere-extensions")
 	case o.got != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets %s in %s, and is to get %s", o.name, o.word(), in, sharedClassName(e)),
+			fmt.Sprintf("a shared claim %s gets %s in %s instead of %s", o.name, o.word(), in, sharedClassName(e)),
 			mutationFix(e))
 	}
 	return steps.Passed("%s", sharedClassName(e))
@@ -162,7 +161,7 @@ func (o outcome) word() string {
 	case !o.has:
 		return "no class"
 	case o.got == "":
-		return "the class \"\""
+		return "class \"\""
 	}
 	return clean.Text(o.got)
 }
@@ -172,10 +171,10 @@ func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.by") {
 	case byWebhook:
 		return "carrick check " + e.LinkFile() +
-			" --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules    # which of them " +
-			"it is; then " + e.ApplyStep("extension")
+			" --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules" +
+			"    # shows the cause; then " + e.ApplyStep("extension")
 	case byKyverno:
-		return "carrick export " + e.LinkFile() + " DIR, and apply its ClusterPolicy " + policyName
+		return "carrick export " + e.LinkFile() + " DIR, then apply its ClusterPolicy " + policyName
 	case byNobody:
 		return answer(e, "mutation.by", byPolicy)
 	}
@@ -194,7 +193,7 @@ func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 		return mutationFix(e)
 	}
 	return fmt.Sprintf(
-		"%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that refuses; a quota is shown by: %s -n %s get resourcequotas",
+		"%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that rejects the claim; for a quota: %s -n %s get resourcequotas",
 		e.Kubectl(), e.Kubectl(), in,
 	)
 }
@@ -210,7 +209,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	all := []triedClaim{{name: "without a class", mode: corev1.ReadWriteOnce}}
 	if usual != "" {
-		all = append(all, triedClaim{name: "of the class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
+		all = append(all, triedClaim{name: "of class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -219,24 +218,24 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim %s is refused in %s: %s", o.name, in, o.refused),
+			return steps.Failed(fmt.Sprintf("a claim %s is rejected in %s: %s", o.name, in, o.refused),
 				refusedFix(ctx, e, in, o.refused))
 		case o.got != usual:
 			return steps.Failed(
 				fmt.Sprintf(
-					"a claim that one node writes to, %s, gets %s in %s, and not the default class %s", o.name, o.word(), in,
-					cmp.Or(usual, "(there is none)"),
+					"a single-node claim %s gets %s in %s instead of the default class %s", o.name, o.word(), in,
+					cmp.Or(usual, "(none)"),
 				),
 				whoFix(e),
 			)
 		}
 	}
-	return steps.Passed("%s, in %s", cmp.Or(usual, "(there is none)"), in)
+	return steps.Passed("%s, in %s", cmp.Or(usual, "no class"), in)
 }
 
 // whoFix is the command that finds out what changes claims that must stay unchanged.
 func whoFix(e steps.Env) string {
-	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # who is asked about claims; then " +
+	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # shows what changes claims; then " +
 		e.ApplyStep("mutation")
 }
 
@@ -247,13 +246,13 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	}
 	none := ""
 	all := []triedClaim{
-		{name: "that many pods write to", mode: corev1.ReadWriteMany, class: &none},
-		{name: "that one node writes to", mode: corev1.ReadWriteOnce, class: &none},
+		{name: "for many nodes", mode: corev1.ReadWriteMany, class: &none},
+		{name: "for one node", mode: corev1.ReadWriteOnce, class: &none},
 	}
 	if from := e.Answers.List("mutation.from"); exchanges(e) && len(from) > 0 {
 		all = append(
 			all,
-			triedClaim{name: "that names its volume", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},
+			triedClaim{name: "with a volume name", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},
 		)
 	}
 	got, err := tryClaims(ctx, e, in, all...)
@@ -267,19 +266,19 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		}
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim of the class %s, %s, is refused in %s: %s", asked, o.name, in, o.refused),
+			return steps.Failed(fmt.Sprintf("a claim of class %s %s is rejected in %s: %s", asked, o.name, in, o.refused),
 				refusedFix(ctx, e, in, o.refused))
 		case !o.has || o.got != *o.class:
 			return steps.Failed(
 				fmt.Sprintf(
-					"a claim of the class %s, %s, gets %s in %s: it does not find the volume that was made for it", asked, o.name,
+					"a claim of class %s %s gets %s in %s, so it does not find its volume", asked, o.name,
 					o.word(), in,
 				),
 				whoFix(e),
 			)
 		}
 	}
-	return steps.Passed("in %s", in)
+	return steps.Passed("tested in %s", in)
 }
 
 func silentFailure(ctx context.Context, e steps.Env) steps.Result {
@@ -289,11 +288,11 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	i := slices.IndexFunc(all, func(m mutator) bool { return m.sure && m.by == byWebhook })
 	if i < 0 {
-		return steps.Skipped("there is no webhook yet that exchanges the class of claims")
+		return steps.Skipped("no webhook sets the class of claims yet")
 	}
 	hook := all[i]
 	if usuallyShared(e) {
-		return steps.Skipped("%s is the default class: claims get it whether or not %s answers",
+		return steps.Skipped("%s is the default class, so claims get it even if %s does not answer",
 			sharedClassName(e), hook)
 	}
 	in, err := tryIn(ctx, e)
@@ -304,19 +303,19 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	meanwhile := "if it ever does not, claims are refused until it does (failurePolicy Fail)"
+	meanwhile := "if it fails, claims are rejected until it answers again (failurePolicy Fail)"
 	if hook.fail == failOpen {
-		meanwhile = "if it ever does not, claims get the class that they ask for (failurePolicy Ignore), which this row tells"
+		meanwhile = "if it fails, claims get the class that they request (failurePolicy Ignore), and this check fails"
 	}
 	switch o := got[0]; {
 	case o.refused != "":
 		return steps.Failed(fmt.Sprintf(
-			"%s has failurePolicy %s: claims in the namespaces that it looks at are refused now: %s",
+			"%s has failurePolicy %s, so claims in its namespaces are now rejected: %s",
 			hook, hook.fail, o.refused), refusedFix(ctx, e, in, o.refused))
 	case o.got != sharedClassName(e) && hook.fail == failOpen:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s is passed over, and nobody is told (failurePolicy Ignore): shared claims get %s now, and stay Pending", hook,
+				"%s is silently skipped (failurePolicy Ignore). Shared claims now get %s and stay Pending", hook,
 				o.word(),
 			),
 			mutationFix(e),
@@ -324,11 +323,11 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	case o.got != sharedClassName(e):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has failurePolicy %s and lets shared claims in with %s: it answers, and with the wrong class, or is not asked",
+				"%s has failurePolicy %s, but shared claims are admitted with %s. It sets the wrong class or is not called",
 				hook, hook.fail, o.word(),
 			),
 			mutationFix(e),
 		)
 	}
-	return steps.Passed("%s is asked and answers; %s", hook, meanwhile)
+	return steps.Passed("%s is called and answers; %s", hook, meanwhile)
 }

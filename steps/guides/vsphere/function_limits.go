@@ -60,7 +60,7 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	out.found = fmt.Sprintf("ResourceQuota %s limits %s", name, strings.Join(says, ", "))
 	out.fix = e.Kubectl() + " -n " + in + " describe resourcequota " + steps.Quoted(name)
 	if out.used = len(none) == 0; out.used {
-		out.fix += "    # raise it, or delete what uses it up"
+		out.fix += "    # raise it, or delete objects that count against it"
 		return out, nil
 	}
 	patch, err := quotaFix(ctx, e, in, name, none)
@@ -82,7 +82,7 @@ func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string
 		}
 	}
 	patch, err := json.Marshal(map[string]any{"spec": spec})
-	return fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; a number in its place raises it",
+	return fmt.Sprintf("%s %s --type=merge -p %s    # null removes the limit; use a number to raise it",
 		e.Kubectl(), what, steps.Quoted(string(patch))), err
 }
 
@@ -102,7 +102,7 @@ const roomyClaim = "100Gi"
 
 // rangeOf finds the LimitRange that rejected a claim, because the message does not name it.
 func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
-	out := limit{in: in, found: "a LimitRange refuses the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
+	out := limit{in: in, found: "a LimitRange rejects the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
 	all, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, "", cluster.Selector{})
 	if apierrors.IsForbidden(err) {
 		return out, nil
@@ -146,12 +146,12 @@ func underLimits(ctx context.Context, e steps.Env, passed string, refused []outc
 		found, fix = append(found, said), cmp.Or(fix, l.fix)
 	}
 	if len(used) > 0 {
-		passed += "; quotas are used up in " + check.Some(used)
+		passed += ". Quotas are used up in " + check.Some(used)
 	}
 	if len(found) == 0 {
 		return steps.Passed("%s", passed)
 	}
-	r := steps.Warned("shared claims are refused in "+check.Some(found)+"; elsewhere they get "+passed, fix)
+	r := steps.Warned("shared claims are rejected in "+check.Some(found)+". Elsewhere they get "+passed, fix)
 	r.Lines = found
 	return r.WithoutAction()
 }

@@ -51,10 +51,12 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(names) == 0 {
 		return steps.Passed(
-			"of %d claims none that is shared is Pending on another class than %s", len(claims), sharedClassName(e),
+			"of %d claims, no shared one is Pending on a class other than %s", len(claims), sharedClassName(e),
 		)
 	}
-	r := steps.Warned("Pending on a class that can't serve them: "+check.Some(names), strings.Join(fixes, "\n"))
+	r := steps.Warned(
+		"claims are Pending on a class that cannot serve them: "+check.Some(names), strings.Join(fixes, "\n"),
+	)
 	r.Lines = names
 	return r
 }
@@ -79,7 +81,7 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		fix = nativeFix(e) + "\n# " + fix
 	}
 	r := steps.Failed(
-		fmt.Sprintf("no volume is made for %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix,
+		fmt.Sprintf("provisioning fails for claim %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix,
 	)
 	return &r
 }

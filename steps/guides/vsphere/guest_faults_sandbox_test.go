@@ -17,7 +17,7 @@ var guestFaults = map[string]struct {
 }{
 	"labels-missing": {says: []stepstest.Finding{
 		{
-			Check: "labels-file", Found: "says nothing of pod-security.kubernetes.io/enforce", Fix: "--step security",
+			Check: "labels-file", Found: "does not set pod-security.kubernetes.io/enforce", Fix: "--step security",
 			Fixed: true,
 		},
 		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Fixed: true},
@@ -30,27 +30,27 @@ var guestFaults = map[string]struct {
 	}},
 	"policy-takes-all": {says: []stepstest.Finding{
 		{
-			Check: "policy-there", Found: "exchanges the class of claims that one node writes to, too", Fix: "--step mutation",
+			Check: "policy-there", Found: "also changes the class of single-node claims", Fix: "--step mutation",
 			Fixed: true,
 		},
 		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Fixed: true},
-		{Check: "static-keeps", Found: "does not find the volume that was made for it", Fix: "--step mutation", Fixed: true},
+		{Check: "static-keeps", Found: "does not find its volume", Fix: "--step mutation", Fixed: true},
 	}},
 	"policy-unbound": {says: []stepstest.Finding{
-		{Check: "policy-there", Found: "without it the policy does nothing", Fix: "--step mutation", Fixed: true},
+		{Check: "policy-there", Found: "so the policy has no effect", Fix: "--step mutation", Fixed: true},
 		{
-			Check: "rwx-gets-class", Found: "gets vsphere-policy in alice, and is to get nfs-client", Fix: "--step mutation",
+			Check: "rwx-gets-class", Found: "gets vsphere-policy in alice instead of nfs-client", Fix: "--step mutation",
 			Fixed: true,
 		},
 	}},
 	"profile-failed": {says: []stepstest.Finding{
 		{
 			Check: "profiles-namespaces", Fix: "delete profile carol", Fixed: true,
-			Found: "namespace carol is of someone.else@example.com, and Profile carol of carol@example.com",
+			Found: "namespace carol belongs to someone.else@example.com, but Profile carol belongs to carol@example.com",
 		},
 	}},
 	"restricted-namespace": {says: []stepstest.Finding{
-		{Check: "profile-levels", Found: "narrower are bob (restricted)", Fix: "label --overwrite namespace bob"},
+		{Check: "profile-levels", Found: "is stricter in bob (restricted)", Fix: "label --overwrite namespace bob"},
 		{
 			Check: "pods-refused", Found: "StatefulSet bob/papers (violates PodSecurity",
 			Fix: "rollout restart statefulset papers", Fixed: true,

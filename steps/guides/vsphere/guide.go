@@ -22,10 +22,9 @@ var readme string
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "vsphere", Title: "Kubeflow and Kale on vSphere",
-		About: "Gives Kubeflow and Kale on a Tanzu guest cluster volumes that many pods write to, and pods that its pod " +
-			"security lets start. Tries the cluster's own file volumes first, " +
-			"then NFS; changes the class of claims by a policy or a webhook, whichever the cluster serves; and follows a " +
-			"profile to its namespace.",
+		About: "Gives Kubeflow and Kale on a Tanzu guest cluster volumes that many pods can write to, and lets their pods " +
+			"start under the cluster's pod security. Tries the cluster's own file volumes first, then NFS. Sets the class of " +
+			"claims with a policy or a webhook, whichever the cluster serves, and follows a profile to its namespace.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{

@@ -23,54 +23,51 @@ const policyName = "rwx-storage-class"
 
 func mutation() steps.Step {
 	return steps.Step{
-		Name: "mutation", Title: "Claims' class",
-		Why: "Kale and pipelines make claims that many pods write to without a class, and get the default one, which can't " +
-			"do that; the default can't be changed, because the Supervisor sets it back. So the class is exchanged when a " +
-			"claim is made: by an admission policy where the cluster serves them, which takes no pod and no certificate, else " +
-			"by the published guide's webhook, made anew. Best is what names the class at the source, where that can be.",
+		Name: "mutation", Title: "Class of claims",
+		Why: "Kale and pipelines create shared claims without a class, and the Supervisor resets the default class, which " +
+			"cannot be shared. So the class is set when a claim is created: by an admission policy where the cluster serves " +
+			"them, otherwise by the extension's webhook. If possible, name the class at the source instead.",
 		Ask: []steps.Question{
 			{
-				Key: "mutation.by", Title: "Who exchanges the class of claims", Kind: steps.Pick, Default: defaultBy,
+				Key: "mutation.by", Title: "Method that sets the class of claims", Kind: steps.Pick, Default: defaultBy,
 				Adopt: adoptBy,
-				Help: "The first that the cluster serves is the best: a policy fails for no pod's sake. Two that do it at once " +
-					"are one too many.",
+				Help: "The first one that the cluster serves is the best, because a policy does not depend on a pod. " +
+					"Use only one.",
 				Of: []steps.Choice{
-					{Value: byPolicy, Title: "policy: a MutatingAdmissionPolicy of Kubernetes' own (1.36)"},
-					{Value: byWebhook, Title: "webhook: the extension of the published guide, made anew"},
-					{Value: byKyverno, Title: "kyverno: a ClusterPolicy that carrick writes out and you apply"},
-					{Value: byNobody, Title: "none: native volumes, or whoever makes claims names the class"},
+					{Value: byPolicy, Title: "policy: Kubernetes' built-in MutatingAdmissionPolicy (1.36)"},
+					{Value: byWebhook, Title: "webhook: the extension, as in the published guide"},
+					{Value: byKyverno, Title: "kyverno: a ClusterPolicy that carrick exports and you apply"},
+					{Value: byNobody, Title: "none: for native volumes, or if claims already name the class"},
 				},
 			},
 			{
-				Key: "mutation.selector", Title: "Label of the namespaces whose claims are looked at", Kind: steps.Label,
+				Key: "mutation.selector", Title: "Label of the namespaces to select", Kind: steps.Label,
 				When: exchanges, Adopt: adoptSelector,
-				Help: "Kubeflow's profile controller puts the default one onto the namespaces of profiles. Without a selector " +
-					"every claim of the cluster would hang on it, as in the published guide.",
-				Default: steps.Fixed(profileLabel+"="+profileValue, "the labels of Kubeflow's profiles"),
+				Help: "KEY=VALUE. Kubeflow's profile controller sets the default label on profile namespaces. Without a " +
+					"selector, as in the published guide, every claim of the cluster would depend on the policy or webhook.",
+				Default: steps.Fixed(profileLabel+"="+profileValue, "Kubeflow's profile labels"),
 			},
 			{
-				Key: "mutation.from", Title: "Classes that are exchanged", Kind: steps.Name, Many: true, Opt: true, When: exchanges,
+				Key: "mutation.from", Title: "Replaced classes", Kind: steps.Name, Many: true, Opt: true, When: exchanges,
 				Adopt: adoptFrom,
-				Help: "Of claims that many pods write to. A claim with another class, or with \"\", which asks for a volume " +
-					"that somebody has made, keeps it. A claim without a class gets the default one before anybody is asked, " +
-					"so name that.",
+				Help: "Classes that are replaced in shared claims. Claims with another class, or with \"\" for an existing " +
+					"volume, keep it. Include the default class, because a claim without a class gets it before admission.",
 				Default: defaultFrom,
 			},
 			{
-				Key: "mutation.fail", Title: "What becomes of claims when the exchange fails", Kind: steps.Pick, When: exchanges,
+				Key: "mutation.fail", Title: "Failure policy for claims", Kind: steps.Pick, When: exchanges,
 				Default: defaultFail, Adopt: adoptFail,
-				Help: "Ignore: the claim is made with the class that it asked for and stays Pending, without a word. Fail: it is " +
-					"refused, which whoever makes it sees at once; a webhook without a ready pod then refuses all of them in these " +
-					"namespaces.",
+				Help: "Ignore: the claim is created with the class that it requests, and silently stays Pending. Fail: the claim " +
+					"is rejected, so its creator notices. A webhook without a ready pod then rejects all claims in these namespaces.",
 				Of: []steps.Choice{
-					{Value: failClosed, Title: "Fail: the claim is refused"},
+					{Value: failClosed, Title: "Fail: the claim is rejected"},
 					{Value: failOpen, Title: "Ignore: the claim keeps its class"},
 				},
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "policy", Title: "Exchange the class of claims by a policy", On: steps.Local, When: usesPolicy,
+				Name: "policy", Title: "Create a policy that sets the class of claims", On: steps.Local, When: usesPolicy,
 				Needs: []string{"signed-in"},
 				Doer: policyDoer{action.Manifest{File: "policy.yaml", Version: servedPolicies, Values: action.Values{
 					"exchanged": func(_ context.Context, e steps.Env) (any, error) { return exchanged(e), nil },
@@ -79,7 +76,7 @@ func mutation() steps.Step {
 				}}},
 			},
 			{
-				Name: "kyverno-file", Title: "Write out a policy for Kyverno", On: steps.Local, When: usesKyverno,
+				Name: "kyverno-file", Title: "Export a policy for Kyverno", On: steps.Local, When: usesKyverno,
 				Doer: kyvernoFile(),
 			},
 		},
@@ -100,15 +97,15 @@ func exchanges(e steps.Env) bool { return e.Answers.Text("mutation.by") != byNob
 
 func defaultBy(e steps.Env) (any, string) {
 	if e.Answers.Text("storage.source") == native {
-		return byNobody, "the guest's own volumes are shared ones"
+		return byNobody, "default; the guest's own volumes can be shared"
 	}
 	if usuallyShared(e) {
-		return byNobody, sharedClassName(e) + " is the default class: claims without a class have it already"
+		return byNobody, "default; " + sharedClassName(e) + " is already the default class"
 	}
 	if version, err := e.Own.Text("serves-map"); err == nil {
-		return byPolicy, "the cluster serves MutatingAdmissionPolicies in " + version
+		return byPolicy, "default; the cluster serves MutatingAdmissionPolicies in " + version
 	}
-	return byWebhook, "the cluster serves no MutatingAdmissionPolicies"
+	return byWebhook, "default; the cluster serves no MutatingAdmissionPolicies"
 }
 
 // usuallyShared reports whether the default class is the one for shared volumes.
@@ -129,7 +126,7 @@ func defaultFail(e steps.Env) (any, string) {
 	if usesWebhook(e) {
 		return failOpen, "the published guide"
 	}
-	return failClosed, "a policy runs in the API server itself"
+	return failClosed, "default; a policy runs in the API server itself"
 }
 
 // namespaceSelector returns the label of the namespaces whose claims are reviewed.
@@ -215,7 +212,7 @@ func kyvernoFile() action.Call {
 		Preview: func(_ context.Context, e steps.Env) (steps.Change, error) {
 			return steps.Change{Items: []steps.Item{{
 				Verb: steps.Leave, What: "ClusterPolicy " + policyName,
-				Note: "carrick does not apply it: carrick export " + e.LinkFile() + " DIR writes it; then " + e.Kubectl() +
+				Note: "carrick does not apply it. Export it: carrick export " + e.LinkFile() + " DIR; then " + e.Kubectl() +
 					" apply -f",
 			}}}, nil
 		},
@@ -227,7 +224,7 @@ func kyvernoFile() action.Call {
 				{Object: kyvernoPolicy(e)},
 				{
 					Note: fmt.Sprintf(
-						"ClusterPolicy %s takes Kyverno: it gives claims that many pods write to the class %s", policyName,
+						"ClusterPolicy %s requires Kyverno. It gives shared claims class %s", policyName,
 						sharedClassName(e),
 					),
 				},

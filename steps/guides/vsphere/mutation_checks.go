@@ -23,30 +23,30 @@ const (
 func mutationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "policy-served", Title: "the cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy,
+			Name: "policy-served", Title: "The cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy,
 			Needs: []string{"signed-in"},
-			Why: "they are in v1 from Kubernetes 1.36 on; in v1beta1 (1.34) they have to be turned on, which a Tanzu " +
-				"guest does not",
+			Why: "They are in v1 from Kubernetes 1.36 on; v1beta1 (1.34) has to be enabled, which a Tanzu guest " +
+				"does not do.",
 			References: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
-			Name: "policy-there", Title: "the policy that exchanges claims' class is there, and bound", On: steps.Local,
+			Name: "policy-there", Title: "The policy that sets the class exists and is bound", On: steps.Local,
 			When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
-			Why: "a policy without a binding does nothing; one without a selector is asked about every claim of " +
-				"the cluster",
+			Why: "Without a binding a policy has no effect, and without a selector it applies to every claim of " +
+				"the cluster.",
 			References: []string{mutatingPolicySource}, Run: policyThere,
 		},
 		{
-			Name: "one-mutator", Title: "nobody else exchanges the class of claims", On: steps.Local,
+			Name: "one-mutator", Title: "Nothing else sets the class of claims", On: steps.Local,
 			Needs:      []string{"signed-in"},
-			Why:        "where two do, the one that comes last wins, and the order is nobody's promise",
+			Why:        "If several do, the last one wins, and their order is not guaranteed.",
 			References: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
 		},
 		{
-			Name: "source-class", Title: "the form for notebooks asks for volumes that there are", On: steps.Local,
+			Name: "source-class", Title: "The notebook form requests available volumes", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Kubeflow's form says of which class a notebook's volume is and how many pods write to it: what is " +
-				"named at the source has to be exchanged by nobody",
+			Why: "Kubeflow's form sets the class and access mode of notebook volumes; a class named there needs no policy " +
+				"or webhook.",
 			References: []string{
 				"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml",
 			}, Run: sourceClass,
@@ -77,7 +77,7 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
 	if apierrors.IsNotFound(err) {
 		return steps.Failed(
-			"there is no MutatingAdmissionPolicyBinding "+policyName+": without it the policy does nothing", "",
+			"there is no MutatingAdmissionPolicyBinding "+policyName+", so the policy has no effect", "",
 		)
 	}
 	if err != nil {
@@ -85,11 +85,16 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case b.Spec.PolicyName != policyName:
-		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds the policy %s",
+		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds policy %s instead",
 			policyName, clean.Text(b.Spec.PolicyName)), "")
 	case !bindsWhole(b):
-		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s restricts the policy by its matchResources: "+
-			"other claims keep their class", policyName), "")
+		return steps.Failed(
+			fmt.Sprintf(
+				"MutatingAdmissionPolicyBinding %s restricts the policy with matchResources, so other claims keep their class",
+				policyName,
+			),
+			"",
+		)
 	}
 	if wrong := wrongPolicy(e, p); wrong != "" {
 		return steps.Failed("MutatingAdmissionPolicy "+policyName+" "+wrong, "")
@@ -99,13 +104,14 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("MutatingAdmissionPolicy "+policyName+" "+odd, "")
 	}
 	return steps.Passed(
-		"MutatingAdmissionPolicy %s: to %s, in namespaces with %s=%s; %s", policyName, sharedClassName(e), key, value,
+		"MutatingAdmissionPolicy %s sets class %s in namespaces with %s=%s, failurePolicy %s", policyName, sharedClassName(e),
+		key, value,
 		*p.Spec.FailurePolicy,
 	)
 }
 
-// wrongPolicy says what keeps a policy from doing what it is there for; "":
-// nothing.
+// wrongPolicy describes what prevents a policy from setting the class, or makes it affect more
+// than it should; "" if nothing does.
 func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	var rules []admissionv1.RuleWithOperations
 	if c := p.Spec.MatchConstraints; c != nil {
@@ -119,23 +125,23 @@ func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	}
 	switch is, _ := rulesCoverClaims(rules); {
 	case !is:
-		return "is not asked about claims that are made"
+		return "has no rule for the creation of claims"
 	case !slices.Contains(quotedIn(text), sharedClassName(e)):
-		return "does not give claims the class " + sharedClassName(e)
+		return "does not set class " + sharedClassName(e)
 	case !strings.Contains(text, "ReadWriteMany"):
-		return "exchanges the class of claims that one node writes to, too"
+		return "also changes the class of single-node claims"
 	case !strings.Contains(conditions, "storageClassName"):
-		return "exchanges every class, and \"\" among them"
+		return "replaces every class, including \"\""
 	}
 	for _, name := range e.Answers.List("mutation.from") {
 		if name != sharedClassName(e) && !slices.Contains(quotedIn(conditions), name) {
-			return "does not exchange the class " + name
+			return "does not replace class " + name
 		}
 	}
 	return ""
 }
 
-// quotedIn are the names in quotes in a text of CEL.
+// quotedIn returns the quoted names in a CEL expression.
 func quotedIn(text string) []string {
 	var out []string
 	for _, q := range celQuoted.FindAllStringSubmatch(text, -1) {
@@ -144,17 +150,16 @@ func quotedIn(text string) []string {
 	return out
 }
 
-// oddPolicy says in what a policy is not as it was answered, though it may do; "":
-// in nothing.
+// oddPolicy describes how a working policy differs from the answers, or returns "".
 func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value string) string {
 	s := p.Spec.MatchConstraints.NamespaceSelector
 	switch fail := p.Spec.FailurePolicy; {
 	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
-		return "has no selector of namespaces: it is asked about every claim of the cluster"
+		return "has no namespaceSelector, so it applies to every claim of the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
-		return fmt.Sprintf("selects other namespaces than those with %s=%s", key, value)
+		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
 	case fail == nil || string(*fail) != e.Answers.Text("mutation.fail"):
-		return "has not the failurePolicy " + e.Answers.Text("mutation.fail")
+		return "does not have failurePolicy " + e.Answers.Text("mutation.fail")
 	}
 	var conditions []string
 	for _, c := range p.Spec.MatchConditions {
@@ -166,20 +171,19 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 	slices.Sort(want)
 	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil ||
 		plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
-		return "is written in other words than carrick's; what it does, the step function tries"
+		return "differs from carrick's in wording. Step function tests its effect"
 	}
 	return ""
 }
 
-// plainCEL is an expression without what makes no difference to claims: the kind
-// of quotes, and whether access modes are asked for before they are read, which
-// every claim has.
+// plainCEL normalizes an expression: the kind of quotes, and a leading test for access modes,
+// which every claim has.
 func plainCEL(expression string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(expression, "'", `"`), "has(object.spec.accessModes) && ")
 }
 
-// oneMutator sorts what is asked about claims: what was chosen, others that do the
-// same, those that may, and those that are asked about everything.
+// oneMutator sorts the mutators of claims: the chosen one, others that set the class, others with
+// an unknown effect, and those that are called for all objects.
 func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	all, err := mutators(ctx, e)
 	if err != nil {
@@ -201,35 +205,35 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 			may = append(may, m)
 		}
 	}
-	does := "nobody exchanges the class of claims"
+	does := "nothing sets the class of claims"
 	if len(right) > 0 {
-		does = right[0].String() + " exchanges the class of claims"
+		does = right[0].String() + " sets the class of claims"
 	}
 	switch {
 	case len(others) > 0 && len(right) > 0:
 		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, mutatorWords(others)), deleting(e, others[0]))
 	case len(others) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s exchanges the class of claims, and mutation.by is %s", mutatorWords(others), by),
+			fmt.Sprintf("%s sets the class of claims, but mutation.by is %s", mutatorWords(others), by),
 			answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]),
 		)
 	case len(may) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s; %s is asked about each new claim, too, and what it does to it can't be told", does, mutatorWords(may),
+				"%s. %s is also called for each new claim, with an effect that carrick cannot tell", does, mutatorWords(may),
 			),
 			fmt.Sprintf(
-				"%s get %s %s -o yaml    # does it change spec.storageClassName? What comes of a claim, the step function tries",
+				"%s get %s %s -o yaml    # does it change spec.storageClassName? Step function tests the effect on claims",
 				e.Kubectl(), may[0].resource, steps.Quoted(may[0].name),
 			),
 		)
 	case len(wide) > 0:
-		return steps.Passed("%s; asked about everything that is made are %s", does, mutatorWords(wide))
+		return steps.Passed("%s. Called for all new objects: %s", does, mutatorWords(wide))
 	}
-	return steps.Passed("%s, and nobody else is asked about new claims", does)
+	return steps.Passed("%s, and nothing else is called for new claims", does)
 }
 
-// rank puts what has carrick's name first.
+// rank sorts carrick's own mutators first.
 func (m mutator) rank() string {
 	if m.name == policyName {
 		return ""

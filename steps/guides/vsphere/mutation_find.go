@@ -16,22 +16,22 @@ import (
 	"carrick/steps/check"
 )
 
-// kyvernoHook is the label of the webhooks that Kyverno makes for its policies
+// kyvernoHook is the label of the webhooks that Kyverno creates for its policies
 // (kyverno/kyverno: api/kyverno/constants.go).
 const kyvernoHook = "webhook.kyverno.io/managed-by"
 
-// mutatePath is where the published guide's webhook, and carrick's, is asked.
+// mutatePath is the path of the published guide's webhook, and of carrick's.
 const mutatePath = "/pvc/mutate"
 
-// mutator is something that is asked about each new claim.
+// mutator is a webhook or policy that is called for each new claim.
 type mutator struct {
 	by       string // of the answers of mutation.by; "": none of them
 	kind     string
 	name     string
 	resource string // as kubectl calls it
-	sure     bool   // it exchanges classes; else that can't be told from here
-	wide     bool   // it is asked about everything that is made
-	told     bool   // what it does stands in policies, which are looked at themselves
+	sure     bool   // it changes classes; false: its effect is unknown
+	wide     bool   // it is called for all new objects
+	told     bool   // its effect is defined by policies, which are listed themselves
 	service  *admissionv1.ServiceReference
 
 	selects []metav1.LabelSelector // of namespaces
@@ -41,7 +41,7 @@ type mutator struct {
 
 func (m mutator) String() string { return m.kind + " " + clean.Text(m.name) }
 
-// mutators are all that are asked about new claims, in the order of their kinds.
+// mutators returns all webhooks and policies that are called for new claims, in the order of their kinds.
 func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	found := make([][]mutator, 3)
 	var looks []func() error
@@ -57,7 +57,7 @@ func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return slices.Concat(found...), err
 }
 
-// rulesCoverClaims tells whether rules cover claims that are made, and whether by name.
+// rulesCoverClaims reports whether rules match the creation of claims, and whether they name claims.
 func rulesCoverClaims(rules []admissionv1.RuleWithOperations) (is, named bool) {
 	for _, r := range rules {
 		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") ||
@@ -81,8 +81,8 @@ func covers(list []string, v string) bool {
 	return slices.Contains(list, v) || slices.Contains(list, "*")
 }
 
-// policyMutators are Kubernetes' own policies that have a binding; without one
-// they do nothing.
+// policyMutators are the MutatingAdmissionPolicies that have a binding; without one they have no
+// effect.
 func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	policies, bindings, err := policyKinds(e)
 	if steps.IsAbsent(err) {
@@ -133,7 +133,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// policyText is all that a policy does, and when, as one text.
+// policyText returns the expressions of a policy's mutations and conditions as one text.
 func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	out := []string{mutationText(p)}
 	for _, c := range p.Spec.MatchConditions {
@@ -142,7 +142,7 @@ func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	return strings.Join(out, "\n")
 }
 
-// mutationText is what a policy changes, as one text.
+// mutationText returns the expressions of a policy's mutations as one text.
 func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 	var out []string
 	for _, m := range p.Spec.Mutations {
@@ -193,7 +193,7 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// notServed makes a kind that is not served nothing that is there.
+// notServed ignores the error that a kind is not served.
 func notServed(err error) error {
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil

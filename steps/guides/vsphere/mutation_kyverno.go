@@ -16,7 +16,7 @@ import (
 	"carrick/steps"
 )
 
-// kyvernoKinds are Kyverno's policies that change what is made (kyverno/kyverno:
+// kyvernoKinds are Kyverno's policies that change new objects (kyverno/kyverno:
 // api/kyverno/v1, api/policies.kyverno.io/v1).
 var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"},
@@ -26,9 +26,8 @@ var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "policies.kyverno.io", Version: "v1alpha1", Resource: "mutatingpolicies"},
 }
 
-// kyvernoPolicy is the ClusterPolicy that exchanges classes. A claim with the
-// class "" has one, and keeps it: in Kyverno's language "" counts as nothing, so
-// that is asked for by the key.
+// kyvernoPolicy is the ClusterPolicy that sets the class. A claim with the class "" has one, and
+// keeps it: Kyverno's expressions treat "" as missing, so the policy tests for the key.
 func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	key, value := namespaceSelector(e)
 	from := []any{}
@@ -94,9 +93,8 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// changesClass tells whether a policy of Kyverno's changes the class of claims: by a
-// rule of its own, or as a whole. What it only looks at, and what stands in its status,
-// changes nothing.
+// changesClass reports whether a Kyverno policy changes the class of claims, in one of its rules or
+// as a whole. Its conditions and its status change nothing.
 func changesClass(o *unstructured.Unstructured) bool {
 	if whole, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "mutations"); found {
 		matched, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "matchConstraints")
@@ -110,7 +108,7 @@ func changesClass(o *unstructured.Unstructured) bool {
 	})
 }
 
-// speaks tells whether a word, in small letters, stands anywhere in a part of an object.
+// speaks reports whether a part of an object contains a lower-case word.
 func speaks(part any, word string) bool {
 	raw, err := json.Marshal(part)
 	return err == nil && strings.Contains(strings.ToLower(string(raw)), word)

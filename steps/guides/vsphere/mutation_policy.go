@@ -11,26 +11,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyDoer makes the policy and binds it. One of somebody else's that does the same
-// stays theirs, and is only bound where it is not.
+// policyDoer creates the policy and its binding. An unmanaged policy that does the same is kept,
+// and only bound if it is not.
 type policyDoer struct{ action.Manifest }
 
-// OthersStay: a policy of somebody else that does what is to be done is left.
+// OthersStay marks that an unmanaged policy that does what is required is kept.
 func (policyDoer) OthersStay() {}
 
-// Plan leaves what is somebody else's and as it should be.
+// Plan keeps unmanaged objects that are correct.
 func (d policyDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	policy, binding, err := theirPolicy(ctx, e)
 	switch {
-	case err != nil && !apierrors.IsForbidden(err): // that is told with all other missing rights
+	case err != nil && !apierrors.IsForbidden(err): // reported with all other missing permissions
 		return steps.Change{}, err
 	case policy && binding:
-		return left("MutatingAdmissionPolicy "+policyName, "somebody else's, and it does what is to be done"), nil
+		return left("MutatingAdmissionPolicy "+policyName, "unmanaged, and already as required"), nil
 	}
 	return d.of(policy).Plan(ctx, e)
 }
 
-// Do makes what is to be made of it.
+// Do creates the missing objects.
 func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	policy, binding, err := theirPolicy(ctx, e)
 	if err != nil || (policy && binding) {
@@ -39,7 +39,7 @@ func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.of(policy).Do(ctx, e, say)
 }
 
-// of is what carrick makes: all, or the binding of somebody else's policy.
+// of returns what carrick creates: all objects, or only the binding of an unmanaged policy.
 func (d policyDoer) of(theirs bool) action.Manifest {
 	if theirs {
 		return d.Also()[0]
@@ -47,13 +47,13 @@ func (d policyDoer) of(theirs bool) action.Manifest {
 	return d.Manifest
 }
 
-// Also is what is made where the policy itself is somebody else's.
+// Also returns what is created if the policy itself is unmanaged.
 func (d policyDoer) Also() []action.Manifest {
 	return []action.Manifest{{File: "policy-binding.yaml", Version: d.Version}}
 }
 
-// theirPolicy tells whether somebody else has made the policy as it should be, and
-// whether they have bound it.
+// theirPolicy reports whether a correct unmanaged policy exists, and whether it has an unmanaged
+// binding.
 func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err error) {
 	policies, bindings, err := policyKinds(e)
 	if err != nil {
@@ -75,7 +75,7 @@ func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err er
 	return policy, err == nil && !triedHere(e, b.Labels) && bindsWhole(b), err
 }
 
-// bindsWhole tells whether a binding puts the policy in force wherever it selects.
+// bindsWhole reports whether a binding applies the policy to all objects that it selects.
 func bindsWhole(b *admissionv1.MutatingAdmissionPolicyBinding) bool {
 	return b.Spec.PolicyName == policyName && !narrows(b.Spec.MatchResources)
 }

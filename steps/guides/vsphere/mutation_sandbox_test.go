@@ -153,7 +153,7 @@ func TestVerifyClaimsFollowTheWebhook(t *testing.T) {
 	}
 	verdict(t, s, "silent-failure", steps.Pass)
 	for _, way := range []struct{ policy, found string }{
-		{"Ignore", "is passed over, and nobody is told"}, {"Fail", "are refused now"},
+		{"Ignore", "is silently skipped"}, {"Fail", "are now rejected"},
 	} {
 		box.Run(
 			t, clustertest.Local, "", "patch", "mutatingwebhookconfiguration", "mutating.vsphere-extensions.keeyzar.de",

@@ -17,7 +17,7 @@ import (
 	"carrick/steps/check"
 )
 
-// Where Kubeflow's form for notebooks is told what it begins with
+// The defaults of Kubeflow's notebook form
 // (kubeflow/notebooks: components/crud-web-apps/jupyter): a ConfigMap whose name
 // ends in a hash.
 const (
@@ -28,7 +28,7 @@ const (
 // formVolume is the volume that the form gives each notebook.
 type formVolume struct {
 	configMap string
-	class     string // "": none is named; "-" for a volume that somebody has made
+	class     string // "": none is named; "-" for an existing volume
 	shared    bool
 }
 
@@ -43,14 +43,14 @@ func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	)
 	if i < 0 {
 		return formVolume{}, steps.Absent(
-			"no ConfigMap %s-… with a key %s is in namespace %s: the form for notebooks is not there", formPrefix, formKey,
+			"no ConfigMap %s-… with key %s exists in namespace %s, so the notebook form is not installed", formPrefix, formKey,
 			kubeflowSpace,
 		)
 	}
 	out := formVolume{configMap: maps[i].Namespace + "/" + maps[i].Name}
 	var file map[string]any
 	if err := yaml.Unmarshal([]byte(maps[i].Data[formKey]), &file); err != nil {
-		return out, steps.Absent("%s of ConfigMap %s can't be read: %s", formKey, out.configMap, clean.Text(err.Error()))
+		return out, steps.Absent("%s of ConfigMap %s cannot be parsed: %s", formKey, out.configMap, clean.Text(err.Error()))
 	}
 	spec, found, _ := unstructured.NestedMap(file, "spawnerFormDefaults", "workspaceVolume", "value", "newPvc", "spec")
 	if !found {
@@ -84,7 +84,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 		if apierrors.IsNotFound(err) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"ConfigMap %s asks for the class %s, which there is not: every notebook's volume stays Pending", f.configMap,
+					"ConfigMap %s requests class %s, which does not exist, so every notebook volume stays Pending", f.configMap,
 					clean.Text(f.class),
 				),
 				edit,
@@ -98,19 +98,20 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	goesTo := exchanges(e) && (f.class == "" || slices.Contains(from, f.class))
 	switch {
 	case !f.shared:
-		return steps.Passed("ConfigMap %s asks for volumes that one node writes to, %s", f.configMap, orDefault(f.class))
+		return steps.Passed("ConfigMap %s requests single-node volumes %s", f.configMap, orDefault(f.class))
 	case f.class == "-":
-		return steps.Passed("ConfigMap %s asks for shared volumes that somebody has made", f.configMap)
+		return steps.Passed("ConfigMap %s requests existing shared volumes", f.configMap)
 	case f.class == sharedClassName(e), goesTo:
 		return steps.Passed(
-			"ConfigMap %s asks for shared volumes, %s; they become %s", f.configMap, orDefault(f.class), sharedClassName(e),
+			"ConfigMap %s requests shared volumes %s, which get class %s", f.configMap, orDefault(f.class), sharedClassName(e),
 		)
 	case f.class == "" && e.Answers.Text("storage.source") == native:
-		return steps.Passed("ConfigMap %s asks for shared volumes of the default class, which can be shared", f.configMap)
+		return steps.Passed("ConfigMap %s requests shared volumes of the default class, which can be shared", f.configMap)
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"ConfigMap %s asks for shared volumes, %s: they stay so, and %s is the class for those", f.configMap,
+			"ConfigMap %s requests shared volumes %s. They keep that class, but shared volumes should have class %s",
+			f.configMap,
 			orDefault(f.class), sharedClassName(e),
 		),
 		edit,
@@ -121,5 +122,5 @@ func orDefault(class string) string {
 	if class == "" {
 		return "of the default class"
 	}
-	return "of the class " + clean.Text(class)
+	return "of class " + clean.Text(class)
 }

@@ -34,8 +34,8 @@ const vSphereCSI = "csi.vsphere.vmware.com"
 
 var profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
-// pspBranch tells whether the guest cluster still serves PodSecurityPolicies; false
-// where that can't be told: the checks that need it say so.
+// pspBranch reports whether the guest cluster still serves PodSecurityPolicies; false if that is
+// unknown, which the checks that need it report.
 func pspBranch(e steps.Env) bool {
 	branch, err := e.Own.Text("branch")
 	return err == nil && branch == branchPSP

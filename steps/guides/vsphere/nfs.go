@@ -17,24 +17,25 @@ const nfsChart = "nfs-subdir-external-provisioner"
 func nfs() steps.Step {
 	return steps.Step{
 		Name: "nfs", Title: "NFS provisioner",
-		Why: "The provisioner makes a folder on the NFS server for each claim of its class, and nodes mount that. The " +
-			"server has to let in the addresses that it sees the guest's nodes by, and root: the provisioner makes folders as " +
-			"root. The published guide's chart (stable/nfs-client-provisioner) is gone, and its image makes no volumes from " +
-			"Kubernetes 1.20 on.",
+		Why: "The provisioner creates a folder on the NFS server for each claim of its class, and nodes mount it. The " +
+			"server must allow the addresses from which the guest's nodes reach it, and root, because the provisioner creates " +
+			"folders as root. The published guide's chart (stable/nfs-client-provisioner) no longer exists, and its image " +
+			"creates no volumes from Kubernetes 1.20 on.",
 		When: usesNFS,
 		Ask:  nfsQuestions(),
 		Facts: []steps.Fact{
-			{Name: "nfs-there", Title: "the NFS provisioner in the place that was answered", On: steps.Local, Learn: nfsThere},
+			{Name: "nfs-there", Title: "the NFS provisioner at the answered place", On: steps.Local, Learn: nfsThere},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddressesForNFS},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "nfs-namespace", Title: "Make the namespace of the provisioner", On: steps.Local, Reads: storageReads,
+				Name: "nfs-namespace", Title: "Create the provisioner's namespace", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
 				Doer: provisionerSpace{besideProvisioner{action.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
-				Name: "nfs-psp", Title: "Let the provisioner's pod in", On: steps.Local, Reads: storageReads,
+				Name: "nfs-psp", Title: "Allow the provisioner's pod to use the PodSecurityPolicy", On: steps.Local,
+				Reads: storageReads,
 				Needs: []string{"guest-cluster"}, When: installsUnderPSP,
 				Doer: besideProvisioner{action.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
@@ -53,8 +54,8 @@ func nfs() steps.Step {
 
 func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 
-// installsNFS: what somebody else runs in the place that was answered is theirs to change, unless Helm keeps it, of the
-// same chart in another version.
+// installsNFS reports whether carrick installs the provisioner. An unmanaged one at the answered place is not changed,
+// unless it is a Helm release of the same chart in another version.
 func installsNFS(e steps.Env) bool {
 	there, err := e.Own.Value("nfs-there")
 	// where it can't be read the plan says why
@@ -76,7 +77,7 @@ func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]an
 func provisionerName(e steps.Env) string { return "cluster.local/" + e.Answers.Text("nfs.release") }
 
 // nfsValues are the chart's values. With mount options the chart makes a volume and a claim for the root of the export,
-// else its pod has the export as a volume by itself, which the level restricted refuses. Of pod security policies
+// else its pod has the export as a volume directly, which the level restricted refuses. Of pod security policies
 // it makes none: API servers from 1.25 on refuse them.
 func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	a := e.Answers
@@ -123,7 +124,7 @@ func nfsPermissions(e steps.Env) []permission.Rule {
 		check.ToApply(
 			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, check.VolumeClaims, check.Secrets,
 		),
-		provisionerPermissions(ns), nodePermissions(), // nobody gives what he has not
+		provisionerPermissions(ns), nodePermissions(), // RBAC lets a user grant only permissions that the user has
 		watching(ns),
 	)
 }

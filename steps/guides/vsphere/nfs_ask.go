@@ -20,73 +20,78 @@ func nfsQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "nfs.server", Title: "NFS server", Kind: steps.HostName, Default: standingField("server"),
-			Help: "A name or address that the guest's nodes reach, not only this machine.",
+			Help: "A name or address, such as nfs.example.org. The guest's nodes must reach it, not only this machine.",
 		},
 		{
 			Key: "nfs.path", Title: "Exported folder", Kind: steps.Path, NotFromPeer: true, Default: standingField("path"),
-			Help: "As the server exports it; folders below it are mounted, too.",
+			Help: "The path that the server exports, such as /srv/nfs. Folders below it are also mounted.",
 		},
 		{
-			Key: "nfs.networks", Title: "Networks by which the NFS server sees the guest's nodes", Kind: steps.CIDR, Many: true,
-			Opt: true,
-			Help: "For the export line. With NSX the Supervisor's Egress CIDRs (vSphere Client > Hosts and Clusters > the " +
-				"cluster > Configure > Namespaces > Network > Workload Network), else the nodes' network. Left empty, the nodes' " +
-				"own addresses are named.",
+			Key: "nfs.networks", Title: "Networks from which the guest's nodes reach the NFS server", Kind: steps.CIDR,
+			Many: true,
+			Opt:  true,
+			Help: "CIDRs for the export line, such as 10.0.0.0/24. With NSX, use the Supervisor's Egress CIDRs (vSphere " +
+				"Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network), otherwise the " +
+				"nodes' network. If empty, the nodes' own addresses are used.",
 		},
 		{
 			Key: "nfs.options", Title: "Mount options", Kind: steps.Text, Many: true, Opt: true, Adopt: adoptOptions,
-			Check:   checkOption,
-			Help:    "For the root of the export and for every volume of the class.",
-			Default: steps.Fixed([]string{"nfsvers=4.1"}, "one port (2049), and no helper daemons on the nodes"),
+			Check: checkOption,
+			Help:  "Mount options for the root of the export and for every volume of the class, such as nfsvers=4.1.",
+			Default: steps.Fixed(
+				[]string{"nfsvers=4.1"}, "default; requires one port (2049) and no helper daemons on the nodes",
+			),
 		},
 		{
-			Key: "nfs.reclaim", Title: "What happens to a volume whose claim is deleted", Kind: steps.Pick, Adopt: adoptReclaim,
-			Default: steps.Fixed("Delete", "the chart; with nfs.archive the folder is kept"),
-			Help: "Delete: the provisioner takes it away, or renames its folder (nfs.archive). Retain: it stays, with its " +
-				"PersistentVolume, until somebody deletes both.",
+			Key: "nfs.reclaim", Title: "Reclaim policy of volumes", Kind: steps.Pick, Adopt: adoptReclaim,
+			Default: steps.Fixed("Delete", "the chart; nfs.archive keeps the folder"),
+			Help: "Delete: the provisioner deletes the volume of a deleted claim, or renames its folder (nfs.archive). " +
+				"Retain: the volume and its PersistentVolume stay until you delete both.",
 			Of: []steps.Choice{
-				{Value: "Delete", Title: "Delete: the provisioner sees to it"}, {Value: "Retain", Title: "Retain: it stays"},
+				{Value: "Delete", Title: "Delete: the provisioner deletes or archives the volume"},
+				{Value: "Retain", Title: "Retain: the volume stays"},
 			},
 		},
 		{
-			Key: "nfs.archive", Title: "Keep the folders of deleted claims", Kind: steps.YesNo, Adopt: adoptArchive,
+			Key: "nfs.archive", Title: "Archive of deleted claims", Kind: steps.YesNo, Adopt: adoptArchive,
 			Default: steps.Fixed(true, "the chart"),
-			Help:    "As archived-NAME on the server. No: who deletes a claim erases its data.",
+			Help: "Yes: the folder of a deleted claim is kept as archived-NAME on the server. No: deleting a claim " +
+				"erases its data.",
 		},
 		{
 			Key: "nfs.namespace", Title: "Namespace of the provisioner", Kind: steps.Namespace,
-			Default: standingOr("namespace", "nfs-provisioner", "carrick"),
-			Help:    "Nothing else should stand there: its level has to be baseline, because the pod runs as root.",
+			Default: standingOr("namespace", "nfs-provisioner", "default"),
+			Help:    "Use it for the provisioner alone. Its level has to be baseline, because the pod runs as root.",
 		},
 		{
 			Key: "nfs.release", Title: "Helm release of the provisioner", Kind: steps.Name,
 			Default: standingOr("release", nfsChart, "the chart's name"),
-			Help:    "The class names the provisioner after it: cluster.local/RELEASE",
+			Help:    "The class refers to the provisioner as cluster.local/RELEASE.",
 		},
 		{
-			Key: "nfs.source", Title: "Where its chart comes from", Kind: steps.Text, NotFromPeer: true,
+			Key: "nfs.source", Title: "Source of the provisioner's chart", Kind: steps.Text, NotFromPeer: true,
 			Check: check.ValidSource,
-			Help: "A chart repository (https://…, oci://…), or a folder of this machine that holds the folder " + nfsChart +
+			Help: "A chart repository (https://…, oci://…), or a local folder that contains the folder " + nfsChart +
 				".",
-			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream's own"),
+			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream"),
 		},
 		{
-			Key: "nfs.version", Title: "Version of its chart", Kind: steps.Text, Check: checkChartVersion,
+			Key: "nfs.version", Title: "Version of the provisioner's chart", Kind: steps.Text, Check: checkChartVersion,
 			Adopt: adoptChartVersion,
-			Help: "Upstream's last one is 4.0.18: nobody has maintained it since February 2024. Who wants another installs " +
-				"csi-driver-nfs and answers storage.source with class.",
-			Default: steps.Fixed("4.0.18", "upstream's last one"),
+			Help: "The last upstream version is 4.0.18. It has not been maintained since February 2024. To use another " +
+				"provisioner, install csi-driver-nfs and answer storage.source with class.",
+			Default: steps.Fixed("4.0.18", "upstream's last version"),
 		},
 		{
 			Key: "nfs.image", Title: "Image of the provisioner", Kind: steps.Text, NotFromPeer: true, Opt: true,
 			Check: validNFSImage, Adopt: adoptNFSImage,
-			Help: "A copy of it with its tag, where nodes pull from a registry of the site. Left empty, the chart's: " +
-				"registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
+			Help: "A copy of the image with its tag, if nodes pull from a local registry. If empty, the chart's image is " +
+				"used: registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0.2",
 		},
 	}
 }
 
-// standingField is what the provisioner that is there has.
+// standingField returns a default from the existing provisioner.
 func standingField(name string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		stands, err := e.Own.Value("nfs-stands")
@@ -113,21 +118,21 @@ var (
 
 func checkOption(v string) error {
 	if !mountOption.MatchString(v) {
-		return fmt.Errorf("%q is no mount option, such as nfsvers=4.1", v)
+		return fmt.Errorf("%q is not a mount option, such as nfsvers=4.1", v)
 	}
 	return nil
 }
 
 func validNFSImage(v string) error {
 	if v != "" && !imageName.MatchString(v) {
-		return fmt.Errorf("%q is no name of an image", v)
+		return fmt.Errorf("%q is not an image name", v)
 	}
 	return nil
 }
 
 var checkChartVersion = check.ValidVersion("4.0.18")
 
-// adoptedClass is the class of a provisioner that stands; nil: there is none.
+// adoptedClass returns the class of an existing provisioner; nil if there is none.
 func adoptedClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, string, error) {
 	c, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -142,7 +147,7 @@ func adoptOptions(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if len(c.MountOptions) == 0 {
-		return steps.LeftEmpty, from + " has none", nil
+		return steps.LeftEmpty, from + " without mount options", nil
 	}
 	return c.MountOptions, from, nil
 }

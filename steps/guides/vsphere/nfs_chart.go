@@ -15,7 +15,7 @@ import (
 )
 
 // provisionerChart is the chart of the provisioner. It stays as long as volumes of others are of its class: pods would
-// keep them, but nobody would delete or archive them any more.
+// keep them, but they would no longer be deleted or archived.
 type provisionerChart struct{ action.Chart }
 
 // PlanUndo leaves a provisioner that others need.
@@ -27,7 +27,7 @@ func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Chan
 	return c, err
 }
 
-// Undo takes it away, where nobody needs it.
+// Undo removes it if nothing else needs it.
 func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
@@ -39,7 +39,7 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 // besideProvisioner is what the provisioner's pod needs, and stays as long.
 type besideProvisioner struct{ action.Manifest }
 
-// OthersStay: a provisioner of somebody else, and its namespace, are left.
+// OthersStay marks that an unmanaged provisioner and its namespace are kept.
 func (besideProvisioner) OthersStay() {}
 
 // PlanUndo leaves what a provisioner needs that others need.
@@ -47,7 +47,7 @@ func (b besideProvisioner) PlanUndo(ctx context.Context, e steps.Env) (steps.Cha
 	return whileNeeded(ctx, e, b.Manifest.PlanUndo)
 }
 
-// Undo takes it away, where nobody needs it.
+// Undo removes it if nothing else needs it.
 func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
@@ -56,15 +56,15 @@ func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Prog
 	return b.Manifest.Undo(ctx, e, say)
 }
 
-// provisionerSpace is its namespace. One that somebody else made stays as it is.
+// provisionerSpace is its namespace. An unmanaged one is not changed.
 type provisionerSpace struct{ besideProvisioner }
 
-// Plan leaves what is somebody else's.
+// Plan keeps an unmanaged namespace.
 func (p provisionerSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, nfsSpace(e), p.Manifest)
 }
 
-// Do makes it, where it is to be made.
+// Do creates it unless it is unmanaged.
 func (p provisionerSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, nfsSpace(e), p.Manifest, say)
 }
@@ -81,8 +81,8 @@ func whileNeeded(
 	if err != nil || len(users) == 0 {
 		return c, err
 	}
-	why := "claims that are not this link's have volumes of its class: " + check.Some(users) +
-		". Delete them first, or leave both"
+	why := "claims outside this link have volumes of its class: " + check.Some(users) +
+		". Delete them first, or keep both"
 	for i := range c.Items {
 		if it := &c.Items[i]; it.Verb.Changes() {
 			it.Verb, it.Note, it.Held, it.Diff, it.Hash = steps.Leave, why, true, "", ""
@@ -91,7 +91,7 @@ func whileNeeded(
 	return c, nil
 }
 
-// claimsOfOthers are those of a class that this link has made.
+// claimsOfOthers are claims outside this link of a class that it created.
 func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	classes, err := e.Cluster.List(ctx, check.StorageClasses, "", e.OwnedBy("nfs-chart"))
 	if err != nil || len(classes) == 0 {

@@ -168,7 +168,7 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 		return probe.TCP(ctx, at)
 	})
 	if err == nil {
-		return steps.Passed("%s answers, %d ms away; the nodes' way to it is another one", at, took.Milliseconds())
+		return steps.Passed("%s answers in %d ms. The nodes reach it by another route", at, took.Milliseconds())
 	}
 	if ctx.Err() != nil {
 		return steps.Errored(err)
@@ -185,10 +185,10 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 			fmt.Sprintf(
 				"no connection to %s from this machine (%s), but %s has mounted the export", at, failure.Explain(err), seen.done[0],
 			),
-			"nothing, if a firewall between this machine and the server is meant; else "+fix,
+			"nothing, if a firewall intentionally blocks this machine; otherwise "+fix,
 		)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return steps.Failed("nothing listens at "+at, fix)
+		return steps.Failed("nothing listens on "+at, fix)
 	}
 	return steps.Failed("no connection to "+at+": "+failure.Explain(err), fix)
 }
@@ -201,24 +201,25 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 	for _, f := range seen.faults {
 		if f.cause != noHelper {
 			return steps.Failed(
-				fmt.Sprintf("pod %s on node %s can't mount %s: %s", f.pod, f.node, nfsExported(e), f.message), mountFix(e, f.cause),
+				fmt.Sprintf("pod %s on node %s cannot mount %s: %s", f.pod, f.node, nfsExported(e), f.message),
+				mountFix(e, f.cause),
 			)
 		}
 	}
 	switch {
 	case len(seen.done) > 0:
-		return steps.Passed("%s has mounted %s; of other nodes that says nothing", seen.done[0], nfsExported(e))
+		return steps.Passed("%s has mounted %s. This does not test other nodes", seen.done[0], nfsExported(e))
 	case len(seen.faults) > 0:
-		return steps.Skipped("node %s can't mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
+		return steps.Skipped("node %s cannot mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
 	case len(seen.waiting) > 0:
 		p := seen.waiting[0]
 		return steps.Waits(
-			p.CreationTimestamp.Time, "pod %s/%s has not mounted it yet", p.Namespace, p.Name,
+			p.CreationTimestamp.Time, "pod %s/%s has not mounted the export yet", p.Namespace, p.Name,
 		).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + manualMount(e))
 	}
 	return steps.Skipped(
-		"no pod has tried to mount %s yet; a look from this machine would say nothing of the nodes: showmount -e %s lists "+
-			"what version 3 exports",
+		"no pod has tried to mount %s yet, and this machine cannot test it for the nodes: showmount -e %s lists what "+
+			"version 3 exports",
 		nfsExported(e), nfsServer(e),
 	)
 }
@@ -230,9 +231,9 @@ func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, f := range seen.faults {
 		if f.cause == noHelper {
-			return steps.Failed(fmt.Sprintf("node %s has no mount.nfs: pod %s says %q", f.node, f.pod, f.message),
-				"have the nodes made of an image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to "+
-					"see which: "+e.Kubectl()+" get nodes -o wide")
+			return steps.Failed(fmt.Sprintf("node %s has no mount.nfs: pod %s reports %q", f.node, f.pod, f.message),
+				"use a node image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to see which image the "+
+					"nodes have: "+e.Kubectl()+" get nodes -o wide")
 		}
 	}
 	if len(seen.done) > 0 {
@@ -257,12 +258,12 @@ func exportLine(e steps.Env) string {
 	return line
 }
 
-// exportFix is what the server's admin does, and what is looked at on that side.
+// exportFix is the fix for the server's admin, and what to check there.
 func exportFix(e steps.Env) string {
 	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > " +
 		"Namespaces > Network > Workload Network"
 	if len(e.Answers.List("nfs.networks")) == 0 {
-		why = "these are the nodes' own addresses; " + why + ", answered as nfs.networks"
+		why = "these are the nodes' own addresses; " + why + ", which belong in nfs.networks"
 	}
 	return fmt.Sprintf(
 		"on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s",
@@ -277,8 +278,8 @@ func manualMount(e steps.Env) string {
 		options = "-o " + strings.Join(list, ",") + " "
 	}
 	return fmt.Sprintf(
-		"the server's log: sudo journalctl --since=-15min | grep -iE 'mountd|nfsd'; by hand, from a machine that the "+
-			"export lets in: sudo mount -t nfs %s%s /mnt",
+		"the server's log: sudo journalctl --since=-15min | grep -iE 'mountd|nfsd'; manually, from a machine that the "+
+			"export allows: sudo mount -t nfs %s%s /mnt",
 		options, steps.Quoted(nfsExported(e)),
 	)
 }
@@ -289,13 +290,14 @@ func mountFix(e steps.Env, cause string) string {
 		return exportFix(e)
 	case noFolder:
 		return fmt.Sprintf(
-			"on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it have to be mountable, too; or "+
+			"on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it must be mountable, too; or "+
 				"answer nfs.path",
 			steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")),
 		)
 	case noWay:
 		return fmt.Sprintf(
-			"on a machine in the nodes' network: nc -vz %s 2049    # a firewall, a route, or the name\n# %s", nfsServer(e),
+			"on a machine in the nodes' network: nc -vz %s 2049    # check the firewall, the route and the name\n# %s",
+			nfsServer(e),
 			manualMount(e),
 		)
 	case noVersion:

@@ -47,10 +47,10 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 		case err != nil:
 			return steps.Errored(err)
 		case said != "":
-			return steps.Failed("it may not: "+said, writeFix(e, said)+retryFix(ctx, e))
+			return steps.Failed("the provisioner cannot write: "+said, writeFix(e, said)+retryFix(ctx, e))
 		}
 		return steps.Skipped(
-			"claim %s/%s is not bound yet, and nothing says that a write was refused", own.Namespace, own.Name,
+			"claim %s/%s is not bound yet, and no event or log reports a rejected write", own.Namespace, own.Name,
 		)
 	}
 	volumes, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
@@ -59,10 +59,10 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, v := range volumes {
 		if v.Spec.StorageClassName == sharedClassName(e) && v.Spec.NFS != nil {
-			return steps.Passed("it made %s:%s", clean.Text(v.Spec.NFS.Server), clean.Text(v.Spec.NFS.Path))
+			return steps.Passed("the provisioner created %s:%s", clean.Text(v.Spec.NFS.Server), clean.Text(v.Spec.NFS.Path))
 		}
 	}
-	return steps.Skipped("it has made no volume of class %s yet", sharedClassName(e))
+	return steps.Skipped("the provisioner has not created a volume of class %s yet", sharedClassName(e))
 }
 
 // whyUnbound is where events of a claim, or the provisioner, say that a write was refused.
@@ -93,23 +93,26 @@ func retryFix(ctx context.Context, e steps.Env) string {
 	if err != nil || p == nil {
 		return ""
 	}
-	return fmt.Sprintf("\n%s -n %s rollout restart deployment %s    # once the cause is removed: its next try can be "+
-		"17 minutes away, and after 15 failures it makes none", e.Kubectl(), p.Namespace, p.Name)
+	return fmt.Sprintf(
+		"\n%s -n %s rollout restart deployment %s    # once the cause is fixed: the next retry can be 17 minutes away, and "+
+			"there are none after 15 failures",
+		e.Kubectl(), p.Namespace, p.Name,
+	)
 }
 
 func writeFix(e steps.Env, said string) string {
 	path := steps.Quoted(e.Answers.Text("nfs.path"))
 	if strings.Contains(strings.ToLower(said), "read-only") {
 		return fmt.Sprintf(
-			"on the NFS server: sudo grep -n %s /etc/exports    # rw in the place of ro, in the line that stands: a second "+
-				"one for the same network is ignored. Then: sudo exportfs -ra\n# it is to read: %s",
+			"on the NFS server: sudo grep -n %s /etc/exports    # change ro to rw in the existing line: a second line for the "+
+				"same network is ignored. Then: sudo exportfs -ra\n# the line should read: %s",
 			path, exportLine(e),
 		)
 	}
 	return fmt.Sprintf(
-		"on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash makes nobody of root: "+
-			"no_root_squash in the line of /etc/exports that stands (a second one for the same network is ignored), then sudo "+
-			"exportfs -ra; or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# the line is to read: %s",
+		"on the NFS server: sudo exportfs -v | grep -A1 %s && ls -ld %s    # root_squash maps root to an unprivileged "+
+			"user: set no_root_squash in the existing line of /etc/exports (a second line for the same network is ignored), "+
+			"then sudo exportfs -ra; or sudo chown nobody:nogroup %s && sudo chmod 2777 %s\n# the line should read: %s",
 		path, path, path, path, exportLine(e),
 	)
 }

@@ -22,31 +22,31 @@ import (
 func profile() steps.Step {
 	return steps.Step{
 		Name: "profile", Title: "Profile",
-		Why: "All this is for Kubeflow's users: each has a Profile, and the profile controller makes a namespace of that " +
-			"name with the labels of its file. So it is followed from the Profile to the namespace, for those that are there " +
-			"and for one that carrick makes to try it with.",
+		Why: "Each Kubeflow user has a Profile, and the profile controller creates a namespace of that name with the " +
+			"labels of its file. carrick follows existing profiles, and a test profile if you want one, to their namespaces.",
 		Ask: []steps.Question{
 			{
-				Key: "profile.try", Title: "Make a profile to try it with", Kind: steps.YesNo,
+				Key: "profile.try", Title: "Test profile", Kind: steps.YesNo,
 				Adopt:   adoptTrial(func(userProfile) any { return true }),
-				Default: steps.Fixed(false, "a profile is an account of somebody"),
-				Help: "It goes from nothing to a namespace that is labelled, as a new user's does; undo deletes it, and its " +
-					"controller the namespace with all that is in it.",
+				Default: steps.Fixed(false, "default; a profile is a user account"),
+				Help: "Yes: carrick creates a profile and follows it to its labelled namespace, like that of a new user. An " +
+					"undo deletes the profile, and its controller then deletes the namespace with everything in it.",
 			},
 			{
-				Key: "profile.name", Title: "Name of that profile", Kind: steps.Namespace, When: triesProfile,
-				Adopt: adoptTrial(func(p userProfile) any { return p.name }), Default: steps.Fixed("carrick-trial", "carrick"),
-				Help: "Its namespace is called so, too, and must not be there yet.",
+				Key: "profile.name", Title: "Name of the test profile", Kind: steps.Namespace, When: triesProfile,
+				Adopt: adoptTrial(func(p userProfile) any { return p.name }), Default: steps.Fixed("carrick-trial", "default"),
+				Help: "The namespace gets the same name and must not exist yet.",
 			},
 			{
-				Key: "profile.owner", Title: "User that it is for", Kind: steps.Text, When: triesProfile, Check: checkOwner,
+				Key: "profile.owner", Title: "Owner of the test profile", Kind: steps.Text, When: triesProfile, Check: checkOwner,
 				Adopt:   adoptTrial(func(p userProfile) any { return p.owner }),
-				Default: steps.Fixed("carrick-trial@example.org", "nobody who can log in"),
-				Help:    "As Kubeflow's login knows users: mostly an e-mail address. Whoever it is can use the namespace.",
+				Default: steps.Fixed("carrick-trial@example.org", "default; a user who cannot log in"),
+				Help: "The user as known to Kubeflow's login, usually an e-mail address such as alice@example.org. That user " +
+					"can use the namespace.",
 			},
 		},
 		Actions: []steps.Action{{
-			Name: "profile", Title: "Make a profile to try it with", On: steps.Local, When: triesProfile,
+			Name: "profile", Title: "Create a test profile", On: steps.Local, When: triesProfile,
 			Needs: []string{"profiles-served"},
 			Doer:  trialProfile{action.Manifest{File: "profile.yaml"}},
 		}},
@@ -58,12 +58,12 @@ func triesProfile(e steps.Env) bool { return e.Answers.Bool("profile.try") }
 
 func checkOwner(v string) error {
 	if v == "" || strings.ContainsAny(v, " \t\n") {
-		return errors.New("a user's name without blanks, such as alice@example.org")
+		return errors.New("must be a user's name without blanks, such as alice@example.org")
 	}
 	return nil
 }
 
-// adoptTrial is what the profile tells that this link has made.
+// adoptTrial adopts an answer from the profile that this link created.
 func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := profiles(ctx, e)
@@ -96,7 +96,7 @@ func profilePermissions(e steps.Env) []permission.Rule {
 // ownerNote is the annotation by which the controller knows whose a namespace is.
 const ownerNote = "owner"
 
-// trialProfile makes a Profile where its namespace is not somebody else's, and
+// trialProfile creates a Profile unless its namespace belongs to another owner, and
 // waits with its undo until the namespace has gone with it.
 type trialProfile struct{ action.Manifest }
 
@@ -105,15 +105,15 @@ func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	name := e.Answers.Text("profile.name")
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // a missing right is told with all others
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // reported with all other missing permissions
 	case err != nil:
 		return steps.Change{}, err
 	case ns.DeletionTimestamp != nil:
 		return steps.Change{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
 	case ns.Annotations[ownerNote] != e.Answers.Text("profile.owner"):
 		return steps.Change{}, fmt.Errorf(
-			"namespace %s is there already and not %s's: the profile controller would leave it alone; "+
-				"answer profile.name with another", name, e.Answers.Text("profile.owner"),
+			"namespace %s already exists and does not belong to %s, so the profile controller would ignore it: answer "+
+				"profile.name with another name", name, e.Answers.Text("profile.owner"),
 		)
 	}
 	return t.Manifest.Plan(ctx, e)
@@ -124,7 +124,7 @@ func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
 		if name, ok := strings.CutPrefix(c.Items[i].What, "Profile "); ok && c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "its controller deletes namespace "+name+" and all that is in it")
+			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "its controller deletes namespace "+name+" and everything in it")
 		}
 	}
 	return c, err
@@ -173,6 +173,6 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 // Export leaves it out: it is tried.
 func (t trialProfile) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# a profile is made by carrick alone, to try it with, and undo removes it: it is no part of the set-up"},
+		{Hand: "# carrick itself creates the test profile and undo removes it: it is not part of the setup"},
 	}, nil
 }

@@ -27,28 +27,29 @@ const (
 func profileChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "profiles-served", Title: "the guest knows Kubeflow's profiles", On: steps.Local, Needs: []string{"signed-in"},
-			Why:        "without Kubeflow's definition there is no user, and nothing that this guide would be for",
+			Name: "profiles-served", Title: "The guest serves Kubeflow's profiles", On: steps.Local,
+			Needs:      []string{"signed-in"},
+			Why:        "Without Kubeflow's Profile resource there are no users, and this guide has no purpose.",
 			References: []string{profileSource}, Run: profilesServed,
 		},
 		{
-			Name: "profiles-namespaces", Title: "each profile has its namespace", On: steps.Local,
+			Name: "profiles-namespaces", Title: "Each profile has its namespace", On: steps.Local,
 			Needs: []string{"profiles-served"}, FixedBy: "profile", Timeout: time.Minute,
-			Why: "a profile whose namespace was there before, and is somebody else's, fails for good: its user sees " +
-				"an empty page",
+			Why: "A profile whose namespace already existed for another owner fails permanently, and its user sees an " +
+				"empty page.",
 			References: []string{profileSource}, Run: profilesNamespaces,
 		},
 		{
-			Name: "profile-labelled", Title: "profiles' namespaces have the labels that are to be on them", On: steps.Local,
+			Name: "profile-labelled", Title: "Profile namespaces have the expected labels", On: steps.Local,
 			Needs: []string{"profiles-namespaces"}, FixedBy: "profile", Timeout: 3 * time.Minute,
-			Why: "the exchange of claims' class selects by a label, and pod security by another; the controller adds " +
-				"what lacks and never overwrites what is there",
+			Why: "Policies, webhooks and pod security select by label; the profile controller adds missing labels and " +
+				"never overwrites existing ones.",
 			References: []string{labelsSource}, Run: profileLabelled,
 		},
 		{
-			Name: "profile-bound", Title: "each profile has the binding to the PodSecurityPolicy", On: steps.Local,
+			Name: "profile-bound", Title: "Each profile has the PodSecurityPolicy binding", On: steps.Local,
 			When: pspBranch, Needs: []string{"profiles-namespaces"}, FixedBy: "psp-bindings", Timeout: time.Minute,
-			Why:        "a profile that comes after carrick apply gets it from the extension, or from nobody",
+			Why:        "A profile that is created after carrick apply gets the binding only from the extension.",
 			References: []string{fixerSource}, Run: profileBound,
 		},
 	}
@@ -58,7 +59,7 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	crd := profileKind.GroupResource().String()
 	r := check.Served(
 		ctx, e.Cluster, crd, profileKind.Version,
-		"install Kubeflow, and at least its profiles (applications/profiles): "+kubeflowPage,
+		"install Kubeflow, or at least its profiles (applications/profiles): "+kubeflowPage,
 	)
 	if r.Status != steps.Pass {
 		return r
@@ -69,8 +70,8 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
 		return steps.Failed(
-			fmt.Sprintf("%s has scope %s: it is not Kubeflow's", crd, clean.Text(scope)),
-			"install Kubeflow's own definition: "+kubeflowPage,
+			fmt.Sprintf("%s has scope %s, so it is not Kubeflow's", crd, clean.Text(scope)),
+			"install Kubeflow's own CustomResourceDefinition: "+kubeflowPage,
 		)
 	}
 	return r
@@ -96,15 +97,15 @@ func profilesNamespaces(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(all) == 0 && controller.down != "":
-		return controller.idle("there is no profile yet")
+		return controller.idle("no profile exists yet")
 	case len(all) == 0:
-		return steps.Skipped("there is no profile yet")
+		return steps.Skipped("no profile exists yet")
 	case controller.down != "":
-		return controller.idle("every existing profile has its own")
+		return controller.idle("every existing profile has a namespace")
 	case controller.risk != "":
 		return steps.Warned(controller.risk, controller.fix).WithoutAction()
 	}
-	return steps.Passed("all %d have one, each its owner's", len(all))
+	return steps.Passed("all %d profiles have a namespace that belongs to their owner", len(all))
 }
 
 func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p userProfile) steps.Result {
@@ -133,19 +134,21 @@ func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	if !created {
 		fix += fmt.Sprintf("\n%s delete profile %s    # the namespace is not deleted", e.Kubectl(), steps.Quoted(p.name))
 	}
-	return steps.Failed(fmt.Sprintf("namespace %s is of %s, and Profile %s of %s: its controller leaves it alone",
-		p.name, orNobody(ns.Annotations[ownerNote]), p.name, orNobody(p.owner)), fix)
+	return steps.Failed(
+		fmt.Sprintf("namespace %s belongs to %s, but Profile %s belongs to %s, so the profile controller ignores it",
+			p.name, orNobody(ns.Annotations[ownerNote]), p.name, orNobody(p.owner)), fix,
+	)
 }
 
 func orNobody(user string) string {
 	if user == "" {
-		return "nobody"
+		return "no owner"
 	}
 	return clean.Text(user)
 }
 
 // wantedLabels are what profiles' namespaces are to have: what the file says, and
-// the label by which claims are looked at.
+// the label that selects claims.
 func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 	out := map[string]string{}
 	f, err := labelsFile(ctx, e)
@@ -195,25 +198,31 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	case len(unseen) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d of %d profiles' namespaces have not the label %s=%s: claims there keep their class: %s", len(unseen),
+				"%d of %d profile namespaces do not have label %s=%s, so claims there keep their class: %s", len(unseen),
 				len(spaces), key, value, check.Some(unseen),
 			),
-			fmt.Sprintf("%s label --overwrite namespace %s %s    # and put it into the labels file, for those to come; "+
-				"or answer mutation.selector with a label that they have",
-				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value)),
+			fmt.Sprintf(
+				"%s label --overwrite namespace %s %s    # and add it to the labels file, for new profiles; or answer "+
+					"mutation.selector with a label that they have",
+				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value),
+			),
 		)
 	case len(lacking) > 0:
 		controller, err := theController(ctx, e)
 		if err != nil {
 			return steps.Errored(err)
 		}
-		return onItsWay(ctx, e, steps.Failed("labels of the file are not on "+check.Some(lacking)+" yet", controller.fix))
+		return onItsWay(
+			ctx, e, steps.Failed("labels from the file are not set on "+check.Some(lacking)+" yet", controller.fix),
+		)
 	case len(other) > 0:
 		fixes[0] += "    # the profile controller never overwrites a label"
-		return steps.Warned("labels are other than the file has them, and stay so: "+check.Some(other),
-			strings.Join(fixes, "\n"))
+		return steps.Warned(
+			"labels differ from the file, and the profile controller does not overwrite them: "+check.Some(other),
+			strings.Join(fixes, "\n"),
+		)
 	}
-	return steps.Passed("all %d, with %d labels", len(spaces), len(want))
+	return steps.Passed("all %d profile namespaces have the %d expected labels", len(spaces), len(want))
 }
 
 func profileBound(ctx context.Context, e steps.Env) steps.Result {
@@ -247,17 +256,18 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(found, "")
 		}
 		return steps.Waits(
-			ns.CreationTimestamp.Time, "%s yet: the extension makes it", found,
+			ns.CreationTimestamp.Time, "%s yet. The extension creates it", found,
 		).Or(
-			e.ApplyStep("security") + "    # and why does the extension not? carrick check " + e.LinkFile() +
+			e.ApplyStep("security") + "    # to see why the extension has not created it: carrick check " + e.LinkFile() +
 				" --only extension-ready",
 		)
 	}
 	if others > 0 {
 		return steps.Passed(
-			"pods of all %d may use PodSecurityPolicy %s; of %d by another binding than RoleBinding %s…", len(spaces), pspName,
+			"pods of all %d profiles can use PodSecurityPolicy %s, those of %d through a binding other than RoleBinding %s…",
+			len(spaces), pspName,
 			others, bindingPrefix,
 		)
 	}
-	return steps.Passed("all %d, to ClusterRole %s", len(spaces), pspRole)
+	return steps.Passed("all %d profiles are bound to ClusterRole %s", len(spaces), pspRole)
 }

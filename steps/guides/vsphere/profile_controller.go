@@ -76,7 +76,7 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	case hookErr != nil:
 		return s, hookErr
 	case hook.profiles:
-		s.risk, s.fix = "no new Profile can be created: "+hook.found, hook.fix
+		s.risk, s.fix = "new Profiles cannot be created: "+hook.found, hook.fix
 		return s, nil
 	case hook.found != "":
 		s.down, s.fix = hook.found, hook.fix
@@ -105,7 +105,7 @@ func (s controllerState) lacking(since time.Time, found string) steps.Result {
 
 // idle is the verdict where nothing lacks anything from the profile controller, and the next profile would.
 func (s controllerState) idle(found string) steps.Result {
-	found = s.down + ": a new profile gets no namespace; " + found
+	found = s.down + ". New profiles get no namespace; " + found
 	if !s.since.IsZero() && time.Since(s.since) < controllerWithin {
 		return steps.Waits(s.since, "%s", found).Or(s.fix)
 	}

@@ -32,7 +32,7 @@ type userProfile struct {
 func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	all, err := e.Cluster.List(ctx, profileKind, "", cluster.Selector{})
 	if errors.Is(err, failure.ErrNotServed) {
-		return nil, steps.Absent("the cluster serves no profiles: Kubeflow is not there")
+		return nil, steps.Absent("the cluster serves no profiles, so Kubeflow is not installed")
 	}
 	if err != nil {
 		return nil, err

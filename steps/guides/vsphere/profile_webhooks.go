@@ -68,7 +68,7 @@ func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, er
 // fix has pods answer for the webhook, or removes it where its Service does not exist.
 func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	at := e.Kubectl() + " -n " + steps.Quoted(h.service.Namespace)
-	usual := at + " get service,deployments,pods    # have its Service answer"
+	usual := at + " get service,deployments,pods    # make the pods of its Service ready"
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, h.service.Namespace, h.service.Name)
 	switch {
 	case apierrors.IsNotFound(err) && h.of == 1:

@@ -30,7 +30,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Undone(fmt.Sprintf("there is none in namespace %s", nfsSpace(e)))
+		return steps.Undone(fmt.Sprintf("namespace %s has no NFS provisioner", nfsSpace(e)))
 	}
 	e.Cluster.StartList(p.Namespace, check.NetworkPolicies)
 	v, err := e.Cluster.Version(ctx)
@@ -41,7 +41,8 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if strings.Contains(log, "selfLink was empty") || (isOldImage(p.image) && v.Minor >= noSelfLink) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s runs %s, which makes no volumes from Kubernetes 1.%d on (selfLink was empty); it is %s", p.at(), p.image,
+				"%s runs %s, which creates no volumes on Kubernetes 1.%d or later (selfLink was empty). The cluster runs %s",
+				p.at(), p.image,
 				noSelfLink, v.Git,
 			),
 			oldFix(e, p),
@@ -49,7 +50,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
 		return steps.Failed(
-			p.at()+" has no pod: it is scaled to 0 replicas",
+			p.at()+" is scaled to 0 replicas",
 			fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name),
 		)
 	}
@@ -61,8 +62,8 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if p.server != "" && p.path != "" && (p.server != server ||
 		strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
 		return steps.Failed(
-			fmt.Sprintf("%s makes volumes of %s:%s, and %s is answered", p.at(), p.server, p.path, nfsExported(e)),
-			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with what it has: carrick "+e.LinkFile(),
+			fmt.Sprintf("%s creates volumes on %s:%s, but the answers name %s", p.at(), p.server, p.path, nfsExported(e)),
+			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with its values: carrick "+e.LinkFile(),
 		)
 	}
 	for _, threat := range []func() (string, string, error){
@@ -78,7 +79,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if logErr != nil {
-		return steps.Passed("%s, %s; its log can't be read: %s", p.at(), p.image, failure.Explain(logErr))
+		return steps.Passed("%s, %s. Its log cannot be read: %s", p.at(), p.image, failure.Explain(logErr))
 	}
 	return steps.Passed("%s, %s", p.at(), p.image)
 }
@@ -92,7 +93,7 @@ func oldFix(e steps.Env, p *provisioner) string {
 		remove = fmt.Sprintf("%s -n %s uninstall %s", e.Helm(), p.Namespace, steps.Quoted(r))
 	}
 	return remove +
-		"    # volumes that it has made stay, and pods keep them; nobody deletes them after their claims\n# then: " +
+		"    # existing volumes stay in use, but are no longer deleted with their claims\n# then: " +
 		e.ApplyStep("nfs")
 }
 
@@ -121,7 +122,7 @@ func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, e
 // stuck adds to a Deployment that is not available what it says of the cause.
 func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
 	if why := check.ReplicaFailure(p.Deployment); why != "" {
-		return steps.Failed(fmt.Sprintf("no pod of %s is let in: %s", p.at(), clean.Text(why)), levelFix(e, p.Namespace))
+		return steps.Failed(fmt.Sprintf("pods of %s are rejected: %s", p.at(), clean.Text(why)), levelFix(e, p.Namespace))
 	}
 	pods, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	if err != nil {
@@ -131,7 +132,7 @@ func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) ste
 		for _, s := range pod.Status.ContainerStatuses {
 			if w := s.State.Waiting; w != nil && strings.Contains(w.Reason, "Image") {
 				return steps.Failed(
-					fmt.Sprintf("pod %s gets no image %s: %s", pod.Name, clean.Text(s.Image), clean.Text(w.Message)),
+					fmt.Sprintf("pod %s cannot pull image %s: %s", pod.Name, clean.Text(s.Image), clean.Text(w.Message)),
 					answer(e, "nfs.image", "a copy that the nodes can pull"),
 				)
 			}
@@ -151,15 +152,16 @@ func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case p == nil:
-		return steps.Skipped("there is no provisioner")
+		return steps.Skipped("the NFS provisioner does not exist")
 	case p.name != c.Provisioner:
 		return steps.Failed(
 			fmt.Sprintf(
-				"class %s is of provisioner %s, and %s calls itself %s: it makes no volumes of that class", c.Name,
+				"class %s has provisioner %s, but %s is configured as %s, so it creates no volumes of that class", c.Name,
 				clean.Text(c.Provisioner), p.at(), p.name,
 			),
 			fmt.Sprintf(
-				"%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # a class can't be changed", e.Kubectl(), p.Namespace,
+				"%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # the provisioner of a class is immutable", e.Kubectl(),
+				p.Namespace,
 				p.Name, steps.Quoted(c.Provisioner),
 			),
 		)
@@ -174,7 +176,7 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Skipped("there is no provisioner")
+		return steps.Skipped("the NFS provisioner does not exist")
 	}
 	account := p.Spec.Template.Spec.ServiceAccountName
 	if account == "" {
@@ -202,19 +204,23 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(
-			fmt.Sprintf("ServiceAccount %s/%s may not %s", p.Namespace, account, check.Some(lacks)),
+			fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s", p.Namespace, account, check.Some(lacks)),
 			rightsFix(ctx, e, p, account)+"\n# "+logFix(e, p)+" | grep forbidden",
 		)
 	}
 	if len(lacksNodes) > 0 {
-		return steps.Warned(fmt.Sprintf("ServiceAccount %s/%s is not allowed to %s: "+
-			"claims of a class with WaitForFirstConsumer get no volume", p.Namespace, account, check.Some(lacksNodes)),
-			nodeRightsFix(ctx, e, p, account))
+		return steps.Warned(
+			fmt.Sprintf(
+				"ServiceAccount %s/%s is not allowed to %s. Claims of a class with WaitForFirstConsumer get no volume", p.Namespace,
+				account, check.Some(lacksNodes),
+			),
+			nodeRightsFix(ctx, e, p, account),
+		)
 	}
 	if found != "" {
-		return steps.Warned(found+": whoever runs a pod in namespace "+p.Namespace+" can use it", fix).WithoutAction()
+		return steps.Warned(found+": anyone who can run a pod in namespace "+p.Namespace+" can use it", fix).WithoutAction()
 	}
-	return steps.Passed("ServiceAccount %s/%s has all that upstream's roles have", p.Namespace, account)
+	return steps.Passed("ServiceAccount %s/%s has all permissions of upstream's roles", p.Namespace, account)
 }
 
 // rightsFix gives a provisioner its rights back: upstream's roles have its name.
@@ -232,7 +238,7 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 			e.Kubectl(), binding, role, p.Namespace, account)
 	}
 	if r := p.release(); r != "" {
-		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # makes its roles anew",
+		return fmt.Sprintf("%s -n %s upgrade %s %s --repo %s --version %s --reuse-values    # recreates its roles",
 			e.Helm(), p.Namespace, steps.Quoted(r), nfsChart, steps.Quoted(e.Answers.Text("nfs.source")),
 			steps.Quoted(e.Answers.Text("nfs.version")))
 	}
@@ -258,7 +264,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("there is no namespace " + name)
+		return steps.Undone("namespace " + name + " does not exist")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -266,32 +272,34 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 	fix := levelFix(e, name)
 	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
 		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) +
-			"    # tells which pods would be refused; without --dry-run=server it is done"
+			"    # shows which pods would be rejected; without --dry-run=server it sets the level"
 	}
 	switch level := clean.Text(ns.Labels[check.EnforceLabel]); level {
 	case check.Baseline:
 		return steps.Passed("namespace %s enforces baseline", name)
 	case check.Restricted:
 		return steps.Failed(
-			fmt.Sprintf("namespace %s enforces restricted, which refuses the provisioner's pod the next time it is made", name),
+			fmt.Sprintf("namespace %s enforces restricted, which rejects the provisioner's next pod", name),
 			fix,
 		)
 	case "":
 		if pspBranch(e) {
 			return steps.Warned(
-				fmt.Sprintf("namespace %s has no level: after an upgrade to 1.26 it is held to restricted", name), fix,
+				fmt.Sprintf("namespace %s has no pod security level. After an upgrade to 1.26, restricted applies", name), fix,
 			)
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"namespace %s has no level: a Tanzu release from 1.26 on holds it to restricted, which refuses the "+
+				"namespace %s has no pod security level. Tanzu releases from 1.26 on enforce restricted there, which rejects the "+
 					"provisioner's pod",
 				name,
 			),
 			fix,
 		)
 	default:
-		return steps.Warned(fmt.Sprintf("namespace %s enforces %s: more than the provisioner needs", name, level), fix)
+		return steps.Warned(
+			fmt.Sprintf("namespace %s enforces %s, which allows more than the provisioner needs", name, level), fix,
+		)
 	}
 }
 

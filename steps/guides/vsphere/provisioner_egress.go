@@ -64,7 +64,10 @@ func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix 
 	if err != nil || len(by) == 0 {
 		return "", "", err
 	}
-	found = fmt.Sprintf("NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server: "+
-		"where the network enforces it, claims get no volume", check.Some(by), p.Namespace, p.Name)
+	found = fmt.Sprintf(
+		"NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server. If the network enforces it, "+
+			"claims get no volume",
+		check.Some(by), p.Namespace, p.Name,
+	)
 	return found, check.AllowEgress(e.Kubectl(), p.Deployment), nil
 }

@@ -41,7 +41,7 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 		}
 		if len(says) > 0 {
 			fix, err = quotaFix(ctx, e, d.Namespace, q.Name, hard)
-			return fmt.Sprintf("ResourceQuota %s/%s limits %s: a pod of %s that stops is not replaced",
+			return fmt.Sprintf("ResourceQuota %s/%s limits %s. A pod of %s that stops is not replaced",
 				q.Namespace, clean.Name(q.Name), strings.Join(says, ", "), d.Name), fix, err
 		}
 	}

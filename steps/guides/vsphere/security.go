@@ -21,58 +21,59 @@ const (
 func security() steps.Step {
 	return steps.Step{
 		Name: "security", Title: "Pod security",
-		Why: "Tanzu guests before 1.25 let no pod in whose account may not use a PodSecurityPolicy; later ones hold each " +
-			"namespace to a level, and one without a level to the narrowest. The published guide watches namespaces and binds " +
-			"that policy. The level belongs where the owner of profiles' namespaces keeps it: in the labels file of " +
-			"Kubeflow's profile controller, which carrick edits. A PodSecurityPolicy was of an account and could set " +
-			"defaults; a level is of the whole namespace and only refuses.",
+		Why: "Before Kubernetes 1.25, a pod starts only if its ServiceAccount can use a PodSecurityPolicy. Later, each " +
+			"namespace has a level, and Tanzu guests enforce restricted where none is set. carrick sets the level in the " +
+			"labels file of Kubeflow's profile controller, which applies it to profile namespaces. A level applies " +
+			"to the whole " +
+			"namespace and, unlike a PodSecurityPolicy, sets no defaults.",
 		Ask: []steps.Question{
 			{
-				Key: "security.level", Title: "Pod security level of profiles' namespaces", Kind: steps.Pick,
+				Key: "security.level", Title: "Pod security level of profile namespaces", Kind: steps.Pick,
 				Default: defaultSecurityLevel, Adopt: adoptSecurityLevel,
-				Help: "baseline lets Kubeflow's notebooks and pipelines run, where istio-cni sets up the network of their " +
-					"sidecars. Without it each pod has an init container that takes privileged. restricted refuses Kubeflow's own " +
-					"images of notebooks.",
+				Help: "baseline runs Kubeflow's notebooks and pipelines if istio-cni sets up the network of their sidecars. " +
+					"Without istio-cni, each pod has an init container that requires privileged. restricted rejects Kubeflow's own " +
+					"notebook images.",
 				Of: []steps.Choice{
-					{Value: check.Baseline, Title: "baseline: Kubeflow's own choice, with istio-cni"},
-					{Value: check.Restricted, Title: "restricted: notebooks of images that are made for it"},
-					{Value: check.Privileged, Title: "privileged: sidecars with istio-init; nothing is refused"},
+					{Value: check.Baseline, Title: "baseline: the level in Kubeflow's manifests, requires istio-cni"},
+					{Value: check.Restricted, Title: "restricted: for notebook images built for it"},
+					{Value: check.Privileged, Title: "privileged: for sidecars with istio-init, rejects nothing"},
 				},
 			},
 			{
-				Key: "security.leftovers", Title: "Delete bindings to roles of PodSecurityPolicies", Kind: steps.YesNo,
-				When: labelsBranch, Default: steps.Fixed(false, "they are somebody else's"),
+				Key: "security.leftovers", Title: "Deletion of leftover PodSecurityPolicy bindings", Kind: steps.YesNo,
+				When: labelsBranch, Default: steps.Fixed(false, "default"),
 				Help: "RoleBindings " + bindingPrefix +
-					"NAMESPACE that the published guide made: on a cluster without PodSecurityPolicies they do nothing. They are " +
-					"not made again by an undo.",
+					"NAMESPACE, created by the published guide. On a cluster without PodSecurityPolicies they have no effect. An " +
+					"undo does not recreate them.",
 			},
 			{
-				Key: "security.follow", Title: "Bind profiles to come, too", Kind: steps.YesNo, When: pspBranch,
+				Key: "security.follow", Title: "Automatic binding of new profiles", Kind: steps.YesNo, When: pspBranch,
 				Default: steps.Fixed(true, "the published guide"), Adopt: adoptFollow,
-				Help: "The extension watches profiles and makes the binding for each new one; without it carrick apply has to be " +
-					"run after each.",
+				Help: "The extension watches profiles and creates the RoleBinding of each new one. Without it, run carrick apply " +
+					"after you create a profile.",
 			},
 		},
 		Facts: []steps.Fact{
 			{Name: "istio", Title: "how Istio sets up the network of pods", On: steps.Local, Learn: learnIstio},
 			{
-				Name: "labels-file", Title: "the ConfigMap with the labels of profiles' namespaces", On: steps.Local,
+				Name: "labels-file", Title: "the ConfigMap with the labels of profile namespaces", On: steps.Local,
 				Learn: learnLabelsFile,
 			},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "psp-bindings", Title: "Let the pods of each profile use the PodSecurityPolicy", On: steps.Local,
+				Name: "psp-bindings", Title: "Allow the pods of each profile to use the PodSecurityPolicy", On: steps.Local,
 				When: pspBranch, Needs: []string{"psp-role"},
 				Doer: action.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
 			},
 			{
-				Name: "profile-labels", Title: "Have profiles' namespaces labelled with the level", On: steps.Local,
+				Name: "profile-labels", Title: "Set the level in the labels file of profile namespaces", On: steps.Local,
 				When: hasLabelsFile, Needs: []string{"signed-in"},
 				Doer: editsLabels(),
 			},
 			{
-				Name: "leftovers", Title: "Delete bindings that do nothing any more", On: steps.Local, When: deletesLeftovers,
+				Name: "leftovers", Title: "Delete PodSecurityPolicy bindings that have no effect", On: steps.Local,
+				When:  deletesLeftovers,
 				Needs: []string{"signed-in"},
 				Doer:  leftoverBindings(),
 			},
@@ -81,7 +82,7 @@ func security() steps.Step {
 	}
 }
 
-// labelsBranch tells whether pods are let in by levels alone.
+// labelsBranch reports whether levels alone decide the admission of pods.
 func labelsBranch(e steps.Env) bool { return !pspBranch(e) }
 
 func deletesLeftovers(e steps.Env) bool {
@@ -102,9 +103,9 @@ func defaultSecurityLevel(e steps.Env) (any, string) {
 	how, err := e.Own.Text("istio")
 	switch {
 	case err == nil && how == istioInit:
-		return check.Privileged, "pods get sidecars, and there is no istio-cni"
+		return check.Privileged, "Istio without istio-cni"
 	case err == nil && how == istioCNI:
-		return check.Baseline, "istio-cni is there"
+		return check.Baseline, "the DaemonSet istio-cni"
 	}
 	return check.Baseline, "Kubeflow's manifests"
 }
@@ -133,11 +134,11 @@ func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	if most == "" {
 		return nil, "", nil
 	}
-	return most, "the namespaces of profiles", nil
+	return most, "the profile namespaces", nil
 }
 
-// adoptFollow tells whether somebody makes such bindings: the published guide's
-// extension does.
+// adoptFollow reports whether such bindings exist: the published guide's extension
+// creates them.
 func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	all, err := pspBindings(ctx, e)
 	if err != nil || len(all) == 0 {
@@ -159,7 +160,7 @@ func securityPermissions(e steps.Env) []permission.Rule {
 	case pspBranch(e):
 		out = slices.Concat(out, check.ToApply("", check.RoleBindings), check.ToFollow("", check.ClusterRoles),
 			check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"))
-		// nobody gives what he has not
+		// RBAC lets a user grant only permissions that the user has
 		out = append(out, permission.Rule{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName})
 	case deletesLeftovers(e):
 		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)

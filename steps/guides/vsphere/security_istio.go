@@ -40,13 +40,13 @@ type istioParts struct {
 // injects is the label by which a namespace asks for sidecars.
 const injects = "istio-injection"
 
-// there tells whether pods get sidecars, and says by what it is known.
+// there reports whether pods get sidecars, and what shows that.
 func (p istioParts) there() (by string, is bool) {
 	switch {
 	case len(p.pilots) > 0:
-		return "Deployment " + check.Some(p.pilots) + " is there", true
+		return "Deployment " + check.Some(p.pilots) + " exists", true
 	case len(p.asks) > 0:
-		return "namespaces of profiles ask for sidecars (" + injects + "): " + check.Some(p.asks), true
+		return "profile namespaces request sidecars (" + injects + "): " + check.Some(p.asks), true
 	}
 	return "", false
 }
@@ -136,17 +136,19 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 		by, there := parts.there()
 		switch {
 		case !there:
-			return steps.Passed("there is no Istio: no istiod, no istio-cni, and no profile's namespace asks for sidecars")
+			return steps.Passed("Istio is not installed: no istiod, no istio-cni, and no profile namespace requests sidecars")
 		case level(e) == check.Privileged:
 			return steps.Warned(
 				by+
-					", and no DaemonSet istio-cni-node: each pod gets an init container that takes the level privileged, which "+
-					"refuses nothing",
+					", but there is no DaemonSet istio-cni-node. Each pod gets an init container that requires privileged, the "+
+					"level that rejects nothing",
 				installCNI+"; then "+answer(e, "security.level", check.Baseline),
 			)
 		}
 		return steps.Failed(
-			fmt.Sprintf("%s, and no DaemonSet istio-cni-node: each pod gets an init container that %s refuses", by, level(e)),
+			fmt.Sprintf(
+				"%s, but there is no DaemonSet istio-cni-node. Each pod gets an init container that %s rejects", by, level(e),
+			),
 			installCNI+", or "+answer(e, "security.level", check.Privileged),
 		)
 	}
@@ -154,11 +156,11 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 	if s.NumberReady < s.DesiredNumberScheduled {
 		return steps.Warned(
 			fmt.Sprintf(
-				"DaemonSet %s is ready on %d of %d nodes: pods on the others start without a network, or not at all", name,
+				"DaemonSet %s is ready on %d of %d nodes. On the others, pods start without a network or not at all", name,
 				s.NumberReady, s.DesiredNumberScheduled,
 			),
 			fmt.Sprintf("%s -n %s describe daemonset %s", e.Kubectl(), parts.cni.Namespace, parts.cni.Name),
 		)
 	}
-	return steps.Passed("DaemonSet %s sets up their network", name)
+	return steps.Passed("DaemonSet %s sets up the network of sidecars", name)
 }

@@ -27,7 +27,7 @@ const (
 
 var labelsNames = []string{"namespace-labels-data", "profiles-namespace-labels-data"}
 
-// namespaceLabels is the file as it stands.
+// namespaceLabels is the current file.
 type namespaceLabels struct {
 	namespace, name string
 	text            string
@@ -68,7 +68,7 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	})
 	if len(maps) == 0 {
 		return namespaceLabels{}, steps.Absent(
-			"no ConfigMap %s-… with a key %s is in namespace %s: Kubeflow's manifests make it", labelsNames[0], labelsKey,
+			"no ConfigMap %s-… with key %s exists in namespace %s (Kubeflow's manifests create it)", labelsNames[0], labelsKey,
 			kubeflowSpace,
 		)
 	}
@@ -148,7 +148,7 @@ func withLevel(text string, want map[string]string) (string, error) {
 		all[key] = want[key]
 	}
 	if now, err := readLabels(text); err != nil || !maps.Equal(now, all) {
-		return "", fmt.Errorf("the level can't be put into it without changing more than that")
+		return "", fmt.Errorf("the level cannot be set without changing other keys")
 	}
 	return text, nil
 }
@@ -172,7 +172,7 @@ func editsLabels() labelsDoer {
 			text, err := withLevel(f.text, levelLabels(e))
 			if err != nil {
 				return "", fmt.Errorf(
-					"%s of ConfigMap %s: %w; set it by hand: %s", labelsKey, f, err, editLabels(e, f.namespace, f.name),
+					"%s of ConfigMap %s: %w; set it manually: %s", labelsKey, f, err, editLabels(e, f.namespace, f.name),
 				)
 			}
 			return text, nil
@@ -192,13 +192,13 @@ func editLabels(e steps.Env, namespace, name string) string {
 	return fmt.Sprintf("%s -n %s edit configmap %s", e.Kubectl(), namespace, steps.Quoted(name))
 }
 
-// theirs tells whether somebody else has put the level there: it stays so.
+// theirs reports whether another tool has set the level; it then stays unmanaged.
 func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (namespaceLabels, bool, error) {
 	f, err := labelsFile(ctx, e)
 	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
 }
 
-// Do writes it, where nobody has.
+// Do sets the level unless another tool has.
 func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	_, theirs, err := d.theirs(ctx, e)
 	if err != nil || theirs {
@@ -207,21 +207,21 @@ func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Edit.Do(ctx, e, say)
 }
 
-// Plan says who writes it anew.
+// Plan notes what overwrites the level.
 func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	f, theirs, err := d.theirs(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
 	}
 	if theirs {
-		return left("ConfigMap "+f.String(), "it has the level already"), nil
+		return left("ConfigMap "+f.String(), "it already has the level"), nil
 	}
 	c, err := d.Edit.Plan(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
-			"the next deploy of Kubeflow's manifests writes it anew, or puts a ConfigMap of another name in its place: put "+
-				"the level there, too (their overlay pss, or carrick export)",
+			"the next deploy of Kubeflow's manifests overwrites or replaces it. Set the level there, too (their overlay pss, "+
+				"or carrick export)",
 		)
 	}
 	return c, err
@@ -234,7 +234,8 @@ func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
 			fmt.Sprintf(
-				"labels that the profile controller has given to namespaces stay: %s label namespace NAME %s-", e.Kubectl(),
+				"labels that the profile controller added to namespaces remain. To remove them: %s label namespace NAME %s-",
+				e.Kubectl(),
 				check.EnforceLabel,
 			),
 		)
@@ -245,7 +246,7 @@ func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 // Export is what belongs into the manifests: the ConfigMap's own name is made
 // there, of a hash.
 func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
-	text := "# For namespace-labels.yaml of Kubeflow's profile controller, beside what stands there.\n"
+	text := "# For namespace-labels.yaml of Kubeflow's profile controller, in addition to its labels.\n"
 	want := levelLabels(e)
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		text += fmt.Sprintf("%s: %q\n", key, want[key])
@@ -254,8 +255,8 @@ func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, e
 		{Path: labelsKey, Content: []byte(text)},
 		{
 			Hand: "# add files/" + string(steps.Local) + "/" + labelsKey +
-				" to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss has the level " +
-				"baseline), and deploy them",
+				" to the file of that name in your Kubeflow manifests (applications/profiles; the overlay pss sets baseline), " +
+				"and deploy them",
 		},
 	}, nil
 }

@@ -8,7 +8,7 @@ func TestALevelIsPutIntoTheFileAndNothingElseIs(t *testing.T) {
 	}
 	const added = "pod-security.kubernetes.io/enforce: \"baseline\"\npod-security.kubernetes.io/warn: \"restricted\"\n"
 	for situation, c := range map[string]struct{ text, want string }{
-		"after what stands there": {
+		"after existing lines": {
 			"# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n", "# ours\n\na.b/c: 'x'   # why\nkey: \"\"\n" + added,
 		},
 		"in the place of another": {

@@ -14,9 +14,9 @@ import (
 	"carrick/steps/check"
 )
 
-// leftoverBindings deletes what speaks of PodSecurityPolicies that are gone, and an
-// undo does not make it again: the plan says so. A binding whose role gives
-// anything else stays.
+// leftoverBindings deletes bindings to roles of removed PodSecurityPolicies. An undo
+// does not recreate them: the plan says so. A binding whose role grants anything
+// else is kept.
 func leftoverBindings() action.Call {
 	return action.Call{
 		Preview: planLeftovers,
@@ -49,11 +49,12 @@ func planLeftovers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		}
 		item := steps.Item{
 			Verb: steps.Delete, What: "RoleBinding " + b.Namespace + "/" + b.Name, Hash: steps.HashOf(string(b.UID)),
-			Note: "it lets accounts use a PodSecurityPolicy, and the cluster serves none; an undo does not make it again",
+			Note: "it allows ServiceAccounts to use a PodSecurityPolicy, but the cluster serves none. An undo does not " +
+				"recreate it",
 		}
 		if more {
 			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+
-				" gives more than the use of PodSecurityPolicies"
+				" grants more than the use of PodSecurityPolicies"
 		} else {
 			c.Permissions = append(
 				c.Permissions,
@@ -87,8 +88,8 @@ func deleteLeftovers(ctx context.Context, e steps.Env, say steps.Progress) error
 	return nil
 }
 
-// givesMore tells whether a role gives anything besides the use of
-// PodSecurityPolicies. One that is gone gives nothing.
+// givesMore reports whether a role grants anything other than the use of
+// PodSecurityPolicies. A missing role grants nothing.
 func givesMore(ctx context.Context, e steps.Env, name string) (bool, error) {
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)
 	if apierrors.IsNotFound(err) {

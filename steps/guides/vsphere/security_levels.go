@@ -31,38 +31,37 @@ const (
 func levelChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "labels-file", Title: "Kubeflow gives profiles' namespaces the level", On: steps.Local,
+			Name: "labels-file", Title: "Kubeflow labels profile namespaces with the level", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why: "the profile controller labels each namespace of a profile by a file, those to come as well: a label " +
-				"that somebody sets by hand is forgotten with the next profile",
+			Why: "The profile controller labels profile namespaces from this file; labels that you set manually are " +
+				"missing from new profiles.",
 			References: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
 		},
 		{
-			Name: "profile-levels", Title: "each profile's namespace has the level, and lets its pods in", On: steps.Local,
+			Name: "profile-levels", Title: "Each profile namespace has the level and admits notebooks", On: steps.Local,
 			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
-			Why: "a Tanzu guest from 1.26 on holds a namespace without a level to restricted, which refuses every " +
-				"notebook; the controller never changes a level that is there",
+			Why: "Where no level is set, Tanzu guests from 1.26 on enforce restricted and reject every notebook; the " +
+				"controller never changes an existing level.",
 			References: []string{levelsSource, labelsSource}, Run: profileLevels,
 		},
 		{
-			Name: "level-warnings", Title: "no pod that runs in a profile violates the level", On: steps.Local,
+			Name: "level-warnings", Title: "No running pod of a profile violates the level", On: steps.Local,
 			When: labelsBranch, Needs: []string{"signed-in"},
-			Why:        "a level stops no pod that runs already; the same pod does not start again after it",
+			Why:        "A level does not stop running pods, but rejects them when they are recreated.",
 			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
 			Run:        levelWarnings,
 		},
 		{
-			Name: "istio-cni", Title: "sidecars of Istio need no rights that the level refuses", On: steps.Local,
+			Name: "istio-cni", Title: "The level allows what Istio's sidecars require", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "without istio-cni each pod gets an init container that sets up its network with NET_ADMIN and " +
-				"NET_RAW as root: baseline and restricted refuse every such pod",
+			Why: "Without istio-cni, each pod gets an init container that runs as root with NET_ADMIN and NET_RAW, " +
+				"which baseline and restricted reject.",
 			References: []string{"kubeflow/manifests: common/istio/README.md", levelsPage}, Run: istioCNIThere,
 		},
 		{
-			Name: "pods-refused", Title: "no workload of a profile is refused its pods", On: steps.Local,
-			Needs: []string{"signed-in"},
-			Why: "a notebook whose pods are refused shows nothing but a spinning wheel: the reason stands in an event " +
-				"of its StatefulSet alone",
+			Name: "pods-refused", Title: "No workload of a profile has rejected pods", On: steps.Local,
+			Needs:      []string{"signed-in"},
+			Why:        "A notebook with rejected pods shows only a spinner; only an event of its StatefulSet has the reason.",
 			References: []string{page, levelsPage}, Run: podsRefused,
 		},
 	}
@@ -73,7 +72,7 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(
 			err.Error(),
-			"install Kubeflow's profiles, or give each namespace its level by hand: "+e.Kubectl()+" label namespace NAME "+
+			"install Kubeflow's profile controller, or label each namespace manually: "+e.Kubectl()+" label namespace NAME "+
 				check.EnforceLabel+"="+level(e),
 		)
 	}
@@ -85,19 +84,20 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	case f.broken != nil:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s of ConfigMap %s can't be read, and the controller can't either: %s", labelsKey, f, clean.Text(f.broken.Error()),
+				"%s of ConfigMap %s cannot be parsed, neither by carrick nor by the controller: %s", labelsKey, f,
+				clean.Text(f.broken.Error()),
 			),
 			editLabels(e, f.namespace, f.name),
 		)
 	case has == "":
-		return steps.Undone(fmt.Sprintf("%s of ConfigMap %s says nothing of %s", labelsKey, f, check.EnforceLabel))
+		return steps.Undone(fmt.Sprintf("%s of ConfigMap %s does not set %s", labelsKey, f, check.EnforceLabel))
 	case has != level(e):
 		return steps.Failed(
-			fmt.Sprintf("%s of ConfigMap %s has the level %s, and security.level is %s", labelsKey, f, has, level(e)), "",
+			fmt.Sprintf("%s of ConfigMap %s sets level %s, but security.level is %s", labelsKey, f, has, level(e)), "",
 		)
 	case len(f.others) > 0:
 		return steps.Passed(
-			"%s, in ConfigMap %s; %s of earlier deploys are not looked at", has, f, check.Some(f.others),
+			"%s, in ConfigMap %s. %s of earlier deploys are ignored", has, f, check.Some(f.others),
 		)
 	}
 	return steps.Passed("%s, in ConfigMap %s", has, f)
@@ -184,7 +184,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
-		return steps.Skipped("there is no profile yet")
+		return steps.Skipped("no profile exists yet")
 	}
 	refused, err := notebookRefusals(ctx, e, spaces)
 	if err != nil {
@@ -198,7 +198,7 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 			ctx, e,
 			steps.Failed(
 				fmt.Sprintf(
-					"%d of %d profiles' namespaces have no level, and the cluster's own refuses a notebook there: %s (%s)", len(held),
+					"%d of %d profile namespaces have no level, and the cluster's default rejects notebooks there: %s (%s)", len(held),
 					len(spaces), check.Some(held), refused[held[0]],
 				),
 				"",
@@ -206,14 +206,14 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case len(narrow) > 0:
 		return steps.Failed(
-			fmt.Sprintf("the level is to be %s; narrower are %s", level(e), check.Some(narrow)), relabelAll(e, narrow),
+			fmt.Sprintf("the level should be %s, but is stricter in %s", level(e), check.Some(narrow)), relabelAll(e, narrow),
 		).WithoutAction()
 	case len(none) > 0:
 		return onItsWay(
 			ctx, e,
 			steps.Warned(
 				fmt.Sprintf(
-					"%d of %d profiles' namespaces have no level: %s. Nothing is refused there now; an upgrade of the guest may "+
+					"%d of %d profile namespaces have no level: %s. Nothing is rejected there now, but an upgrade of the guest may "+
 						"change that",
 					len(none), len(spaces), check.Some(none),
 				),
@@ -224,14 +224,14 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
 		return steps.Warned(
-			fmt.Sprintf("the level is to be %s; wider are %s", level(e), check.Some(wide)), relabelAll(e, wide),
+			fmt.Sprintf("the level should be %s, but is less strict in %s", level(e), check.Some(wide)), relabelAll(e, wide),
 		).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s in all %d, and whether it lets a notebook's pod in can't be told everywhere: the bounds of %s refuse one "+
-					"that asks for next to nothing (%s)",
+				"level %s is set in all %d profile namespaces, but not all could be tested: quotas or limits in %s reject even a "+
+					"minimal notebook pod (%s)",
 				level(e), len(spaces), check.Some(names), bounded[names[0]],
 			),
 			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]),
@@ -239,16 +239,19 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if level(e) == check.Restricted {
 		return steps.Passed(
-			"%s in all %d, and a notebook's pod is let in that has a securityContext for it; Kubeflow's own have none", level(e),
+			"level %s is set in all %d profile namespaces and admits notebook pods with a matching securityContext. "+
+				"Kubeflow's own have none", level(e),
 			len(spaces),
 		)
 	}
-	return steps.Passed("%s in all %d, and a notebook's pod is let in", level(e), len(spaces))
+	return steps.Passed("level %s is set in all %d profile namespaces and admits notebook pods", level(e), len(spaces))
 }
 
 // sortByLevel sorts namespaces by their level: none; narrower or wider than the answered one, with the level after the
 // name; and held, which have none while the cluster's own refuses a notebook.
-func sortByLevel(e steps.Env, spaces []*corev1.Namespace, refused map[string]string) (none, narrow, wide, held []string) {
+func sortByLevel(
+	e steps.Env, spaces []*corev1.Namespace, refused map[string]string,
+) (none, narrow, wide, held []string) {
 	for _, ns := range spaces {
 		has := ns.Labels[check.EnforceLabel]
 		switch at, want := check.Narrowness(has), check.Narrowness(level(e)); {
@@ -272,7 +275,7 @@ func relabelAll(e steps.Env, names []string) string {
 		name, _, _ := strings.Cut(of, " ")
 		lines = append(lines, relabel(e, name))
 	}
-	lines[0] += "    # the profile controller never changes a level that is there"
+	lines[0] += "    # the profile controller never changes an existing level"
 	return strings.Join(lines, "\n")
 }
 
@@ -294,7 +297,7 @@ func relabel(e steps.Env, namespace string) string {
 }
 
 // onItsWay makes a verdict on namespaces without a level wait for as long as the
-// controller may take to read its file anew: nodes look at ConfigMaps once a
+// controller may take to read its file again: nodes refresh ConfigMaps once a
 // minute.
 func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	f, err := labelsFile(ctx, e)
@@ -314,7 +317,7 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	if err != nil {
 		return r
 	}
-	return controller.lacking(written.Changed, fmt.Sprintf("%s; the labels file says %s since %s",
+	return controller.lacking(written.Changed, fmt.Sprintf("%s. The labels file has set %s since %s",
 		r.Found, level(e), written.Changed.UTC().Format(time.DateTime)))
 }
 
@@ -326,18 +329,18 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	}
 	slices.Sort(names)
 	fix := e.Kubectl() + " get namespace " + names[0] +
-		" --show-labels    # and its quota and policies: the reason says which of them refuses"
+		" --show-labels    # and check its quota and policies: the reason says which of them rejects the pod"
 	if named := check.RefusedFix(e.Kubectl(), names[0], refused[names[0]]); named != "" {
 		fix = named
 	}
 	if strings.Contains(refused[names[0]], "NET_ADMIN") || strings.Contains(refused[names[0]], "istio-init") {
 		fix = answer(e, "security.level", check.Privileged) + ", or install istio-cni"
 	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
-		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's images of notebooks take"
+		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's notebook images can run with"
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"a notebook's pod is refused where the level is as it should be: in %s (%s)", check.Some(names), refused[names[0]],
+			"notebook pods are rejected although the level is correct: in %s (%s)", check.Some(names), refused[names[0]],
 		),
 		fix,
 	).WithoutAction()
@@ -350,7 +353,7 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
-		return steps.Skipped("there is no profile yet")
+		return steps.Skipped("no profile exists yet")
 	}
 	found, err := check.Violators(ctx, e.Cluster, spaces, level(e))
 	if err != nil {
@@ -358,9 +361,11 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(found) > 0 {
 		return steps.Warned(
-			fmt.Sprintf("%s would refuse what runs: %s", level(e), check.Some(found)),
-			"give those pods a securityContext, or answer security.level with a wider level: carrick "+e.LinkFile(),
+			fmt.Sprintf("level %s would reject running pods: %s", level(e), check.Some(found)),
+			"give those pods a securityContext, or answer security.level with a less strict level: carrick "+e.LinkFile(),
 		)
 	}
-	return steps.Passed("%s would refuse none of what runs in %d namespaces", level(e), min(len(spaces), check.MostTried))
+	return steps.Passed(
+		"level %s would reject no running pod in %d namespaces", level(e), min(len(spaces), check.MostTried),
+	)
 }

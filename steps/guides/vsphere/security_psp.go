@@ -26,30 +26,30 @@ const (
 func pspChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "psp-or-labels", Title: "pods are let in by what the cluster serves, and will be after an upgrade",
+			Name: "psp-or-labels", Title: "Pods are admitted now and after an upgrade to 1.25",
 			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why: "PodSecurityPolicies are gone with Kubernetes 1.25, whatever roles and bindings of them are left; " +
-				"levels of namespaces count from 1.23 on. With both nothing changes on the day of the upgrade",
+			Why: "Kubernetes 1.25 removes PodSecurityPolicies, and levels apply from 1.23 on; with both set, the upgrade " +
+				"changes nothing.",
 			References: []string{pspSource, levelsSource}, Run: pspOrLabels,
 		},
 		{
-			Name: "psp-role", Title: "there is a role by which profiles' pods may use the PodSecurityPolicy", On: steps.Local,
+			Name: "psp-role", Title: "A ClusterRole allows use of the PodSecurityPolicy", On: steps.Local,
 			When: pspBranch, Needs: []string{"signed-in"},
-			Why: "a binding to a role that is not there is refused, and the published guide's extension ends its " +
-				"thread on that",
+			Why: "A binding to a missing role is rejected, and the published guide's extension stops its thread on " +
+				"that error.",
 			References: []string{fixerSource, pspSource}, Run: pspRoleThere,
 		},
 		{
-			Name: "psp-bound", Title: "the accounts of every profile may use the PodSecurityPolicy", On: steps.Local,
+			Name: "psp-bound", Title: "Each profile's pods can use the PodSecurityPolicy", On: steps.Local,
 			When: pspBranch, Needs: []string{"psp-role"}, FixedBy: "psp-bindings", Timeout: time.Minute,
-			Why: "pods of a namespace without the binding are refused one and all: notebooks never start, and only an " +
-				"event says why",
+			Why: "Without the binding, all pods of a namespace are rejected; notebooks never start, and only an event " +
+				"has the reason.",
 			References: []string{fixerSource, pspSource}, Run: pspBound,
 		},
 		{
-			Name: "psp-leftovers", Title: "no binding speaks of PodSecurityPolicies that are gone", On: steps.Local,
+			Name: "psp-leftovers", Title: "No binding refers to removed PodSecurityPolicies", On: steps.Local,
 			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "leftovers",
-			Why:        "they look like protection and do nothing",
+			Why:        "Such bindings look like protection, but have no effect.",
 			References: []string{fixerSource, pspSource}, Run: pspLeftovers,
 		},
 	}
@@ -61,13 +61,13 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if branch == branchLabels {
-		return steps.Passed("it serves no PodSecurityPolicies: levels of namespaces are what counts")
+		return steps.Passed("the cluster serves no PodSecurityPolicies, so only levels of namespaces apply")
 	}
 	f, err := labelsFile(ctx, e)
 	if steps.IsAbsent(err) {
 		return steps.Warned(
-			"it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and there is no file that would give "+
-				"profiles one: "+err.Error(),
+			"the cluster serves PodSecurityPolicies. After an upgrade to 1.25 levels apply, but no file sets one for profiles: "+
+				err.Error(),
 			"install Kubeflow's profile controller, or label each namespace",
 		)
 	}
@@ -77,13 +77,14 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 	if f.labels[check.EnforceLabel] == "" {
 		return steps.Warned(
 			fmt.Sprintf(
-				"it serves PodSecurityPolicies; after an upgrade to 1.25 levels count, and ConfigMap %s gives profiles none", f,
+				"the cluster serves PodSecurityPolicies. After an upgrade to 1.25 levels apply, but ConfigMap %s sets none "+
+					"for profiles", f,
 			),
 			"",
 		)
 	}
 	return steps.Passed(
-		"it serves PodSecurityPolicies; for after the upgrade to 1.25, profiles are given the level %s",
+		"the cluster serves PodSecurityPolicies. After an upgrade to 1.25, level %s applies to profiles",
 		clean.Text(f.labels[check.EnforceLabel]),
 	)
 }
@@ -95,7 +96,7 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 		pspName,
 	)
 	if err != nil {
-		return check.Missing(err, "ClusterRole "+pspRole+", which Tanzu guests come with", fix)
+		return check.Missing(err, "ClusterRole "+pspRole+", which Tanzu guests include", fix)
 	}
 	for _, r := range role.Rules {
 		if slices.Contains(r.Verbs, "use") && slices.Contains(r.Resources, "podsecuritypolicies") &&
@@ -104,7 +105,7 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Failed(
-		fmt.Sprintf("ClusterRole %s does not let anybody use PodSecurityPolicy %s", pspRole, pspName),
+		fmt.Sprintf("ClusterRole %s does not allow use of PodSecurityPolicy %s", pspRole, pspName),
 		fix+" --dry-run=client -o yaml | "+e.Kubectl()+" replace -f -",
 	)
 }
@@ -150,30 +151,30 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(spaces) == 0 {
-		return steps.Skipped("there is no profile yet")
+		return steps.Skipped("no profile exists yet")
 	}
 	without, err := pspAllowed(ctx, e, spaceNames(spaces))
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if len(without) == 0 {
-		return steps.Passed("those of all %d profiles, PodSecurityPolicy %s", len(spaces), pspName)
+		return steps.Passed("ServiceAccounts of all %d profiles can use PodSecurityPolicy %s", len(spaces), pspName)
 	}
 	found := fmt.Sprintf(
-		"the accounts of %d of %d profiles may not use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName,
+		"ServiceAccounts of %d of %d profiles cannot use PodSecurityPolicy %s: %s", len(without), len(spaces), pspName,
 		check.Some(without),
 	)
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
 		return steps.Waits(
-			spaces[i].CreationTimestamp.Time, "%s; the extension binds new ones", found,
+			spaces[i].CreationTimestamp.Time, "%s. The extension binds new profiles", found,
 		).Or(e.ApplyStep("security"))
 	}
 	return steps.Failed(found, "")
 }
 
-// pspBindings are the RoleBindings to roles of PodSecurityPolicies that are called
-// as the published guide calls them, whoever made them.
+// pspBindings are the RoleBindings to PodSecurityPolicy roles that have the published
+// guide's names, whoever created them.
 func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
 	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{})
 	if err != nil {
@@ -185,8 +186,8 @@ func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error
 	}), nil
 }
 
-// unboundProfiles are the namespaces of profiles for which carrick makes the
-// binding, or has: those that somebody else made as it should be stay theirs.
+// unboundProfiles are the namespaces of profiles for which carrick creates the
+// binding, or did: correct bindings of another tool stay unmanaged.
 func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	spaces, err := profileSpaces(ctx, e)
 	if steps.IsAbsent(err) {
@@ -206,7 +207,7 @@ func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	}), nil
 }
 
-// bindsAll tells whether a binding is as the published guide makes it.
+// bindsAll reports whether a binding is like those of the published guide.
 func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 	return b.Name == bindingPrefix+namespace && b.RoleRef.Name == pspRole &&
 		slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
@@ -240,8 +241,8 @@ func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err erro
 		fix = e.ApplyStep("extension")
 	}
 	return fmt.Sprintf(
-		"the cluster serves no PodSecurityPolicies, and Deployment %s/%s goes on binding profiles to ClusterRole %s: what "+
-			"is deleted it makes again",
+		"the cluster serves no PodSecurityPolicies, but Deployment %s/%s still binds profiles to ClusterRole %s and "+
+			"recreates deleted bindings",
 		s.Namespace, s.Name, clean.Text(s.follows),
 	), fix, nil
 }
@@ -259,7 +260,7 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(all) == 0 {
-		return steps.Passed("there is no RoleBinding %s… to a role of PodSecurityPolicies", bindingPrefix)
+		return steps.Passed("no RoleBinding %s… refers to a PodSecurityPolicy role", bindingPrefix)
 	}
 	var names, fixes []string
 	for _, b := range all {
@@ -271,7 +272,7 @@ func pspLeftovers(ctx context.Context, e steps.Env) steps.Result {
 		fix = strings.Join(fixes, "\n") + "    # or " + answer(e, "security.leftovers", "yes")
 	}
 	return steps.Warned(
-		"the cluster serves no PodSecurityPolicies, and these RoleBindings let somebody use them: "+check.Some(names),
+		"the cluster serves no PodSecurityPolicies, but these RoleBindings allow their use: "+check.Some(names),
 		fix,
 	)
 }

@@ -45,7 +45,8 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(found) == 0 {
 		return steps.Passed(
-			"no event of the last hour in %d profiles' namespaces says so of a workload that lacks pods still", len(spaces),
+			"no event of the last hour in %d profile namespaces reports rejected pods of a workload that still lacks pods",
+			len(spaces),
 		)
 	}
 	var names []string
@@ -53,17 +54,17 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
 	}
 	r := found[0]
-	fix := e.ApplyStep("security") + "; then, as its controller tries ever more seldom: " + restartController(e, r)
+	fix := e.ApplyStep("security") + "; then, because its controller retries ever less often: " + restartController(e, r)
 	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
 	switch has := spaces[i].Labels[check.EnforceLabel]; {
 	case !strings.Contains(r.why, byLevel) || has == "":
 	case check.Narrowness(has) > check.Narrowness(level(e)):
 		fix = relabel(e, r.namespace) + " && " + restartController(e, r)
 	default:
-		fix = "give its pods a securityContext, or answer security.level with a wider level: carrick " + e.LinkFile() +
+		fix = "give its pods a securityContext, or answer security.level with a less strict level: carrick " + e.LinkFile() +
 			"; then: " + restartController(e, r)
 	}
-	return steps.Failed(fmt.Sprintf("refused their pods: %s (%s)", check.Some(names), r.why), fix)
+	return steps.Failed(fmt.Sprintf("workloads have rejected pods: %s (%s)", check.Some(names), r.why), fix)
 }
 
 // restartController has a controller try at once.
@@ -73,7 +74,7 @@ func restartController(e steps.Env, r refusedPods) string {
 	case "StatefulSet", "DaemonSet":
 		return at + "rollout restart " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
 	case "ReplicaSet":
-		return at + "delete replicaset " + steps.Quoted(r.name) + "    # its Deployment makes it anew"
+		return at + "delete replicaset " + steps.Quoted(r.name) + "    # its Deployment recreates it"
 	}
 	return at + "describe " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
 }
@@ -138,7 +139,7 @@ func whyRefused(message string) string {
 	return message
 }
 
-// lacksPods tells whether a workload has fewer pods than it asks for.
+// lacksPods reports whether a workload has fewer pods than it asks for.
 func lacksPods(o *unstructured.Unstructured) bool {
 	number := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(o.Object, path...)

@@ -108,7 +108,7 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if it := p.Actions[0].Change.Items[0]; !strings.Contains(it.Note, "somebody has written it anew") {
+	if it := p.Actions[0].Change.Items[0]; !strings.Contains(it.Note, "changed since carrick wrote it") {
 		t.Errorf("the plan does not say so: %+v", it)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
@@ -152,8 +152,7 @@ func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 	}
 }
 
-// What somebody has set up by hand as it should be is known for what it is, and
-// stays theirs.
+// A correct manual setup is recognized and stays unmanaged.
 func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
 	t.Parallel()
 	box := seeded(t, "by-hand")

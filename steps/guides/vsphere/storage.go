@@ -13,47 +13,48 @@ import (
 func storage() steps.Step {
 	return steps.Step{
 		Name: "storage", Title: "Storage",
-		Why: "Kale's pipelines share a volume among pods of many nodes. The published guide says that a Tanzu guest has " +
-			"none such; since vSphere 7.0U3 it may: so the guest's own file volumes are tried first, and only where they " +
-			"don't come about an NFS server is taken, and what changes the class of claims.",
+		Why: "Kale's pipelines share a volume among pods on many nodes, which the published guide says a Tanzu guest does " +
+			"not provide. Since vSphere 7.0U3 it can, so carrick tests the guest's own file volumes first. Only if they fail " +
+			"does it use an NFS server and set the class of claims.",
 		Ask: []steps.Question{
 			{
-				Key: "storage.source", Title: "Where shared volumes come from", Kind: steps.Pick, Default: usualSource,
-				Help: "native: vSAN File Service, by the guest's own classes; no NFS server, no webhook, at most 100 shares. " +
-					"nfs: folders of an NFS server of yours. class: a class that is there and that somebody else looks after, such " +
-					"as csi-driver-nfs.",
+				Key: "storage.source", Title: "Source of shared volumes", Kind: steps.Pick, Default: usualSource,
+				Help: "native: vSAN File Service through the guest's own classes, without an NFS server or webhook, at most 100 " +
+					"shares. nfs: folders on your NFS server. class: an existing class that carrick does not manage, such as " +
+					"csi-driver-nfs.",
 				Of: []steps.Choice{
 					{Value: native, Title: "native: the guest's own file volumes"},
-					{Value: byNFS, Title: "nfs: folders of an NFS server, by a provisioner in the guest"},
-					{Value: byClass, Title: "class: a class that is there already"},
+					{Value: byNFS, Title: "nfs: folders on an NFS server, through a provisioner in the guest"},
+					{Value: byClass, Title: "class: an existing storage class"},
 				},
 			},
 			{
-				Key: "storage.class", Title: "Class of shared volumes", Kind: steps.Name, Default: defaultClassName,
-				Help: "The one storage class that claims of many pods shall have. The published guide calls it nfs-client where " +
-					"it installs it and nfs where it tests it: keep one name.",
+				Key: "storage.class", Title: "Storage class of shared volumes", Kind: steps.Name, Default: defaultClassName,
+				Help: "The storage class for ReadWriteMany claims. The published guide installs nfs-client but tests with nfs: " +
+					"use one name, such as nfs-client.",
 			},
 			{
-				Key: "storage.try", Title: "Try the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
-				Help: "By a claim that stays as long as this link does. Where they work, nothing of NFS is built; answer no " +
-					"to have NFS all the same.",
-				Default: steps.Fixed(true, "where they work, nothing else is needed"),
+				Key: "storage.try", Title: "Test of the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
+				Help: "carrick creates a test claim and keeps it as long as this link exists. If the claim is bound, carrick " +
+					"sets up no NFS. Answer no to use NFS anyway.",
+				Default: steps.Fixed(true, "default"),
 			},
 			{
-				Key: "storage.namespace", Title: "Namespace in which this guide tries things", Kind: steps.Namespace,
-				Adopt:   adoptSpace,
-				Help:    "Made and taken away again. One that is there is used as it stands.",
-				Default: steps.Fixed("carrick-rwx", "carrick"),
+				Key: "storage.namespace", Title: "Test namespace", Kind: steps.Namespace,
+				Adopt: adoptSpace,
+				Help: "Namespace of test claims and pods, such as carrick-rwx. An undo deletes it if carrick created it. An " +
+					"existing namespace stays unchanged.",
+				Default: steps.Fixed("carrick-rwx", "default"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "native-class", Title: "a class of the guest's own", On: steps.Local, Learn: nativeClass},
-			{Name: "nfs-stands", Title: "the NFS provisioner that is there", On: steps.Local, Learn: nfsExists},
-			{Name: "shared-class", Title: "a class of which many pods have volumes", On: steps.Local, Learn: sharedClass},
+			{Name: "native-class", Title: "a storage class of the guest's own CSI driver", On: steps.Local, Learn: nativeClass},
+			{Name: "nfs-stands", Title: "the existing NFS provisioner", On: steps.Local, Learn: nfsExists},
+			{Name: "shared-class", Title: "an existing class with shared volumes", On: steps.Local, Learn: sharedClass},
 		},
 		Actions: []steps.Action{
 			{
-				Name: "try-namespace", Title: "Make the namespace in which things are tried", On: steps.Local, Reads: storageReads,
+				Name: "try-namespace", Title: "Create the test namespace", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster"},
 				Doer: ownSpace{
 					action.Manifest{
@@ -62,7 +63,7 @@ func storage() steps.Step {
 				},
 			},
 			{
-				Name: "native-try", Title: "Ask for a shared volume of the guest's own", On: steps.Local, Reads: storageReads,
+				Name: "native-try", Title: "Create a test claim of the guest's own class", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster"}, When: triesNative,
 				Doer: trialClaim{action.Manifest{File: "native-try.yaml", Values: action.Values{"class": triedClass}}, "native"},
 			},
@@ -71,16 +72,16 @@ func storage() steps.Step {
 	}
 }
 
-// usualSource is what stands already, and before anything does the guest's own.
+// usualSource is the existing source, or else the guest's own volumes.
 func usualSource(e steps.Env) (any, string) {
 	if stands, err := e.Own.Value("nfs-stands"); err == nil {
 		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
-			" makes volumes of " + factField(stands, "server")
+			" for NFS server " + factField(stands, "server")
 	}
 	if name, err := e.Own.Text("shared-class"); err == nil {
-		return byClass, "class " + name + " has volumes for many pods"
+		return byClass, "class " + name + " with shared volumes"
 	}
-	return native, "to be tried before anything is built"
+	return native, "default"
 }
 
 func defaultClassName(e steps.Env) (any, string) {
@@ -92,7 +93,7 @@ func defaultClassName(e steps.Env) (any, string) {
 		return "nfs-client", "the chart"
 	case byClass:
 		if name, err := e.Own.Text("shared-class"); err == nil {
-			return name, "it has volumes for many pods"
+			return name, "its shared volumes"
 		}
 		return nil, ""
 	}

@@ -96,12 +96,12 @@ func TestVerifyAProvisionerThatOthersNeedStays(t *testing.T) {
 	box.Run(t, clustertest.Local, "", "get", "deployment", "-n", "nfs-provisioner", "nfs-subdir-external-provisioner")
 	box.Run(t, clustertest.Local, "", "delete", "persistentvolumeclaim", "-n", "default", "theirs")
 	if held := stepstest.Undo(t, s).Held(); len(held) > 0 {
-		t.Errorf("nobody needs it, and undo leaves %v", held)
+		t.Errorf("undo keeps %v, which is unused", held)
 	}
 	box.Run(t, clustertest.Local, "", "wait", "--for=delete", "--timeout=300s", "namespace/nfs-provisioner")
 }
 
-// What somebody installed by hand, as upstream says, is found, and left to them.
+// A manual installation by upstream's instructions is found and stays unmanaged.
 func TestVerifyStorageOfSomebodyElseIsTheirs(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")

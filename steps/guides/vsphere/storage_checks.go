@@ -17,7 +17,7 @@ import (
 
 // Where upstream says so.
 const (
-	fileVolumes     = "https://docs.vmware.com/en/VMware-vSphere/7.0/vmware-vsphere-with-tanzu/GUID-82AC812A-40E3-4563-9329-747634E1AB6E.html (what it takes, and its limits)"
+	fileVolumes     = "https://docs.vmware.com/en/VMware-vSphere/7.0/vmware-vsphere-with-tanzu/GUID-82AC812A-40E3-4563-9329-747634E1AB6E.html (requirements and limits)"
 	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
 	chartSource     = "kubernetes-sigs/nfs-subdir-external-provisioner: charts/nfs-subdir-external-provisioner"
 )
@@ -25,20 +25,19 @@ const (
 func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "native-rwx", Title: "the guest's own file volumes were tried", On: steps.Local, Needs: []string{"signed-in"},
+			Name: "native-rwx", Title: "The guest's own file volumes were tested", On: steps.Local, Needs: []string{"signed-in"},
 			When: triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
-			Why: "since vSphere 7.0U3, with vSAN File Service and file volumes enabled on the Supervisor, a guest (TKr " +
-				"1.22 and newer) has volumes that many pods write to: an NFS server, a provisioner that nobody maintains and a " +
-				"webhook are then parts that can only fail",
+			Why: "With vSphere 7.0U3, vSAN File Service, file volumes on the Supervisor and TKr 1.22, an NFS server, its " +
+				"unmaintained provisioner and a webhook are not needed.",
 			References: []string{
 				fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go",
 			}, Run: nativeRWX,
 		},
 		{
-			Name: "page-class", Title: "no claim waits for a class that is not there", On: steps.Local,
+			Name: "page-class", Title: "No claim waits for a class that does not exist", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "the published guide installs the class nfs-client and tests with one called nfs, and its test names " +
-				"a volume that is not there: such a claim stays Pending whatever is right with the rest",
+			Why: "The published guide installs class nfs-client, but tests with nfs and a missing volume; such a claim " +
+				"stays Pending.",
 			References: []string{page}, Run: pageClass,
 		},
 	}
@@ -58,20 +57,21 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case by == "kubernetes.io/no-provisioner":
 		return steps.Failed(
-			c.Name+" makes no volumes: somebody makes each by hand", answer(e, "storage.class", "a class with a provisioner"),
+			c.Name+" provisions no volumes: each must be created manually",
+			answer(e, "storage.class", "a class with a provisioner"),
 		)
 	case source == byNFS && c.Provisioner == vSphereCSI:
 		return steps.Failed(
-			fmt.Sprintf("%s is a class of the guest's own (%s), and shared volumes are to come from NFS", c.Name, by),
+			fmt.Sprintf("class %s is one of the guest's own (%s), but storage.source is nfs", c.Name, by),
 			answer(e, "storage.class", "nfs-client"),
 		)
 	case source == native && c.Provisioner != vSphereCSI:
 		return steps.Warned(
-			fmt.Sprintf("%s is of provisioner %s, no class of the guest's own", c.Name, by),
-			answer(e, "storage.source", "class")+"    # it is somebody else's",
+			fmt.Sprintf("class %s has provisioner %s, so it is not one of the guest's own", c.Name, by),
+			answer(e, "storage.source", "class")+"    # another tool manages it",
 		)
 	}
-	return steps.Passed("%s, of provisioner %s", c.Name, by)
+	return steps.Passed("class %s, provisioner %s", c.Name, by)
 }
 
 func classKeeps(ctx context.Context, e steps.Env) steps.Result {
@@ -82,17 +82,17 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 	if waitsForPod(c) {
 		return steps.Warned(
 			c.Name+
-				" binds a claim when the first pod uses it (WaitForFirstConsumer): a claim alone stays Pending, as in the "+
-				"published guide's test",
-			"take a class that binds at once: "+answer(e, "storage.class", "its name"),
+				" binds a claim only when a pod uses it (WaitForFirstConsumer). A claim alone stays Pending, as in the published "+
+				"guide's test",
+			"use a class with volumeBindingMode Immediate: "+answer(e, "storage.class", "its name"),
 		)
 	}
 	if c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return steps.Passed("%s: a volume stays when its claim is deleted, until somebody deletes it", c.Name)
+		return steps.Passed("%s: a volume remains when its claim is deleted, until you delete it manually", c.Name)
 	}
 	how, erases := onDelete(c)
 	if erases {
-		return steps.Warned(fmt.Sprintf("%s: %s: who deletes a claim deletes its data", c.Name, how), keepFix(e, c))
+		return steps.Warned(fmt.Sprintf("%s: %s, so the data is deleted with the claim", c.Name, how), keepFix(e, c))
 	}
 	return steps.Passed("%s: %s", c.Name, how)
 }
@@ -102,7 +102,7 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
 		return fmt.Sprintf(
-			"%s delete storageclass %s    # volumes that it has made stay. Then, with nfs.archive yes or nfs.reclaim Retain: %s",
+			"%s delete storageclass %s    # existing volumes remain. Then, with nfs.archive yes or nfs.reclaim Retain: %s",
 			e.Kubectl(), c.Name, e.ApplyStep("nfs"),
 		)
 	}
@@ -111,7 +111,7 @@ func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 		how = "parameters.onDelete: archive"
 	}
 	return fmt.Sprintf(
-		"%s get storageclass %s -o yaml    # make a second one of it, under a name of its own, with %s; then %s", e.Kubectl(),
+		"%s get storageclass %s -o yaml    # create a copy with another name and %s; then %s", e.Kubectl(),
 		c.Name, how, answer(e, "storage.class", "that name"),
 	)
 }
@@ -121,14 +121,14 @@ func onDelete(c *storagev1.StorageClass) (how string, erases bool) {
 	parameters := c.Parameters
 	switch {
 	case c.Provisioner == vSphereCSI:
-		return "the volume goes with its claim, as any of the guest's own does", false
+		return "the volume is deleted with its claim, like all of the guest's own", false
 	case c.Provisioner == csiNFS:
 		if on := parameters["onDelete"]; on == "retain" || on == "archive" {
 			return "onDelete is " + on, false
 		}
 		return "csi-driver-nfs deletes the folder (onDelete is neither retain nor archive)", true
 	case parameters["onDelete"] == "retain":
-		return "onDelete is retain: the folder stays", false
+		return "onDelete is retain: the folder is kept", false
 	case parameters["onDelete"] == "delete":
 		return "onDelete is delete", true
 	case strings.EqualFold(parameters["archiveOnDelete"], "false"):
@@ -167,16 +167,16 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(lost) == 0 {
-		return steps.Passed("each of %d claims names a class that is there, or none", len(claims))
+		return steps.Passed("each of %d claims names an existing class or none", len(claims))
 	}
 	why := ""
 	if v := first.Spec.VolumeName; v != "" {
 		why = fmt.Sprintf("; %s also names volume %s", first.Name, clean.Text(v))
 	}
-	return steps.Warned(fmt.Sprintf("claims name a class that is not there: %s%s", check.Some(lost), why),
+	return steps.Warned(fmt.Sprintf("claims name a class that does not exist: %s%s", check.Some(lost), why),
 		fmt.Sprintf(
-			"%s -n %s delete persistentvolumeclaim %s    # the class of a claim can't be changed: make it anew with "+
-				"storageClassName: %s, and without volumeName",
+			"%s -n %s delete persistentvolumeclaim %s    # the class of a claim is immutable: recreate it with "+
+				"storageClassName: %s and without volumeName",
 			e.Kubectl(), first.Namespace, first.Name, sharedClassName(e),
 		))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ofStorage are the sandbox's faults of clusters and storage: which checks find
-// them. Those of a set-up that stands are of one that somebody made by hand.
+// them. Those of an existing setup are of one that was installed manually.
 var ofStorage = map[string]struct {
 	adopted  bool
 	answered bool // the provisioner is answered, too: none is found without its ClusterRoleBinding
@@ -22,29 +22,29 @@ var ofStorage = map[string]struct {
 }{
 	"second-default": {
 		finds: []stepstest.Finding{
-			{Check: "default-class", Found: "2 classes are the default one", Fix: "annotate storageclass", Fixed: true},
+			{Check: "default-class", Found: "2 classes are marked as default", Fix: "annotate storageclass", Fixed: true},
 		},
 	},
 	"page-pvc": {
 		finds: []stepstest.Finding{
 			{
-				Check: "page-class", Found: "claims name a class that is not there: kubeflow/test-pvc",
+				Check: "page-class", Found: "claims name a class that does not exist: kubeflow/test-pvc",
 				Fix: "delete persistentvolumeclaim test-pvc", Fixed: true,
 			},
 		},
 	},
 	"provisioner-down": {adopted: true, try: true, finds: []stepstest.Finding{
-		{Check: "provisioner-ready", Found: "has no pod", Fix: "scale deployment", Fixed: true},
+		{Check: "provisioner-ready", Found: "is scaled to 0 replicas", Fix: "scale deployment", Fixed: true},
 	}},
 	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
 		{
-			Check: "provisioner-name", Found: "it makes no volumes of that class",
+			Check: "provisioner-name", Found: "it creates no volumes of that class",
 			Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Fixed: true,
 		},
 	}},
 	"provisioner-rights": {adopted: true, answered: true, try: true, finds: []stepstest.Finding{
 		{
-			Check: "provisioner-rights", Found: "may not get persistentvolumes",
+			Check: "provisioner-rights", Found: "is not allowed to get persistentvolumes",
 			Fix: "create clusterrolebinding run-nfs-subdir-external-provisioner", Fixed: true,
 		},
 	}},
@@ -97,7 +97,7 @@ func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "nothing of NFS is built") {
+		!strings.Contains(err.Error(), "carrick sets up no NFS") {
 		t.Errorf("NFS is built although it is not needed: %v", err)
 	}
 	if out := box.Run(

@@ -19,7 +19,7 @@ import (
 )
 
 // nativeClass is a class of the guest's own that binds at once, the default one first: a claim of one that waits for a
-// pod says nothing by itself.
+// pod proves nothing.
 func nativeClass(ctx context.Context, e steps.Env) (any, error) {
 	all, err := allClasses(ctx, e)
 	if err != nil {
@@ -27,7 +27,7 @@ func nativeClass(ctx context.Context, e steps.Env) (any, error) {
 	}
 	own := slices.DeleteFunc(all, func(c *storagev1.StorageClass) bool { return c.Provisioner != vSphereCSI })
 	if len(own) == 0 {
-		return nil, steps.Absent("no class is of provisioner %s", vSphereCSI)
+		return nil, steps.Absent("no storage class has provisioner %s", vSphereCSI)
 	}
 	rank := func(c *storagev1.StorageClass) int {
 		switch {
@@ -74,7 +74,7 @@ func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 			return c.Name, nil
 		}
 	}
-	return nil, steps.Absent("no class has shown that many pods can have its volumes")
+	return nil, steps.Absent("no other storage class is known to have shared volumes")
 }
 
 func isShared(c *corev1.PersistentVolumeClaim) bool {
@@ -115,7 +115,7 @@ func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
 	return inventory.Installer(ctx, e, p.Namespace, p.release(), inventory.CreatedBy(p.Annotations))
 }
 
-// at is where it stands.
+// at is its namespace and name.
 func (p provisioner) at() string { return p.Namespace + "/" + p.Name }
 
 // createVolumes is what upstream's ClusterRole lets a provisioner do (its chart: clusterrole.yaml).
@@ -177,7 +177,9 @@ func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, steps.Absent("no Deployment that may create PersistentVolumes calls itself an NFS provisioner")
+		return nil, steps.Absent(
+			"no Deployment that is allowed to create PersistentVolumes is configured as an NFS provisioner",
+		)
 	}
 	classes, err := allClasses(ctx, e)
 	if err != nil {
@@ -190,12 +192,14 @@ func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 			case len(of) == 1:
 				return of[0].fact(c), nil
 			case len(of) > 1:
-				return nil, steps.Absent("%s and %s both say that they make the volumes of class %s",
+				return nil, steps.Absent("Deployments %s and %s are both configured as the provisioner of class %s",
 					clean.Name(of[0].at()), clean.Name(of[1].at()), c.Name)
 			}
 		}
 	}
-	return nil, steps.Absent("%s calls itself an NFS provisioner, and no class names it", clean.Name(all[0].at()))
+	return nil, steps.Absent(
+		"Deployment %s is configured as an NFS provisioner, but no class names it", clean.Name(all[0].at()),
+	)
 }
 
 // Helm's annotations on what it installs.
@@ -229,8 +233,8 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	}
 }
 
-// nfsThere is the provisioner that Helm keeps under the name that was answered, or that somebody made by hand where it
-// would stand.
+// nfsThere is the provisioner that Helm keeps under the name that was answered, or one that was installed manually in
+// its place.
 func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	inventory.Start(e)
 	all, err := provisioners(ctx, e, nfsSpace(e))
@@ -244,7 +248,7 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 			return out, err
 		}
 	}
-	return nil, steps.Absent("no NFS provisioner stands in namespace %s", nfsSpace(e))
+	return nil, steps.Absent("namespace %s has no NFS provisioner", nfsSpace(e))
 }
 
 // theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class
@@ -300,7 +304,7 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptTry: in a set-up of somebody else there is nothing to be tried where an NFS server makes volumes already.
+// adoptTry: a setup by other tools needs no test where an NFS provisioner creates volumes already.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, "native-try")
 	if err != nil {
@@ -314,5 +318,5 @@ func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 		return steps.AdoptFact(nil, err, "")
 	}
 	return false, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
-		" makes volumes already", nil
+		", the existing NFS provisioner", nil
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // told is how long a provisioner may take to say that it can't: on a Supervisor without file volumes pvCSI may say
-// nothing for four minutes, and nobody waits for that (kubernetes-sigs/vsphere-csi-driver: issue 1658).
+// nothing for four minutes, which is too long to wait (kubernetes-sigs/vsphere-csi-driver: issue 1658).
 const told = time.Minute
 
 // nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial
@@ -29,7 +29,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
 	if apierrors.IsNotFound(err) {
-		return steps.NotTried("they have not been tried yet")
+		return steps.NotTried("the guest's own file volumes have not been tested yet")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -38,8 +38,8 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	if asked != got {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the claim asked for class %s, and what changes claims on their way in made %s of it: so this says nothing of "+
-					"the guest's own volumes",
+				"the test claim requested class %s, but admission changed it to %s, so the test says nothing about the guest's "+
+					"own volumes",
 				asked, got,
 			),
 			answer(e, "storage.try", "no"),
@@ -56,16 +56,16 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func nativeWorks(e steps.Env, class string) steps.Result {
-	works := "the claim is Bound: class " + class +
-		" gives volumes that many pods write to (vSAN File Service has room for 100)"
+	works := "the test claim is Bound: class " + class +
+		" provides shared volumes (vSAN File Service allows at most 100)"
 	if e.Answers.Text("storage.source") != byNFS {
 		return steps.Passed("%s", works)
 	}
-	fix := answer(e, "storage.source", native) + "\n# to have NFS all the same: " + answer(e, "storage.try", "no")
+	fix := answer(e, "storage.source", native) + "\n# to use NFS anyway: " + answer(e, "storage.try", "no")
 	if _, err := e.Own.Value("nfs-stands"); err == nil {
-		return steps.Warned(works+": NFS is not needed", fix)
+		return steps.Warned(works+". NFS is not needed", fix)
 	}
-	return steps.Failed(works+": nothing of NFS is built", fix)
+	return steps.Failed(works+". carrick sets up no NFS", fix)
 }
 
 func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.Event) steps.Result {
@@ -75,28 +75,29 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	fix := nativeFix(e)
 	switch {
 	case said != "" && needed:
-		return steps.Failed(fmt.Sprintf("class %s gives none: %q", claimClass(c), said), fix)
+		return steps.Failed(fmt.Sprintf("class %s provides no shared volumes: %q", claimClass(c), said), fix)
 	case said != "":
-		return steps.Passed("they were: class %s gives none (%q)", claimClass(c), said)
+		return steps.Passed("class %s provides no shared volumes (%q)", claimClass(c), said)
 	case late != "":
 		return steps.Warned(
-			fmt.Sprintf("class %s waits for a pod: a claim alone says nothing of it", claimClass(c)),
-			answer(e, "storage.class", "a class that binds at once")+"\n# "+answer(e, "storage.try", "no"),
+			fmt.Sprintf("class %s waits for a pod (WaitForFirstConsumer), so a claim alone does not test it", claimClass(c)),
+			answer(e, "storage.class", "a class with volumeBindingMode Immediate")+"\n# "+answer(e, "storage.try", "no"),
 		)
 	case needed || time.Since(since) < told:
 		r := steps.Waits(
-			since, "the claim is %s, and nobody has said why", c.Status.Phase,
+			since, "the test claim is %s, and no event says why yet", c.Status.Phase,
 		).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
 		r.Again = since.Add(told)
 		return r
 	}
-	return steps.Passed("they were: class %s has given none within %s, and says nothing", claimClass(c), told)
+	return steps.Passed("class %s provided no shared volume within %s and reported no reason", claimClass(c), told)
 }
 
 // nativeFix gives the guest file volumes.
 func nativeFix(e steps.Env) string {
-	return "let a vSphere admin enable vSAN File Service and, for the Supervisor, file volumes (vSphere 7.0U3 or newer, " +
-		"TKr 1.22 or newer, no NAT between the two networks)\n# without that: " + answer(e, "storage.source", byNFS)
+	return "ask a vSphere admin to enable vSAN File Service and file volumes on the Supervisor (vSphere 7.0U3 or later, " +
+		"TKr 1.22 or later, no NAT between the two networks)\n# otherwise: " +
+		answer(e, "storage.source", byNFS)
 }
 
 // lacksFileVolumes reports whether pvCSI says that it gives no file volume. With the feature file-volume, which is on

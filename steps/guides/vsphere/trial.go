@@ -17,27 +17,27 @@ import (
 	"carrick/steps/inventory"
 )
 
-// What is tried is no part of the set-up: undo takes it back, and it is in no export.
+// Test objects are not part of the setup: undo deletes them, and no export has them.
 
-const trialHand = "# this is tried by carrick alone, and undo removes it: it is no part of the set-up"
+const trialHand = "# only carrick's test uses this, and undo deletes it: it is not part of the setup"
 
-// ownSpace is a namespace to try things in. One that somebody else made stays as it is: its level is theirs.
+// ownSpace is a namespace to try things in. One that carrick did not create stays unchanged, and so does its level.
 type ownSpace struct{ action.Manifest }
 
-// OthersStay: a namespace of somebody else is left.
+// OthersStay: a namespace that carrick did not create is kept.
 func (ownSpace) OthersStay() {}
 
-// Plan leaves what is somebody else's.
+// Plan leaves a namespace that carrick did not create.
 func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, trialNamespace(e), o.Manifest)
 }
 
-// Do makes it, where it is to be made.
+// Do creates the namespace unless it is another tool's.
 func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, trialNamespace(e), o.Manifest, say)
 }
 
-// isForeign tells whether a namespace is there that no link of carrick made.
+// isForeign reports whether a namespace exists that no link of carrick created.
 func isForeign(ctx context.Context, e steps.Env, name string) (bool, error) {
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
@@ -54,7 +54,7 @@ func planSpace(ctx context.Context, e steps.Env, name string, m action.Manifest)
 	if !theirs {
 		return m.Plan(ctx, e)
 	}
-	return left("Namespace "+name, "it is there already, and stays as it is"), nil
+	return left("Namespace "+name, "it already exists and is not changed"), nil
 }
 
 func doSpace(ctx context.Context, e steps.Env, name string, m action.Manifest, say steps.Progress) error {
@@ -86,7 +86,7 @@ type trialClaim struct {
 	what string // what the link calls it
 }
 
-// extensionState tells whether the claim is there and asked for the class that is asked for today.
+// stands reports whether the claim exists and requested the class that is requested now.
 func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 	want, err := t.Values["class"](ctx, e)
 	if err != nil {
@@ -107,14 +107,14 @@ func claimNamed(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Plan leaves a claim that stands, whatever was made of it.
+// Plan leaves an existing claim, whatever its state.
 func (t trialClaim) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	stands, err := t.stands(ctx, e)
 	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
 		return steps.Change{}, err
 	}
 	if stands {
-		return left("PersistentVolumeClaim "+trialNamespace(e)+"/"+triedName(e, t.what), "it is there"), nil
+		return left("PersistentVolumeClaim "+trialNamespace(e)+"/"+triedName(e, t.what), "it already exists"), nil
 	}
 	return t.Manifest.Plan(ctx, e)
 }
@@ -128,7 +128,7 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	err = t.Manifest.Do(ctx, e, say)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf(
-			"the namespace %s, in which things are tried, is not there: step Storage makes it: %s", trialNamespace(e),
+			"test namespace %s does not exist; step Storage creates it: %s", trialNamespace(e),
 			e.ApplyStep("storage"),
 		)
 	}
@@ -175,7 +175,8 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 		if err := e.Cluster.Gone(ctx, volumeKind, "", v.Name, v.UID); err != nil {
 			name := clean.Text(v.Name)
 			say.Say(
-				"PersistentVolume %s is left: its provisioner has not deleted it within a minute. %s delete persistentvolume %s",
+				"PersistentVolume %s remains: its provisioner has not deleted it within a minute. To delete it: %s delete "+
+					"persistentvolume %s",
 				name, e.Kubectl(), name,
 			)
 		}
