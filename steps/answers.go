@@ -87,7 +87,7 @@ func (e *MissingError) Error() string {
 		fmt.Fprintf(&b, "%s (%s)", q.Key, how)
 	}
 	for _, p := range e.Proposed {
-		b.WriteString("; for " + p + ": answer it if that is right")
+		b.WriteString("; for " + p + ": answer it if that is correct")
 	}
 	return b.String()
 }
@@ -102,7 +102,7 @@ func (q *Question) Parse(typed string) (any, error) {
 		if q.Opt {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("an answer is needed")
+		return nil, fmt.Errorf("an answer is required")
 	}
 	if !q.Many {
 		return q.one(typed)
@@ -131,7 +131,7 @@ func (q *Question) Accept(v any) (any, error) {
 			return nil, errNoText
 		}
 		if !q.Many {
-			return nil, fmt.Errorf("a list stands where one %s belongs", q.Kind)
+			return nil, fmt.Errorf("expected one %s, not a list", q.Kind)
 		}
 		out := []string{}
 		if len(ListOf(v)) == 0 && !q.Opt {
@@ -149,25 +149,25 @@ func (q *Question) Accept(v any) (any, error) {
 		if q.Kind == YAML {
 			return nil, errNoText
 		}
-		return nil, fmt.Errorf("a mapping stands where a %s belongs", q.Kind)
+		return nil, fmt.Errorf("expected a %s, not a mapping", q.Kind)
 	case string:
 		if v == "" && q.Opt {
 			return LeftEmpty, nil
 		}
 		if q.Many {
-			return nil, fmt.Errorf("one value stands where a list of %ss belongs; write [%s]", q.Kind, v)
+			return nil, fmt.Errorf("expected a list of %ss, not one value; write [%s]", q.Kind, v)
 		}
 		return q.Parse(v)
 	default:
 		if q.Kind != Port && q.Kind != Number && q.Kind != YesNo {
-			return nil, fmt.Errorf("%v is not text; put it in quotes if it is meant as a %s", v, q.Kind)
+			return nil, fmt.Errorf("%v is not text; put it in quotes to use it as a %s", v, q.Kind)
 		}
 		return q.Parse(fmt.Sprint(v))
 	}
 }
 
 var errNoText = errors.New(
-	"a text that is YAML itself belongs here: write | after the colon, and the text indented below",
+	"expected YAML as text: write | after the colon, and the YAML indented below",
 )
 
 // one validates a single value by its kind and by the question's Check.
@@ -189,7 +189,7 @@ func (q *Question) one(typed string) (any, error) {
 // that are not UTF-8.
 func checkShown(s string) error {
 	if clean.Name(s) != s {
-		return fmt.Errorf("%q has characters that cannot be shown", s)
+		return fmt.Errorf("%q contains characters that cannot be displayed", s)
 	}
 	return nil
 }

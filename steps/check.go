@@ -78,7 +78,7 @@ func (s *Status) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no status is called %q", b)
+	return fmt.Errorf("unknown status %q", b)
 }
 
 // Holds reports whether the status satisfies a need: a warning does, unknown does not.
@@ -203,7 +203,7 @@ func text(format string, args []any) string {
 // Says returns the finding as text. For a check that is not applicable it names the deciding answer.
 func (r Result) Says() string {
 	if r.Found == NotAsked && r.Answer != "" {
-		return "does not apply with " + r.Answer
+		return "not applicable with " + r.Answer
 	}
 	return r.Found
 }
@@ -238,4 +238,4 @@ func (q *Question) inWords(v any) string {
 }
 
 // NotAsked is the finding of a check that is not applicable.
-const NotAsked = "does not apply to these answers"
+const NotAsked = "not applicable with these answers"

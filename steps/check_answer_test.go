@@ -14,11 +14,11 @@ func TestACheckThatDoesNotApplyNamesTheAnswer(t *testing.T) {
 		says        string
 	}{
 		"no condition": {nil, nil, true, ""},
-		"the step's":   {joins, nil, false, "does not apply with net.join: no"},
-		"the check's":  {nil, joins, false, "does not apply with net.join: no"},
+		"the step's":   {joins, nil, false, "not applicable with net.join: no"},
+		"the check's":  {nil, joins, false, "not applicable with net.join: no"},
 		"the last one decides": {
 			nil, func(e Env) bool { return !joins(e) && e.Answers.Text("net.mode") != "" }, false,
-			"does not apply with net.mode: empty",
+			"not applicable with net.mode: empty",
 		},
 		"none is read, no answer": {nil, func(Env) bool { return false }, false, NotAsked},
 	} {

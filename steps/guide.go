@@ -196,5 +196,5 @@ func FindGuide(guides []*Guide, name string) (*Guide, error) {
 		}
 		names = append(names, g.Name)
 	}
-	return nil, fmt.Errorf("no guide is called %q; there are: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no guide %q; choose one of: %s", name, strings.Join(names, ", "))
 }

@@ -45,12 +45,12 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 		return parseYAML(s)
 	case Name:
 		if len(validation.IsDNS1123Subdomain(s)) > 0 {
-			return nil, fmt.Errorf("%q is not a name: lower-case letters, digits, - and ., at most 253", s)
+			return nil, fmt.Errorf("%q is not a name: use lower-case letters, digits, - and ., at most 253 characters", s)
 		}
 		return s, nil
 	case Namespace:
 		if len(validation.IsDNS1123Label(s)) > 0 {
-			return nil, fmt.Errorf("%q is not the name of a namespace: lower-case letters, digits and -, at most 63", s)
+			return nil, fmt.Errorf("%q is not a namespace name: use lower-case letters, digits and -, at most 63 characters", s)
 		}
 		return s, nil
 	case HostName:
@@ -58,13 +58,13 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 	case Port:
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 65535 {
-			return nil, fmt.Errorf("%q is not a port: a number from 1 to 65535", s)
+			return nil, fmt.Errorf("%q is not a port: enter a number from 1 to 65535", s)
 		}
 		return n, nil
 	case Number:
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not a whole number of 0 or more", s)
+			return nil, fmt.Errorf("%q is not a whole number of at least 0", s)
 		}
 		return n, nil
 	case CIDR:
@@ -84,12 +84,12 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 		u, err := url.Parse(s)
 		if err != nil || checkHost(u.Hostname()) != nil || (u.Scheme != "https" && u.Scheme != "http") || u.User != nil ||
 			badPort(u.Port()) {
-			return nil, fmt.Errorf("%q is not an address such as https://example.org", s)
+			return nil, fmt.Errorf("%q is not a URL such as https://example.org", s)
 		}
 		return s, nil
 	case Path:
 		if !path.IsAbs(s) || path.Clean(s) != s {
-			return nil, fmt.Errorf("%q is not a clean absolute path", s)
+			return nil, fmt.Errorf("%q is not an absolute path, or contains . or .. or //", s)
 		}
 		return s, nil
 	case YesNo:
@@ -110,7 +110,7 @@ func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 		}
 		return nil, fmt.Errorf("%q is not one of %s", s, strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("no kind of answer is called %q", k)
+	return nil, fmt.Errorf("unknown kind of answer %q", k)
 }
 
 // badPort reports whether port is not empty and not a valid port number.

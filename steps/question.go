@@ -66,7 +66,7 @@ func FromFact(name, from string) func(Env) (any, string) {
 func Between(low, high int) func(string) error {
 	return func(v string) error {
 		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {
-			return fmt.Errorf("%s is not from %d to %d", v, low, high)
+			return fmt.Errorf("%s is not between %d and %d", v, low, high)
 		}
 		return nil
 	}

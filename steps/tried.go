@@ -42,7 +42,7 @@ func (t Tried) Outdated() bool { return !t.At.IsZero() && t.changed() != nil }
 func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	t, err := check.Tried(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
-		return Skipped("on what it was tried can't be told: %s", absent.Error())
+		return Skipped("cannot determine what the last trial depended on: %s", absent.Error())
 	}
 	if err != nil {
 		return Errored(err)
@@ -54,6 +54,8 @@ func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	at, since := t.At.UTC().Format(time.DateTime), g.Since.UTC().Format(time.DateTime)
 	return Result{
 		Status: Warn, Fix: t.Again, Lines: r.Lines,
-		Found: fmt.Sprintf("tried on %s, before %s (%s): try it again. Then it was: %s", at, g.What, since, r.Found),
+		Found: fmt.Sprintf(
+			"last tried on %s, before %s (%s): try it again. The last result was: %s", at, g.What, since, r.Found,
+		),
 	}
 }

@@ -23,13 +23,13 @@ func parseYAML(s string) (string, error) {
 		if at := strings.IndexFunc(l, func(r rune) bool {
 			return r != '\t' && unicode.IsControl(r) || r == '\uFEFF' || r == unicode.ReplacementChar
 		}); at >= 0 {
-			return "", fmt.Errorf("line %d: a character that can't be shown", i+1)
+			return "", fmt.Errorf("line %d: contains a character that cannot be displayed", i+1)
 		}
 		lines[i] = strings.TrimRight(l, " \t")
 	}
 	text := strings.Join(lines, "\n")
 	if len(lines) > maxYAMLLines {
-		return "", fmt.Errorf("it has %d lines; at most %d are taken", len(lines), maxYAMLLines)
+		return "", fmt.Errorf("it has %d lines; the maximum is %d", len(lines), maxYAMLLines)
 	}
 	var doc any
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -37,7 +37,7 @@ func parseYAML(s string) (string, error) {
 		return "", plainYAML(err)
 	}
 	if err := dec.Decode(&doc); err == nil {
-		return "", errors.New("it holds more than one YAML document")
+		return "", errors.New("it contains more than one YAML document")
 	}
 	return strings.TrimRight(text, "\n") + "\n", nil
 }
@@ -45,7 +45,7 @@ func parseYAML(s string) (string, error) {
 // plainYAML rewrites an error of the parser so that it begins with its line: "line 3: …".
 func plainYAML(err error) error {
 	if err.Error() == "EOF" {
-		return errors.New("there is nothing in it but comments")
+		return errors.New("it contains only comments")
 	}
 	var many *yaml.TypeError
 	if errors.As(err, &many) && len(many.Errors) > 0 {
@@ -57,9 +57,9 @@ func plainYAML(err error) error {
 	}
 	rest := strings.TrimPrefix(err.Error(), m[0])
 	if m[1] == "" {
-		return fmt.Errorf("this is not YAML: %s", rest)
+		return fmt.Errorf("not valid YAML: %s", rest)
 	}
-	return fmt.Errorf("line %s: this is not YAML: %s", m[1], rest)
+	return fmt.Errorf("line %s: not valid YAML: %s", m[1], rest)
 }
 
 // blank reports whether s contains only white space.

@@ -48,10 +48,10 @@ func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 	req := w.Request
 	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) { return believes(ctx, env, r, req.Ours(r)) }
 	if w.Source, err = c.Source(ctx, env); err != nil {
-		return w, fmt.Errorf("where chart %s comes from: %w", c.Chart, err)
+		return w, fmt.Errorf("source of chart %s: %w", c.Chart, err)
 	}
 	if w.Version, err = c.Version(ctx, env); err != nil {
-		return w, fmt.Errorf("which version of chart %s: %w", c.Chart, err)
+		return w, fmt.Errorf("version of chart %s: %w", c.Chart, err)
 	}
 	if c.Values != nil {
 		values, err := c.Values(ctx, env)
@@ -66,7 +66,7 @@ func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 // at returns the release's name and namespace.
 func (c Chart) at(ctx context.Context, env steps.Env) (name, namespace string, err error) {
 	if env.Cluster == nil {
-		return "", "", fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
+		return "", "", fmt.Errorf("chart %s: there is no cluster on the %s", c.Chart, env.SideName())
 	}
 	out := [2]string{c.Release, c.Namespace}
 	for i, text := range out {
@@ -76,7 +76,7 @@ func (c Chart) at(ctx context.Context, env steps.Env) (name, namespace string, e
 		}
 		s, ok := v.(string)
 		if !ok || s == "" {
-			return "", "", fmt.Errorf("chart %s: %q comes out as no name", c.Chart, text)
+			return "", "", fmt.Errorf("chart %s: %q does not evaluate to a name", c.Chart, text)
 		}
 		out[i] = s
 	}
@@ -92,7 +92,7 @@ func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	s, err := c.stand(ctx, env, want)
 	if apierrors.IsForbidden(err) { // reported with all other missing permissions
 		item := steps.Item{
-			Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "may not be read: " + failure.Explain(err),
+			Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "cannot be read: " + failure.Explain(err),
 			Refused: true,
 		}
 		return steps.Change{Items: []steps.Item{item}, Permissions: recordPermissions(want.Namespace)}, nil

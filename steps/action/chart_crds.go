@@ -30,7 +30,7 @@ func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 		return nil, nil // a user who can't list CRDs can't have created one
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for definitions with this link's mark: %w", err)
+		return nil, fmt.Errorf("find CRDs with this link's label: %w", err)
 	}
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -63,7 +63,7 @@ func sharedDefinitions(
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look for definitions that link %s made: %w", link, err)
+			return nil, fmt.Errorf("find CRDs that link %s created: %w", link, err)
 		}
 		for _, m := range list {
 			if seen[m.Name] || m.Annotations["meta.helm.sh/release-name"] != "" {
@@ -75,7 +75,7 @@ func sharedDefinitions(
 			o.SetName(m.Name)
 			live, err := env.Cluster.Fetch(ctx, o)
 			if err != nil {
-				return nil, fmt.Errorf("read the definition %s: %w", m.Name, err)
+				return nil, fmt.Errorf("read CRD %s: %w", m.Name, err)
 			}
 			o.Object["spec"] = live.Object["spec"]
 			out = append(out, o)

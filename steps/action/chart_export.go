@@ -59,7 +59,7 @@ func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	notes = append(
 		notes,
 		fmt.Sprintf(
-			"to have Helm keep it instead, take %s.* out of %s/kustomization.yaml and run:\n%s", env.Action, env.Side,
+			"to manage it with Helm instead, remove %s.* from %s/kustomization.yaml and run:\n%s", env.Action, env.Side,
 			helmCommand(env, want),
 		),
 	)
@@ -77,16 +77,16 @@ func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (their
 	case errors.Is(err, chart.ErrNoRelease):
 		return false, "", nil
 	case apierrors.IsForbidden(err):
-		return false, "whether Helm keeps a " + at + " could not be seen: " + failure.Explain(err), nil
+		return false, "cannot check whether Helm manages " + at + ": " + failure.Explain(err), nil
 	case err != nil:
 		return false, "", err
 	case r.Status == chart.Uninstalled || want.Ours(r) || len(inventory.OtherLinks(r.Labels, env.Link)) > 0:
 		return false, "", nil
 	}
-	return true, fmt.Sprintf("Helm keeps %s, and carrick did not make it: its objects are not in this export", at), nil
+	return true, fmt.Sprintf("Helm manages %s, which carrick did not create: its objects are not in this export", at), nil
 }
 
-const byChart = ": the chart makes it; make it by hand, or have Helm keep the release"
+const byChart = ": the chart creates it; create it manually, or manage the release with Helm"
 
 // template renders the chart. A note names what an export can't contain.
 func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Exported, error) {
@@ -104,7 +104,7 @@ func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Expo
 			data, _ := o.Object["data"].(map[string]any)
 			out = append(out, Exported{Left: withKeys(inventory.Describe(o), slices.Sorted(maps.Keys(data))) + byChart})
 		case holdsSecret(o.Object, want.secrets):
-			out = append(out, Exported{Left: inventory.Describe(o) + ", which has a secret value in it" + byChart})
+			out = append(out, Exported{Left: inventory.Describe(o) + ", which contains a secret value" + byChart})
 		default:
 			if o.GroupVersionKind() != crdKind {
 				o.Object = withoutNulls(o.Object)
@@ -117,10 +117,10 @@ func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Expo
 		hooks = append(hooks, inventory.Describe(o))
 	}
 	if len(hooks) > 0 {
-		out = append(out, Exported{Note: "Helm alone runs these before or after the rest: " + strings.Join(hooks, ", ")})
+		out = append(out, Exported{Note: "hooks that only Helm runs, before or after the rest: " + strings.Join(hooks, ", ")})
 	}
 	if len(made.Unknown) > 0 {
-		out = append(out, Exported{Note: "the chart does not know these values: " + strings.Join(made.Unknown, ", ")})
+		out = append(out, Exported{Note: "values unknown to the chart: " + strings.Join(made.Unknown, ", ")})
 	}
 	return out, nil
 }

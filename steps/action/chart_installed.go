@@ -31,7 +31,7 @@ type installed struct {
 // installed returns the releases whose newest revision carries this action's mark.
 func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, blind bool, err error) {
 	if env.Cluster == nil {
-		return nil, false, fmt.Errorf("chart %s: no cluster stands on the %s", c.Chart, env.SideName())
+		return nil, false, fmt.Errorf("chart %s: there is no cluster on the %s", c.Chart, env.SideName())
 	}
 	if _, err := inventory.Readable(ctx, env); err != nil {
 		return nil, false, err
@@ -47,7 +47,7 @@ func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, b
 		list, err = env.Cluster.Find(ctx, secretsAt, namespace, sel)
 	}
 	if err != nil {
-		return nil, blind, fmt.Errorf("look for releases with this link's mark: %w", err)
+		return nil, blind, fmt.Errorf("find releases with this link's label: %w", err)
 	}
 	for _, m := range newest(list) {
 		in, err := c.look(ctx, env, m)
@@ -112,8 +112,8 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		in.item.Verb = steps.Leave
 		if in.entry != nil {
 			in.item.Note = fmt.Sprintf(
-				"another tool has changed it since this link did. What helm uninstall would delete and run: "+
-					"helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"],
+				"another tool changed it since this link did. To see what helm uninstall would delete and run: helm get manifest "+
+					"-n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"],
 			)
 		}
 		in.item.Hash = steps.Fingerprint(in.item.Verb, in.item.What, in.Release.UID)
@@ -140,8 +140,8 @@ func notRun(in installed) []steps.Item {
 		out = append(out, steps.Item{
 			Verb: steps.Leave, What: h + " of " + in.item.What,
 			Note: fmt.Sprintf(
-				"undo runs no hooks of a stored release: whoever can write Secrets in %[1]s can change them. To read them "+
-					"first: helm get hooks -n %[1]s %[2]s",
+				"undo runs no hooks of a stored release, because anyone who can write Secrets in %[1]s can change them. To read "+
+					"them first: helm get hooks -n %[1]s %[2]s",
 				in.Namespace, in.Labels["name"],
 			),
 		})

@@ -39,7 +39,7 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	case live == nil:
 		item.Verb = steps.Create
 	case item.Diff == "":
-		item.Verb, item.Note = steps.Leave, "is as it should be"
+		item.Verb, item.Note = steps.Leave, "is up to date"
 	}
 	item.Hash = steps.Fingerprint(item.Verb, item.What)
 	ch.Items = append(ch.Items, item)
@@ -139,8 +139,10 @@ func sharers(
 		}
 		inv, err := inventory.Readable(ctx, inventory.EnvOf(env, link, env.Action))
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s has the mark of link %s; whether that link uses it is in its inventory, %s: %w",
-				releaseAt(r.Namespace, r.Name), link, inventory.Name(link), err)
+			return nil, nil, fmt.Errorf(
+				"%s has the label of link %s; cannot tell from its inventory %s whether that link uses it: %w",
+				releaseAt(r.Namespace, r.Name), link, inventory.Name(link), err,
+			)
 		}
 		if inv.UID == "" {
 			claims = append(claims, link)
@@ -189,7 +191,7 @@ func stays(
 		created = created || inv.Created(live.GetKind(), &meta)
 	}
 	if !created {
-		return "the inventory of this link does not say that it created it", nil
+		return "the inventory of this link does not list it as created", nil
 	}
 	users, claims, err := inventory.UsersOf(ctx, env, &meta)
 	if err != nil {
@@ -198,9 +200,9 @@ func stays(
 	maps.DeleteFunc(users, func(link, _ string) bool { return others[link] != "" })
 	switch {
 	case len(users) > 0:
-		return "link " + strings.Join(slices.Sorted(maps.Keys(users)), ", ") + " uses it, too", nil
+		return "link " + strings.Join(slices.Sorted(maps.Keys(users)), ", ") + " also uses it", nil
 	case len(claims) > 0:
-		const why = "it has the mark of link %s, which has no inventory on this cluster; undo says what to do with it"
+		const why = "it has the label of link %s, which has no inventory on this cluster; see carrick undo"
 		return fmt.Sprintf(why, strings.Join(claims, ", ")), nil
 	}
 	gvr, _, err := env.Cluster.Resource(ctx, live.GroupVersionKind())

@@ -57,48 +57,53 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	others, marked := slices.Sorted(maps.Keys(s.others)), want.Ours(w.Old)
 	if len(claims) > 0 {
 		w.Left = append(
-			w.Left, fmt.Sprintf("it has the mark of link %s, which has no inventory on this cluster and is not counted; "+
-				"if that link uses it, run carrick apply for that link first", strings.Join(claims, ", ")),
+			w.Left,
+			fmt.Sprintf(
+				"it has the label of link %s, which has no inventory on this cluster and is not counted; if that link uses it, "+
+					"run carrick apply for that link first",
+				strings.Join(claims, ", "),
+			),
 		)
 	}
 	switch {
 	case w.Doubted && entry != nil && entry.Content == "":
 		w.Left = append(
-			w.Left, "an earlier version of carrick installed it, and the inventory does not say what it consists of: "+
-				"it is installed again from the chart",
+			w.Left,
+			"an earlier version of carrick installed it, and the inventory does not list its objects: it is reinstalled "+
+				"from the chart",
 		)
 	case w.Doubted && entry != nil:
-		w.Left = append(w.Left, "its Secret does not hold what this link wrote, by the inventory: "+
-			"it is installed again from the chart")
+		w.Left = append(w.Left, "its Secret differs from the inventory of this link: it is reinstalled from the chart")
 	}
 	switch {
 	case len(others) > 0 && w.Kind == chart.Upgrade:
 		s.note = fmt.Sprintf(
-			"link %s uses it, too, in version %s with the values that it has now", strings.Join(others, ", "), w.Old.Version,
+			"link %s also uses it, in version %s with its current values", strings.Join(others, ", "), w.Old.Version,
 		)
 		s.conflicts = []failure.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
 	case marked && entry != nil:
 	case w.Kind == chart.Renew && len(others) > 0:
 		return s, fmt.Errorf(
-			"release %s in namespace %s is link %s's and stands at %s: carrick apply that link, then again", w.Old.Name,
+			"release %s in namespace %s belongs to link %s and has status %s: run carrick apply for that link, then apply again",
+			w.Old.Name,
 			w.Old.Namespace, others[0], w.Old.Status,
 		)
 	case len(others) == 0 && (marked || entry != nil && w.Kind == chart.Renew):
-		s.note = "it has the mark of this link, which others can forge, and the inventory does not have it; " +
-			"it is installed again from the chart, and is this link's from then on: undo deletes it"
+		s.note = "it has this link's label, which others can forge, but is not in the inventory; it is reinstalled from " +
+			"the chart and then belongs to this link: undo deletes it"
 		if entry != nil {
-			s.note = "its Secret does not hold what this link wrote, by the inventory; it is installed again from the chart"
+			s.note = "its Secret differs from the inventory of this link; it is reinstalled from the chart"
 		}
-		s.claimed, s.conflicts = true, []failure.Conflict{{Manager: "whoever wrote its Secret", Field: "content"}}
+		s.claimed, s.conflicts = true, []failure.Conflict{{Manager: "the writer of its Secret", Field: "content"}}
 	case w.Kind == chart.Renew:
 		return s, w.Stuck(env.Kubectl())
 	case len(others) > 0:
-		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" made it; this link uses it, too"
+		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" created it; this link also uses it"
 	case w.Old.SameVersion(w.Version):
-		s.alone = "somebody else made it, in the version that is wanted: it is left alone, with the values that it has"
+		s.alone = "another user installed it in the requested version: it is kept with its current values"
 	default:
-		s.theirs, s.note = true, "somebody else made it, in version "+w.Old.Version+
-			"; it stays theirs, and undo does not take it back: helm rollback does"
+		s.theirs, s.note = true, "another user installed it in version "+w.Old.Version+
+			"; it remains theirs, and undo does not revert the upgrade: use helm rollback"
 		s.conflicts = []failure.Conflict{{Manager: "Helm", Field: "version"}}
 	}
 	return s, nil
@@ -139,9 +144,9 @@ func (c Chart) planRelease(
 		item.Verb = steps.Create
 	}
 	if s.Kind == chart.Renew {
-		how := "it stands at " + s.Old.Status + " and is installed again"
+		how := "it has status " + s.Old.Status + " and is reinstalled"
 		if s.Resumes() {
-			how = "it was begun and not finished: this goes on with it"
+			how = "an earlier run was interrupted: this resumes it"
 		}
 		item.Note = steps.JoinNotes(item.Note, how)
 	}
@@ -150,7 +155,7 @@ func (c Chart) planRelease(
 		notes = append(notes, "chart "+c.Chart+" "+s.Version+" of "+s.From)
 	}
 	if len(s.Unknown) > 0 {
-		notes = append(notes, "the chart does not know these values: "+strings.Join(s.Unknown, ", "))
+		notes = append(notes, "values unknown to the chart: "+strings.Join(s.Unknown, ", "))
 	}
 	item.Note = strings.TrimPrefix(strings.Join(notes, "; "), "; ")
 	item.Diff = diff.Objects(oldRelease(s, want), shownRelease(c.Chart, s.Version, want.open))
@@ -234,7 +239,7 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 	}
 	p, err := planObject(ctx, env, o)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		p.Verb, p.Note, err = steps.Create, "its kind comes with this chart", nil
+		p.Verb, p.Note, err = steps.Create, "the chart installs its kind", nil
 		p.Diff = diff.Objects(nil, o)
 	}
 	if err != nil {
@@ -254,7 +259,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 		ch.Items = append(
 			ch.Items,
 			steps.Item{
-				Verb: steps.Run, What: inventory.Describe(o), Note: "runs before or after the rest",
+				Verb: steps.Run, What: inventory.Describe(o), Note: "hook that runs before or after the rest",
 				Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o),
 			},
 		)
@@ -264,13 +269,13 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 		}
 	}
 	for _, o := range s.Gone {
-		const why = "the new version has it no more"
+		const why = "the new version does not contain it"
 		live, err := env.Cluster.Fetch(ctx, o)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if apierrors.IsForbidden(err) { // reported with all other missing permissions
-			note := why + "; it may not be read: " + failure.Explain(err)
+			note := why + "; it cannot be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
 				ch.Permissions = append(append(ch.Permissions, rightsTo(o, gvr)...), rightToDelete(o, gvr))

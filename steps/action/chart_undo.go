@@ -38,8 +38,8 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 		ch.Items = append(
 			ch.Items,
 			steps.Item{
-				Verb: steps.Leave, What: "releases of Helm",
-				Note: "you may not list Secrets everywhere: looked for only where the answers of today put them",
+				Verb: steps.Leave, What: "Helm releases",
+				Note: "you cannot list Secrets in all namespaces: searched only the namespaces in the current answers",
 			},
 		)
 	}
@@ -138,7 +138,7 @@ func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) erro
 		case steps.Release:
 			err = in.release(ctx, env, say)
 		default:
-			say.Say("%s is left: %s", in.item.What, in.item.Note)
+			say.Say("%s is kept: %s", in.item.What, in.item.Note)
 		}
 		if err != nil {
 			return err
@@ -174,14 +174,14 @@ func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) erro
 
 func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say steps.Progress) error {
 	for _, h := range in.hooks {
-		say.Say("%s is left: %s", h.What, h.Note)
+		say.Say("%s is kept: %s", h.What, h.Note)
 	}
 	req := chart.Request{
 		Name: in.Release.Name, Namespace: in.Release.Namespace, Manager: env.Manager(), Remove: remover(env, say),
 	}
 	left, err := chart.Uninstall(ctx, env.Cluster, req)
 	for _, l := range left {
-		say.Say("left: %s", l)
+		say.Say("kept: %s", l)
 	}
 	if err == nil {
 		say.Did(steps.Delete, in.item.What, "")
@@ -216,7 +216,7 @@ func takeBack(ctx context.Context, env steps.Env, p part, say steps.Progress) er
 	case steps.Release:
 		err = release(ctx, env, p.found)
 	default:
-		say.Say("%s is left: %s", p.item.What, p.item.Note)
+		say.Say("%s is kept: %s", p.item.What, p.item.Note)
 		return nil
 	}
 	if err == nil {
@@ -248,7 +248,7 @@ func undoPart(ctx context.Context, env steps.Env, live *unstructured.Unstructure
 	}
 	p := part{found: findIn(inv, env.Action, inventory.MetadataOf(live), live.GroupVersionKind(), gvr)}
 	if p.entry == nil && live.GetLabels()[steps.LinkLabel(env.Link)] == "" {
-		p.item = steps.Item{Verb: steps.Leave, What: inventory.Describe(live), Note: "it does not carry this link's mark"}
+		p.item = steps.Item{Verb: steps.Leave, What: inventory.Describe(live), Note: "it does not have this link's label"}
 		return p, nil
 	}
 	p.item, err = planUndo(ctx, env, p.found)

@@ -50,20 +50,19 @@ func (c Command) item(ctx context.Context, env steps.Env) (steps.Item, error) {
 	same := recorded && commandLine(rec.Run) == line
 	if env.Host.IsFolder() {
 		same = same && listIsRight(ctx, env)
-		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder stands for the machine, and nothing can be run in "+
-			"it: its INSTALL gets a line"
+		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder cannot run commands: this adds the line to "+
+			"its INSTALL"
 		it.Diff = "+" + line + "\n"
 		if same {
 			return steps.Item{
 				Verb: steps.Leave, What: line, Hash: it.Hash,
-				Note: "can't be run in a folder that stands for a machine; run it there, after the files are copied: INSTALL " +
-					"has the line",
+				Note: "cannot run in a folder; INSTALL runs it on the machine, after the files are copied",
 			}, nil
 		}
 	} else if done, err := c.done(ctx, env, same && rec.Ran); err != nil {
 		return it, err
 	} else if done {
-		return steps.Item{Verb: steps.Leave, What: line, Hash: it.Hash, Note: "is done already"}, nil
+		return steps.Item{Verb: steps.Leave, What: line, Hash: it.Hash, Note: "is already done"}, nil
 	}
 	err = cmp.Or(env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
 	if err == nil && c.may != nil && !env.Host.IsFolder() {
@@ -119,7 +118,7 @@ func (c Command) runNow(ctx context.Context, env steps.Env, rec record) error {
 	}
 	done, err := c.Done(ctx, env)
 	if err == nil && !done {
-		err = fmt.Errorf("%s ended without an error, and yet what it is for is not so: %s", commandLine(c.Run), c.Title)
+		err = fmt.Errorf("%s succeeded, but had no effect: %s", commandLine(c.Run), c.Title)
 	}
 	return err
 }
@@ -132,7 +131,7 @@ func (c Command) run(ctx context.Context, env steps.Env, line []string) error {
 	if within == 0 {
 		within = commandWithin
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it took longer than %s", within))
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("timed out after %s", within))
 	defer cancel()
 	_, _, err := env.Host.Run(ctx, line[0], line[1:]...)
 	return err
@@ -170,20 +169,21 @@ func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool,
 	case env.Host.IsFolder():
 		it.Verb, it.What, it.Diff = steps.Update, InstallList, "-"+commandLine(rec.Run)+"\n"
 		if c.UndoRun != nil {
-			it.Note = "where it was run already, take it back there: " + commandLine(c.UndoRun)
+			it.Note = "if it was run on the machine, undo it there: " + commandLine(c.UndoRun)
 		}
 	case c.UndoRun == nil:
-		it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did stays; "+leftover
+		it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "the effect of "+commandLine(rec.Run)+" is kept; "+leftover
 	default:
 		done, err := c.done(ctx, env, true)
 		switch {
 		case errors.As(err, new(*host.FolderError)):
 			it.Verb, it.What = steps.Delete, recordPath(env)
-			it.Note = fmt.Sprintf("what %s did stays (%s); %s", commandLine(rec.Run), failure.Explain(err), leftover)
+			it.Note = fmt.Sprintf("the effect of %s is kept (%s); %s", commandLine(rec.Run), failure.Explain(err), leftover)
 		case err != nil:
 			return it, false, err
 		case !done:
-			it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "what "+commandLine(rec.Run)+" did is not so any more; "+
+			it.Verb, it.What, it.Note = steps.Delete, recordPath(env), "the effect of "+commandLine(rec.Run)+
+				" is already undone; "+
 				leftover
 		}
 	}
@@ -198,7 +198,7 @@ func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) er
 	}
 	if err := env.Host.MayWrite(recordPath(env)); err != nil {
 		if errors.Is(err, host.ErrNotRoot) {
-			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
+			return fmt.Errorf("requires root: sudo carrick undo %s", env.LinkFile())
 		}
 		return err
 	}

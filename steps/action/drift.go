@@ -32,10 +32,9 @@ func WithDrift(g *steps.Guide) *steps.Guide {
 		}
 		step.Checks = append(step.Checks, steps.Check{
 			Name: step.Name + driftSuffix, On: on, Needs: driftNeeds(g, on),
-			Title: "what carrick wrote in this step is unchanged",
-			Why: "someone changed it, or an answer has changed since: it is not what carrick would write now, " +
-				"and the next apply writes that",
-			Run: func(ctx context.Context, env steps.Env) steps.Result { return lookForDrift(ctx, env, step) },
+			Title: "Everything that this step wrote is unchanged",
+			Why:   "Someone changed it, or an answer changed, and the next apply overwrites it.",
+			Run:   func(ctx context.Context, env steps.Env) steps.Result { return lookForDrift(ctx, env, step) },
 		})
 	}
 	return g
@@ -140,7 +139,7 @@ func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Con
 		all.Go(func() (err error) {
 			defer func() {
 				if p := recover(); p != nil {
-					err = fmt.Errorf("carrick itself failed while it compared: %v", p)
+					err = fmt.Errorf("internal error in this comparison (please report): %v", p)
 				}
 			}()
 			return look(each, i, &parts[i])
@@ -181,18 +180,18 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 	case len(d.found) > 0:
 		return d.result(env, step)
 	case len(d.unread) > 0:
-		return steps.Skipped("can't be compared: %s", strings.Join(d.unread, "; "))
+		return steps.Skipped("cannot be compared: %s", strings.Join(d.unread, "; "))
 	case d.compared == 0:
-		return steps.Skipped("nothing that carrick writes in this step exists yet")
+		return steps.Skipped("nothing from this step exists yet")
 	case d.compared == 1:
-		return steps.Passed("it is as carrick writes it")
+		return steps.Passed("it is unchanged")
 	}
-	return steps.Passed("all %d are as carrick writes them", d.compared)
+	return steps.Passed("all %d are unchanged", d.compared)
 }
 
 // result returns the warning. If something must be done manually first, apply alone is not the fix.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
-	r := steps.Warned("differs from what carrick writes: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
+	r := steps.Warned("differs from the desired state: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
 	if d.action != "" {
 		todo = append(
@@ -238,4 +237,4 @@ func (d *drift) inventory(ctx context.Context, env steps.Env) (*inventory.Invent
 	return inv, err
 }
 
-const unreadInventory = "the inventory of this link may not be read"
+const unreadInventory = "the inventory of this link cannot be read"

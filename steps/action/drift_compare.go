@@ -60,7 +60,7 @@ func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action,
 	info, err := env.Host.Stat(ctx, n.path)
 	if err == nil && info.UID > 0 {
 		d.first = append(d.first, "chown root: "+steps.Quoted(n.path))
-		d.differs("", fmt.Sprintf("%s belongs to user %d, not to root", n.path, info.UID))
+		d.differs("", fmt.Sprintf("%s is owned by user %d, not by root", n.path, info.UID))
 	}
 	return err
 }
@@ -115,12 +115,12 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 		d.differs(a.Name, releaseAt(namespace, name)+" is gone")
 		return nil
 	case apierrors.IsForbidden(err):
-		d.unread = append(d.unread, releaseAt(namespace, name)+" may not be read")
+		d.unread = append(d.unread, releaseAt(namespace, name)+" cannot be read")
 		return nil
 	case err != nil:
 		return err
 	case e.Content != "" && e.Content != r.Content():
-		d.differs(a.Name, releaseAt(namespace, name)+" was installed or changed by somebody else", "--take-over")
+		d.differs(a.Name, releaseAt(namespace, name)+" was installed or changed by another user", "--take-over")
 		return nil
 	}
 	if version, err := c.Version(ctx, env); err != nil {
@@ -172,7 +172,7 @@ func (d *drift) compareObjects(
 	err = d.eachAtOnce(ctx, len(objs), func(ctx context.Context, i int, part *drift) (err error) {
 		lives[i], err = liveOf(ctx, env, objs[i], kept...)
 		if unread[i] = apierrors.IsForbidden(err); unread[i] {
-			part.unread, err = append(part.unread, inventory.Describe(objs[i])+" may not be read"), nil
+			part.unread, err = append(part.unread, inventory.Describe(objs[i])+" cannot be read"), nil
 		}
 		return err
 	})
@@ -225,11 +225,11 @@ func (d *drift) compareObject(
 	case err != nil:
 		return err
 	case t.refused != "":
-		d.unread = append(d.unread, inventory.Describe(obj)+": what apply would change may not be asked: "+t.refused)
+		d.unread = append(d.unread, inventory.Describe(obj)+": the dry run was rejected: "+t.refused)
 	case t.replaced:
-		text := inventory.Describe(obj) + " can't be changed back in place"
+		text := inventory.Describe(obj) + " cannot be changed back in place"
 		if len(t.fields) > 0 {
-			text = inventory.Describe(obj) + ": " + brief(t.fields) + ", which can't be changed back in place"
+			text = inventory.Describe(obj) + ": " + brief(t.fields) + ", which cannot be changed back in place"
 		}
 		d.differs(a.Name, text, append(t.flags(), "--replace")...)
 	case len(t.fields) > 0:

@@ -36,9 +36,9 @@ func TestDriftOfAFile(t *testing.T) {
 		}
 	}
 	m.write("/etc/x", "theirs", 0o644)
-	want(steps.Skip, "exists yet") // what somebody else has written is for the checks
+	want(steps.Skip, "exists yet") // what another user wrote is for the checks
 	m.do()
-	want(steps.Pass, "as carrick writes it")
+	want(steps.Pass, "it is unchanged")
 	for _, c := range []struct {
 		change func(path string) error
 		words  string
@@ -55,7 +55,7 @@ func TestDriftOfAFile(t *testing.T) {
 		want(steps.Warn, c.words)
 		m.env.Apply.TakeOver = true
 		m.do()
-		want(steps.Pass, "as carrick writes it")
+		want(steps.Pass, "it is unchanged")
 	}
 	m.file.Content = func(context.Context, steps.Env) (masked.Value, error) { return masked.New("another answer"), nil }
 	want(steps.Warn, "/etc/x was changed")

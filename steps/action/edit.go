@@ -75,13 +75,13 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return c, err
 	}
-	if anew, err := d.rewritten(ctx, e, live); err != nil {
+	if rewrite, err := d.rewritten(ctx, e, live); err != nil {
 		return c, err
-	} else if anew {
+	} else if rewrite {
 		d.keepsNow(c.Items[0].Entry, live)
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
-			"somebody has written it anew since carrick did, such as "+d.Again+": what stands now is what an undo puts back",
+			"it was changed since carrick wrote it, for example by "+d.Again+": undo restores the current text",
 		)
 	}
 	return c, nil
@@ -93,11 +93,11 @@ func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	anew, err := d.rewritten(ctx, e, live)
+	rewrite, err := d.rewritten(ctx, e, live)
 	if err != nil {
 		return err
 	}
-	if anew {
+	if rewrite {
 		inv, err := inventory.Of(ctx, e)
 		if err != nil {
 			return err
@@ -143,14 +143,14 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 		if d.stale(live) || d.shared(live, e.Manager()) {
 			c.Items[i].Note = steps.JoinNotes(
 				c.Items[i].Note,
-				"somebody has written it since carrick did: their text stays; take what carrick wrote out of it by hand: "+
+				"it was changed since carrick wrote it, so the text is kept; remove carrick's part manually: "+
 					d.Hand(ctx, e),
 			)
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].Entry); ok {
 			c.Items[i].Diff = diff.Objects(live, then)
-			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "what stood there comes back")
+			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "restores the previous text")
 		}
 	}
 	return c, nil
@@ -178,7 +178,7 @@ func (d Edit) live(ctx context.Context, e steps.Env) (*unstructured.Unstructured
 	obj.SetName(name)
 	live, err := e.Cluster.Fetch(ctx, obj)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no ConfigMap %s/%s any more", namespace, name)
+		return nil, steps.Absent("ConfigMap %s/%s no longer exists", namespace, name)
 	}
 	return live, err
 }

@@ -54,10 +54,10 @@ func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, 
 func CheckExport(action string, things []Exported) error {
 	for _, t := range things {
 		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
-			return fmt.Errorf("export %s: %q is no path below the export", action, t.Path)
+			return fmt.Errorf("export %s: %q is outside the export directory", action, t.Path)
 		}
 		if t.Object != nil && withheld(t.Object) {
-			return fmt.Errorf("export %s: %s has values in it", action, inventory.Describe(t.Object))
+			return fmt.Errorf("export %s: %s contains secret values", action, inventory.Describe(t.Object))
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func hasSecretValues(o *unstructured.Unstructured) bool {
 func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	objs, err := m.Objects(ctx, env)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
-		return []Exported{{Left: "a Secret whose values are not there yet: " + absent.Error()}}, nil
+		return []Exported{{Left: "a Secret whose values do not exist yet: " + absent.Error()}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error)
 		}
 		out = append(out, Exported{Object: obj})
 		if hasSecretValues(obj) {
-			out = append(out, Exported{Note: inventory.Describe(obj) + " holds certificates alone, which are public"})
+			out = append(out, Exported{Note: inventory.Describe(obj) + " contains only certificates, which are public"})
 		}
 	}
 	return out, nil

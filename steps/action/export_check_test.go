@@ -75,7 +75,7 @@ func TestExport(t *testing.T) {
 		},
 		"secret values": {Manifest{File: "a"}, aSecret, []string{"left Secret s (keys t, u)"}, ""},
 		"secret not there": {
-			Manifest{File: "a"}, notYet, []string{"left a Secret whose values are not there yet: no fact none"}, "",
+			Manifest{File: "a"}, notYet, []string{"left a Secret whose values do not exist yet: no fact none"}, "",
 		},
 		"object not there": {Manifest{File: "a"}, alsoNotYet, nil, "no fact none"},
 		"nothing to render": {

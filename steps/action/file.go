@@ -17,7 +17,7 @@ import (
 )
 
 // ByHand is the manager in the conflict over a file that has been changed since carrick wrote it.
-const ByHand = "somebody else"
+const ByHand = "another user"
 
 // File writes one file on a host. It saves an existing file next to it, once, and undo restores it. A file that another
 // user has changed since carrick wrote it is a conflict, like a field that another manager owns. Content that is taken
@@ -170,23 +170,23 @@ func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	case n.fits && n.mode == mode && n.recorded && !listIsRight(ctx, env):
 		return unlisted(it.Hash)
 	case n.fits && n.mode == mode:
-		return steps.Item{Verb: steps.Leave, What: n.path, Hash: it.Hash, Note: "is as it should be"}
+		return steps.Item{Verb: steps.Leave, What: n.path, Hash: it.Hash, Note: "is up to date"}
 	case n.there:
 		it.Verb, it.Hash = steps.Update, steps.Fingerprint(n.path, sum(n.want.Reveal()), mode, sum(n.have), n.mode)
 	}
 	switch {
 	case n.fits:
-		it.Note = fmt.Sprintf("its mode becomes %#o; it is %#o", mode, n.mode)
+		it.Note = fmt.Sprintf("changes its mode to %#o from %#o", mode, n.mode)
 	case f.Secret:
 		it.Diff = "(hidden)\n"
 	default:
 		it.Diff = udiff.Unified(n.path, n.path, n.have, n.want.Reveal())
 	}
 	if !n.fits && n.changed() {
-		it.Note = "it was changed since carrick wrote it; a take-over discards that change"
+		it.Note = "changed since carrick wrote it; --take-over discards that change"
 		it.Conflicts = []failure.Conflict{{Manager: ByHand, Field: "content"}}
 	} else if !n.fits && n.keeps() {
-		it.Note = "what stands there is kept in " + beforePath(env, n.path)
+		it.Note = "the existing file is saved as " + beforePath(env, n.path)
 	}
 	if err := f.mayWrite(ctx, env, n); err != nil {
 		it.Refused, it.Note = true, whyRefused(env, err)
@@ -212,7 +212,7 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%s stands there already, and what stands in %s would be kept there: move it away", beforePath(env, n.path), n.path,
+		"%s already exists, and the existing %s would be saved there: move it away", beforePath(env, n.path), n.path,
 	)
 }
 
@@ -268,7 +268,7 @@ func (f File) write(ctx context.Context, env steps.Env, n fileNow) error {
 	}
 	if keeps {
 		if err := env.Host.Write(ctx, rec.Before, masked.New(n.have), 0o600); err != nil {
-			return fmt.Errorf("keep what stands in %s: %w", n.path, err)
+			return fmt.Errorf("save the existing %s: %w", n.path, err)
 		}
 	}
 	return env.Host.Write(ctx, n.path, n.want, f.mode())
@@ -294,7 +294,7 @@ func (f File) mode() fs.FileMode {
 // whyRefused explains in a plan why nothing can be written.
 func whyRefused(env steps.Env, err error) string {
 	if errors.Is(err, host.ErrNotRoot) {
-		return "only root may do this, and carrick does not run as root: sudo carrick apply " + env.LinkFile()
+		return "requires root: sudo carrick apply " + env.LinkFile()
 	}
 	return failure.Explain(err)
 }

@@ -290,7 +290,7 @@ func TestAnUndoThatIsCutAnywhereGoesOn(t *testing.T) {
 			st.must(st.do(last))
 			done := st.files()
 			more := st.cut(n, after, func() error { return st.undo(last) })
-			st.must(st.do(last)) // somebody thinks better of it
+			st.must(st.do(last)) // the user changes their mind
 			if d := cmp.Diff(done, st.files(), ignoringWas); d != "" && len(s.deeds) == 1 {
 				t.Errorf("%s: undo cut at %d (after: %v), done again (-want +got):\n%s", s.name, n, after, d)
 			}

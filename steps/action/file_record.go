@@ -46,7 +46,7 @@ func (r record) isCommand() bool { return len(r.Run) > 0 }
 // readRecord returns what the current action has written or run on its host.
 func readRecord(ctx context.Context, env steps.Env) (record, bool, error) {
 	if env.Host == nil {
-		return record{}, false, fmt.Errorf("no machine stands on the %s", env.SideName())
+		return record{}, false, fmt.Errorf("there is no machine on the %s", env.SideName())
 	}
 	return recordAt(ctx, env, recordPath(env))
 }
@@ -58,12 +58,12 @@ func recordAt(ctx context.Context, env steps.Env, at string) (record, bool, erro
 		return rec, false, nil
 	}
 	if err != nil {
-		return rec, false, fmt.Errorf("read what carrick recorded: %w", err)
+		return rec, false, fmt.Errorf("read carrick's record: %w", err)
 	}
 	if err := json.Unmarshal(b, &rec); err != nil {
 		return rec, false, fmt.Errorf(
-			"what carrick recorded in %s can't be read (%w); put it back from a backup, or remove it: then carrick no longer "+
-				"knows what it wrote",
+			"carrick's record %s cannot be read (%w); restore it from a backup, or delete it: carrick then cannot undo "+
+				"what it wrote",
 			at, err,
 		)
 	}

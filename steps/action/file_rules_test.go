@@ -263,17 +263,17 @@ func TestACommandOnAMachine(t *testing.T) {
 		t.Errorf("its record stays: %v", err)
 	}
 	sticks = false
-	if err := c.Do(t.Context(), env, nil); err == nil || !strings.Contains(err.Error(), "yet") {
+	if err := c.Do(t.Context(), env, nil); err == nil || !strings.Contains(err.Error(), "no effect") {
 		t.Errorf("it ran and did nothing: %v", err)
 	}
-	so = false // somebody else has taken it back meanwhile: nothing is run, and the record goes
+	so = false // another user has undone it meanwhile: nothing runs, and the record is deleted
 	ran = nil
 	if err := c.Undo(t.Context(), env, nil); err != nil || len(ran) != 0 {
 		t.Errorf("%v, ran %v", err, ran)
 	}
 }
 
-// A command whose end nobody can look at runs once, however the first run ended.
+// A command whose effect cannot be checked runs once, however the first run ended.
 func TestACommandThatNobodyCanLookAt(t *testing.T) {
 	runs, fails := 0, true
 	h, err := host.NewWith(

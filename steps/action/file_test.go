@@ -106,8 +106,8 @@ func TestAFileComesBackWithItsMode(t *testing.T) {
 }
 
 // An undo that ended between two of its steps goes on from there, and a later
-// do still keeps what stands there.
-// The folder may be somebody's who puts a link to a file of root's in the place of what was kept.
+// do still keeps the existing file.
+// The owner of the folder may replace the saved copy with a link to a file of root's.
 func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/x", "theirs", 0o644)
@@ -121,7 +121,7 @@ func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.file.Undo(t.Context(), m.env, nil)
-	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not what carrick kept") ||
+	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not the copy that carrick saved") ||
 		m.text("/etc/x") != "ours" {
 		t.Errorf("%v, %q", err, m.text("/etc/x"))
 	}

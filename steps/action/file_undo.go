@@ -36,28 +36,29 @@ func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error
 }
 
 // leftover is the note if an interrupted run, or another user, has already undone the file.
-const leftover = "carrick's record of it goes"
+const leftover = "only carrick's record is deleted"
 
 func (n fileNow) undoItem(env steps.Env) steps.Item {
 	it := steps.Item{Verb: steps.Delete, What: n.path}
 	switch {
 	case !n.there && n.kept:
 		it.What, it.Note = recordPath(env), fmt.Sprintf(
-			"%s is gone already, and stays so; what stood there before carrick stays in %s; %s", n.path, n.rec.Before, leftover,
+			"%s is already gone and is not restored; the file from before carrick stays in %s; %s", n.path, n.rec.Before,
+			leftover,
 		)
 	case !n.there:
-		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is not there; %s", n.path, leftover)
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s does not exist; %s", n.path, leftover)
 	case n.asBefore:
-		it.What, it.Note = recordPath(env), fmt.Sprintf("%s stands as it did before; %s", n.path, leftover)
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is as it was before carrick; %s", n.path, leftover)
 	case n.freed:
-		it.What, it.Note = recordPath(env), fmt.Sprintf("%s no longer has what carrick set; %s", n.path, leftover)
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s no longer contains carrick's changes; %s", n.path, leftover)
 	case !n.ours:
 		it.Verb, it.Left, it.Note = steps.Leave, true, "was changed by another user since carrick wrote it"
 	case n.rec.Before != "" && !n.kept && sum(n.have) != n.rec.BeforeHash:
 		it.Verb, it.Left = steps.Leave, true
-		it.Note = fmt.Sprintf("can't be put back: %s is gone, where carrick had kept what stood there", n.rec.Before)
+		it.Note = fmt.Sprintf("cannot be restored: the saved copy %s is gone", n.rec.Before)
 	case n.rec.Before != "":
-		it.Verb, it.Note = steps.Update, "put back from "+n.rec.Before
+		it.Verb, it.Note = steps.Update, "restored from "+n.rec.Before
 	}
 	it.Hash = steps.Fingerprint(it.Verb, n.rec, sum(n.have), n.mode)
 	return it
@@ -71,12 +72,12 @@ func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 	}
 	it := n.undoItem(env)
 	if it.Verb == steps.Leave {
-		say.Say("%s is left: it %s", it.What, it.Note)
+		say.Say("%s is kept: it %s", it.What, it.Note)
 		return nil
 	}
 	if err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env)); err != nil {
 		if errors.Is(err, host.ErrNotRoot) {
-			return fmt.Errorf("only root may do this, and carrick does not run as root: sudo carrick undo %s", env.LinkFile())
+			return fmt.Errorf("requires root: sudo carrick undo %s", env.LinkFile())
 		}
 		return err
 	}
@@ -104,18 +105,18 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 	if n.kept {
 		b, err := env.Host.Read(ctx, n.rec.Before)
 		if err != nil {
-			return fmt.Errorf("put back %s: %w", n.path, err)
+			return fmt.Errorf("restore %s: %w", n.path, err)
 		}
 		if old = string(b); sum(old) != n.rec.BeforeHash { // now a link to a file that others may not read?
 			return fmt.Errorf(
-				"put back %s: %s is not what carrick kept there: somebody has changed it since. Put back by hand what belongs "+
-					"there, then undo again",
+				"restore %s: %s is not the copy that carrick saved, it was changed since. Restore the file manually, "+
+					"then undo again",
 				n.path, n.rec.Before,
 			)
 		}
 	}
 	if err := env.Host.Write(ctx, n.path, masked.New(old), n.rec.BeforeMode); err != nil {
-		return fmt.Errorf("put back %s: %w", n.path, err)
+		return fmt.Errorf("restore %s: %w", n.path, err)
 	}
 	return n.dropKept(ctx, env)
 }

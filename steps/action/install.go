@@ -28,7 +28,7 @@ set -e
 
 // errOtherList means that another user's file has the name of the list.
 var errOtherList = errors.New(
-	InstallList + " in the folder is not carrick's, and carrick keeps a list of that name: move it away",
+	InstallList + " in the folder was not written by carrick, which needs that name: move it away",
 )
 
 // mayList returns why the list can't be written, or nil. A machine has no list.
@@ -60,7 +60,7 @@ func listIsRight(ctx context.Context, env steps.Env) bool {
 
 // unlisted returns the item for a list that alone needs an update.
 func unlisted(hash string) steps.Item {
-	return steps.Item{Verb: steps.Update, What: InstallList, Hash: hash, Note: "is not what carrick wrote"}
+	return steps.Item{Verb: steps.Update, What: InstallList, Hash: hash, Note: "is out of date"}
 }
 
 // writeList updates the list from the records, except for one that is about to be deleted.

@@ -76,7 +76,7 @@ func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.U
 // rendered returns the objects in the asset's own version.
 func (m Manifest) rendered(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	if env.Cluster == nil {
-		return nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+		return nil, fmt.Errorf("asset %s: there is no cluster on the %s", m.File, env.SideName())
 	}
 	s := scope{env: env, values: m.Values}
 	if m.Each == nil {

@@ -39,7 +39,7 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 			c.Items,
 			steps.Item{
 				Verb: steps.Leave, What: resource,
-				Note: "you may not list them everywhere: looked for only where the answers of today put them",
+				Note: "you cannot list them in all namespaces: searched only the namespaces in the current answers",
 			},
 		)
 	}
@@ -78,7 +78,7 @@ func (m Manifest) Undo(ctx context.Context, env steps.Env, say steps.Progress) e
 		}
 		switch item.Verb {
 		case steps.Leave:
-			say.Say("%s is left: %s", item.What, item.Note)
+			say.Say("%s is kept: %s", item.What, item.Note)
 			continue
 		case steps.Delete:
 			err = deleteObject(ctx, env, f.object(), say)
@@ -126,7 +126,7 @@ func (f found) object() *unstructured.Unstructured {
 // could not be listed everywhere.
 func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind []string, err error) {
 	if env.Cluster == nil {
-		return nil, nil, fmt.Errorf("asset %s: no cluster stands on the %s", m.File, env.SideName())
+		return nil, nil, fmt.Errorf("asset %s: there is no cluster on the %s", m.File, env.SideName())
 	}
 	inv, err := inventory.Readable(ctx, env)
 	if err != nil {
@@ -163,7 +163,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 		}
 		list, everywhere, err := m.find(ctx, env, gvr, namespaced)
 		if err != nil {
-			return nil, nil, fmt.Errorf("look for %s with this link's mark: %w", gvr.Resource, err)
+			return nil, nil, fmt.Errorf("find %s with this link's label: %w", gvr.Resource, err)
 		}
 		if !everywhere {
 			blind = append(blind, gvr.GroupResource().String())
@@ -268,33 +268,33 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	}
 	switch {
 	case !ours:
-		item.Verb, item.Note = steps.Leave, "it carries this link's mark, but this link did not write it: a copy?"
+		item.Verb, item.Note = steps.Leave, "it has this link's label, but this link did not write it: possibly a copy"
 	case f.entry == nil && !asked:
 		item.Verb, item.Unentered = steps.Leave, true
 		item.Note = fmt.Sprintf(
-			"it has the mark of this link, which others can forge, and the inventory does not have it. If an earlier version "+
-				"of carrick wrote it: carrick apply %[1]s enters it. To undo it by its mark: carrick undo %[1]s --found %[2]s",
+			"it has this link's label, which others can forge, but is not in the inventory. If an earlier version of carrick "+
+				"wrote it: carrick apply %[1]s adds it. To undo it by its label: carrick undo %[1]s --found %[2]s",
 			env.LinkFile(), steps.Quoted(item.What),
 		)
 	case !created && !inventory.Wrote(env.Link, f.ManagedFields):
-		item.Verb, item.Note, item.Entry = steps.Leave, "nothing of this link's is in it any more", nil
+		item.Verb, item.Note, item.Entry = steps.Leave, "it no longer contains anything of this link", nil
 	case len(claims) > 0 && !asked:
 		item.Verb, item.Unentered = steps.Leave, true
 		item.Note = fmt.Sprintf(
-			"it has the mark of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply "+
-				"for that link first. If not, someone forged the mark: carrick undo %[2]s --found %[3]s",
+			"it has the label of link %[1]s, which has no inventory on this cluster. If that link uses it, run carrick apply "+
+				"for that link first. If not, the label was forged: carrick undo %[2]s --found %[3]s",
 			strings.Join(claims, ", "), env.LinkFile(), steps.Quoted(item.What),
 		)
 	case !created:
-		item.Verb, item.Note = steps.Release, "it was there before this link"
+		item.Verb, item.Note = steps.Release, "it existed before this link"
 		if len(others) == 0 {
 			item.Note += returns(f)
 			if item.Diff, err = showBack(ctx, env, f); err != nil {
-				return item, fmt.Errorf("what would be put back into %s: %w", item.What, err)
+				return item, fmt.Errorf("preview the restored values of %s: %w", item.What, err)
 			}
 		}
 	case len(others) > 0:
-		item.Verb, item.Note = steps.Release, "link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+" uses it, too"
+		item.Verb, item.Note = steps.Release, "link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+" also uses it"
 	default:
 		why, err := occupied(ctx, env, f)
 		if err != nil {
@@ -306,7 +306,7 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	}
 	parts := []any{item.Verb, item.What, f.UID}
 	if item.Verb == steps.Release && slices.Contains(env.Runtime.Along, item.What) {
-		item.Note += "; a deletion above removes it anyway"
+		item.Note += "; a deletion above deletes it anyway"
 		if len(others) > 0 {
 			item.Note += ": run carrick apply for link " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + " afterwards"
 		}
@@ -350,7 +350,7 @@ func occupied(ctx context.Context, env steps.Env, f found) (string, error) {
 		rest, err = instances(ctx, env, f.Name)
 	}
 	if err != nil {
-		return "", fmt.Errorf("look what is in %s: %w", inventory.Describe(f.object()), err)
+		return "", fmt.Errorf("list the content of %s: %w", inventory.Describe(f.object()), err)
 	}
 	if len(rest) == 0 {
 		return "", nil
@@ -360,5 +360,5 @@ func occupied(ctx context.Context, env steps.Env, f found) (string, error) {
 	if n := len(rest) - 3; n > 0 {
 		rest, more = rest[:3], fmt.Sprintf(" and %d more", n)
 	}
-	return "it holds what is not this link's: " + strings.Join(rest, ", ") + more, nil
+	return "it contains objects that are not this link's: " + strings.Join(rest, ", ") + more, nil
 }

@@ -40,11 +40,11 @@ func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	}
 	switch {
 	case len(missing) > 0:
-		p.Note = fmt.Sprintf("%s: generated on this machine, and stored in this Secret alone", strings.Join(missing, ", "))
+		p.Note = fmt.Sprintf("%s: generated on this machine and stored only in this Secret", strings.Join(missing, ", "))
 	case others:
-		p.Note = "is there, and no link of carrick made it: whoever did knows what is in it. It is taken as it stands"
+		p.Note = "exists, and no link of carrick created it: its creator knows the values. It is used unchanged"
 	case p.Verb == steps.Leave:
-		p.Note = "is there; it is made only once"
+		p.Note = "exists; its values are generated only once"
 	}
 	return steps.Change{Items: []steps.Item{p.Item}, Permissions: p.rights}, nil
 }
@@ -60,19 +60,19 @@ func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	}
 	if len(missing) < len(m.Keys) {
 		return fmt.Errorf(
-			"%s has some of its keys but not %v; carrick does not make half of a pair: delete it or complete it",
+			"%s has some of its keys but not %v; carrick does not complete a partial Secret: delete it or complete it",
 			inventory.Describe(obj), missing,
 		)
 	}
 	made, err := m.Make(ctx, env)
 	if err != nil {
-		return fmt.Errorf("make %s: %w", inventory.Describe(obj), err)
+		return fmt.Errorf("generate %s: %w", inventory.Describe(obj), err)
 	}
 	data := map[string]any{}
 	for _, k := range m.Keys {
 		v, ok := made[k]
 		if !ok {
-			return fmt.Errorf("make %s: no value for key %q", inventory.Describe(obj), k)
+			return fmt.Errorf("generate %s: no value for key %q", inventory.Describe(obj), k)
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(v.Reveal()))
 	}
@@ -103,7 +103,7 @@ func (m Mint) look(
 		return nil, nil, false, err
 	}
 	if len(objs) != 1 || objs[0].GetKind() != "Secret" {
-		return nil, nil, false, fmt.Errorf("asset %s: one Secret belongs here", m.File)
+		return nil, nil, false, fmt.Errorf("asset %s: must contain exactly one Secret", m.File)
 	}
 	live, err := env.Cluster.Fetch(ctx, objs[0])
 	if apierrors.IsNotFound(err) {

@@ -44,13 +44,13 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		return p, fmt.Errorf("%s: %w", p.What, err)
 	}
 	if namespaced && obj.GetNamespace() == "" {
-		return p, fmt.Errorf("%s names no namespace", p.What)
+		return p, fmt.Errorf("%s has no namespace", p.What)
 	}
 	p.rights = rightsTo(obj, gvr)
 	p.live, err = env.Cluster.Fetch(ctx, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
 		if apierrors.IsForbidden(err) { // reported with all other missing permissions
-			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "may not be read: "+failure.Explain(err), true, err
+			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "cannot be read: "+failure.Explain(err), true, err
 			return p, nil
 		}
 		return p, err
@@ -86,7 +86,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	if p.Entry.Adopted && p.Verb.Changes() {
 		p.Note = steps.JoinNotes(
 			p.Note,
-			"its marks say that this link wrote it; undo will go by that: "+
+			"its metadata says that this link wrote it; undo relies on that: "+
 				strings.Join(inventory.Names([]steps.Entry{*p.Entry}), ""),
 		)
 		p.Hash = steps.Fingerprint(p.Hash, *p.Entry)
@@ -121,7 +121,7 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	case err == nil:
 		p.Verb, p.Diff = steps.Update, diff.Objects(p.live, got)
 		if p.Diff == "" {
-			p.Verb, p.Note = steps.Leave, "is as it should be"
+			p.Verb, p.Note = steps.Leave, "is up to date"
 		}
 	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
 		// Its namespace is created first, or the permission to create it is missing, which is reported with all others.
@@ -129,13 +129,13 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 		if denied(err) {
 			p.Note, p.Refused = failure.Explain(err), true
 		} else {
-			p.Note, p.MissingNamespace = "in a namespace that is made before", p.want.GetNamespace()
+			p.Note, p.MissingNamespace = "in a namespace that is created first", p.want.GetNamespace()
 		}
 	case p.live == nil:
 		return fmt.Errorf("create %s: %w", p.What, err)
 	case apierrors.IsInvalid(err) && p.replaceable(ctx, env):
 		p.Verb, p.Diff = steps.Replace, diff.Objects(p.live, p.want)
-		p.Note = "can't be changed in place: " + failure.Explain(err)
+		p.Note = "cannot be changed in place: " + failure.Explain(err)
 	case denied(err):
 		p.Verb, p.Diff, p.Note, p.Refused = steps.Update, diff.Objects(p.live, p.want), failure.Explain(err), true
 	default:
@@ -157,9 +157,9 @@ func (p *planned) replaceable(ctx context.Context, env steps.Env) bool {
 	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim":
 		return false
 	}
-	anew := p.want.DeepCopy()
-	anew.SetName("carrick-" + steps.Fingerprint(p.What))
-	_, err := env.Cluster.Apply(ctx, anew, cluster.ApplyOptions{Manager: env.Manager(), DryRun: true})
+	probe := p.want.DeepCopy()
+	probe.SetName("carrick-" + steps.Fingerprint(p.What))
+	_, err := env.Cluster.Apply(ctx, probe, cluster.ApplyOptions{Manager: env.Manager(), DryRun: true})
 	return err == nil
 }
 
@@ -183,7 +183,7 @@ func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured
 		return nil
 	}
 	if p.Verb == steps.Replace && !env.Apply.Replace {
-		return fmt.Errorf("%s %s; it would have to be deleted and made anew, which was not confirmed", p.What, p.Note)
+		return fmt.Errorf("%s %s; it must be deleted and recreated, which was not confirmed", p.What, p.Note)
 	}
 	if err := inventory.EnterOne(ctx, env, say, p.Verb, p.Entry); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (e *ConflictError) Error() string {
 	if n := len(e.Conflicts) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over takes it", e.What, c.Field, c.Manager, more)
+	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over overwrites it", e.What, c.Field, c.Manager, more)
 }
 
 // rightsTo returns the permissions required to apply an object and to read it afterwards. Creating a role also requires

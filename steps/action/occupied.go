@@ -47,7 +47,7 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 	here := map[types.UID]bool{}
 	for _, gv := range silent {
 		if gv != cameAndGoes {
-			out = append(out, "whatever "+gv+" serves (it does not answer)")
+			out = append(out, "objects of "+gv+" (its API does not answer)")
 		}
 	}
 	for _, k := range kinds {
@@ -60,7 +60,7 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 			continue
 		}
 		if apierrors.IsForbidden(err) {
-			out = append(out, name+" (may not be listed)")
+			out = append(out, name+" (cannot be listed)")
 			continue
 		}
 		if err != nil {

@@ -102,14 +102,14 @@ func handOn(ctx context.Context, env steps.Env, f found, heir, action string) er
 	opts := cluster.PatchOptions{Manager: as.Manager(), UID: f.UID}
 	if _, err := env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts); err != nil &&
 		!apierrors.IsNotFound(err) {
-		return fmt.Errorf("hand %s on to link %s: %w", inventory.Describe(f.object()), heir, err)
+		return fmt.Errorf("hand over %s to link %s: %w", inventory.Describe(f.object()), heir, err)
 	}
 	return nil
 }
 
 func putBack(ctx context.Context, env steps.Env, f found) error {
 	if _, err := patchBack(ctx, env, f, false); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("put back what stood in %s: %w", inventory.Describe(f.object()), err)
+		return fmt.Errorf("restore the old values of %s: %w", inventory.Describe(f.object()), err)
 	}
 	return nil
 }
@@ -174,12 +174,12 @@ func returns(f found) string {
 	fields := withhold(f.gvk.GroupKind(), old)
 	note := ""
 	if paths := inventory.FieldPaths("", old); len(paths) > 0 {
-		note = "; puts back " + strings.Join(paths, ", ")
+		note = "; restores " + strings.Join(paths, ", ")
 	}
 	if len(fields) > 0 {
 		note += fmt.Sprintf(
-			"; does not put back %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK), "+
-				"which goes with the last of this link, so copy it first if you need it",
+			"; does not restore %s: the old value is in the inventory of this link (annotations of its ClusterRole %sLINK). "+
+				"The inventory is deleted with the last object of this link, so copy the value first if you need it",
 			strings.Join(fields, ", "), inventory.Prefix,
 		)
 	}

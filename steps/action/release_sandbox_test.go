@@ -15,8 +15,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// An object that went between the look and the release is not made anew by a
-// server-side apply of nothing; neither is another of its name touched.
+// An object that was deleted between the read and the release is not recreated by an
+// empty server-side apply, and another object of its name is not changed.
 func TestReleaseMakesNothing(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)

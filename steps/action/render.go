@@ -60,7 +60,7 @@ func (s scope) lookup(ctx context.Context, where, name string) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("nothing is called ${%s}", strings.TrimSuffix(where+"."+name, "."))
+	return nil, fmt.Errorf("${%s} is not defined", strings.TrimSuffix(where+"."+name, "."))
 }
 
 // Documents parses an asset into its YAML documents, before anything is
@@ -198,7 +198,7 @@ func (s scope) mapping(ctx context.Context, m map[string]any) (map[string]any, e
 		}
 		name, ok := key.(string)
 		if !ok {
-			return nil, fmt.Errorf("key %q becomes a %T", k, key)
+			return nil, fmt.Errorf("key %q evaluates to a %T", k, key)
 		}
 		got, err := s.substitute(ctx, item)
 		if errors.Is(err, errDrop) {
@@ -208,7 +208,7 @@ func (s scope) mapping(ctx context.Context, m map[string]any) (map[string]any, e
 			return nil, err
 		}
 		if _, twice := out[name]; twice {
-			return nil, fmt.Errorf("key %q comes out twice", name)
+			return nil, fmt.Errorf("key %q occurs twice", name)
 		}
 		out[name] = got
 	}
@@ -277,6 +277,6 @@ func (s scope) whole(text string, v any) (any, error) {
 	case string, int64, bool, float64, []any, map[string]any:
 		return v, nil
 	default:
-		return nil, fmt.Errorf("%s is a %T, which no manifest can hold", text, v)
+		return nil, fmt.Errorf("%s is a %T, which a manifest cannot contain", text, v)
 	}
 }

@@ -76,8 +76,8 @@ func TestAnEmptyAnswerDropsItsKey(t *testing.T) {
 
 func TestRenderRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ asset, want string }{
-		"an unknown name":           {head + "a: '${link.colour}'\n", "nothing is called ${link.colour}"},
-		"an unknown scope":          {head + "a: '${env.HOME}'\n", "nothing is called ${env.HOME}"},
+		"an unknown name":           {head + "a: '${link.colour}'\n", "${link.colour} is not defined"},
+		"an unknown scope":          {head + "a: '${env.HOME}'\n", "${env.HOME} is not defined"},
 		"a secret outside a Secret": {head + "a: '${own.token}'\n", "is secret and the object is not a Secret"},
 		"a secret in a Secret's label": {
 			"apiVersion: v1\nkind: Secret\nmetadata: {name: x, labels: {a: '${own.token}'}}\n", "is secret",
@@ -90,7 +90,7 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"a secret inside other text": {head + "a: 'x ${own.token}'\n", "is secret"},
 		"a list inside other text":   {head + "a: 'x ${answers.l}'\n", "inside other text"},
-		"a key that comes out twice": {head + "data: {a: 1, '${answers.k}': 2}\n", "comes out twice"},
+		"a key that comes out twice": {head + "data: {a: 1, '${answers.k}': 2}\n", "occurs twice"},
 		"an object without a name": {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${answers.none}'}\n", "has no apiVersion, kind or name",
 		},

@@ -42,7 +42,7 @@ func SetYAML(text, key string, value any) (string, error) {
 // carriage return, NEL, LS and PS as line breaks (YAML 1.1, section 5.4).
 func PlainLines(text string) error {
 	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
-		return errors.New("it has ends of lines other than LF and CRLF: edit it manually")
+		return errors.New("it has line endings other than LF and CRLF: edit it manually")
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ const (
 // Signers returns the choices that every guide offers for that question.
 func Signers() []steps.Choice {
 	return []steps.Choice{
-		{Value: ByCertManager, Title: "cert-manager: it renews by itself"},
-		{Value: ByCarrick, Title: "own: a CA that carrick makes, renewed by apply"},
+		{Value: ByCertManager, Title: "cert-manager: renews automatically"},
+		{Value: ByCarrick, Title: "own: a CA that carrick creates, renewed by apply"},
 	}
 }
 
@@ -51,7 +51,7 @@ func DefaultSigner(served string) func(steps.Env) (any, string) {
 		if _, err := e.Own.Text(served); err == nil {
 			return ByCertManager, "the cluster serves certificates.cert-manager.io"
 		}
-		return ByCarrick, "there is no cert-manager"
+		return ByCarrick, "cert-manager is not installed"
 	}
 }
 
@@ -60,7 +60,7 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	name := Certificates.GroupResource().String()
 	_, err := e.Cluster.Get(ctx, check.CRDs, "", name)
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("the cluster serves no %s", name)
+		return nil, steps.Absent("the cluster does not serve %s", name)
 	}
 	if err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 // reports whether the answers need it; without it, cert.source can be answered with own.
 func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
-		Name: "cert-manager-there", Title: "cert-manager serves certificates", On: steps.Local,
+		Name: "cert-manager-there", Title: "The cluster serves cert-manager's API", On: steps.Local,
 		Needs: []string{"signed-in"}, When: when,
-		Why: "without its definitions there is nobody to sign, or to renew", References: []string{Source},
+		Why: "Without cert-manager's CRDs nothing signs or renews the certificates.", References: []string{Source},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version, e.Helm()+
 				" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager"+
@@ -87,7 +87,7 @@ func ServedCheck(when func(steps.Env) bool) steps.Check {
 func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.Secret, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, "tls.crt", "tls.key", "ca.crt")
 	if apierrors.IsNotFound(err) {
-		return nil, steps.Absent("there is no Secret %s in %s yet", name, namespace)
+		return nil, steps.Absent("Secret %s does not exist in %s yet", name, namespace)
 	}
 	return s, err
 }

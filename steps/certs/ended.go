@@ -30,7 +30,7 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Update, What: x.what(), Hash: string(x.GetUID()) + x.at.UTC().Format(time.RFC3339),
 		Note: "its certificate expired on " + x.at.UTC().Format(time.DateOnly) +
-			": cert-manager issues another one now, as for cmctl renew",
+			": cert-manager reissues it now, as for cmctl renew",
 	})
 	c.Permissions = append(c.Permissions, permission.Rule{
 		Verb: "update", Group: Certificates.Group, Resource: Certificates.Resource, Subresource: "status",
@@ -95,7 +95,8 @@ func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 func RenewLine(e steps.Env, namespace, name string) string {
 	flags := strings.TrimPrefix(e.Kubectl(), "kubectl")
 	return fmt.Sprintf(
-		"cmctl%s renew -n %s %s    # why cert-manager has not: %s -n %s describe certificate,certificaterequest",
+		"cmctl%s renew -n %s %s    # to see why cert-manager has not renewed it: %s -n %s describe "+
+			"certificate,certificaterequest",
 		flags, namespace, steps.Quoted(name), e.Kubectl(), namespace,
 	)
 }

@@ -47,7 +47,7 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 		c.Items = append(
 			c.Items,
 			steps.Item{
-				Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, which leaves it",
+				Verb: steps.Delete, What: "Secret " + s.Namespace + "/" + s.Name, Note: "written by cert-manager, unchanged",
 			},
 		)
 		c.Permissions = append(
@@ -131,7 +131,7 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 	if err != nil {
 		return steps.Errored(err)
 	}
-	said, since := "cert-manager has said nothing of it", c.GetCreationTimestamp().Time
+	said, since := "cert-manager has reported no status yet", c.GetCreationTimestamp().Time
 	if ready := check.Condition(c, "Ready"); ready != nil {
 		if ready["status"] == "True" {
 			return steps.Passed("Certificate %s is Ready", c.GetName())
@@ -208,5 +208,5 @@ func Filling(ctx context.Context, e steps.Env, namespace, secret string) (*unstr
 			return c, nil
 		}
 	}
-	return nil, steps.Absent("no Certificate in %s fills Secret %s", namespace, secret)
+	return nil, steps.Absent("no Certificate in %s writes Secret %s", namespace, secret)
 }

@@ -66,8 +66,8 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return c, err
 	}
 	for i := range c.Items {
-		c.Items[i].Verb, c.Items[i].Note = steps.Update, "a new certificate is issued: "+why
-		c.Items[i].Hash = "anew:" + why
+		c.Items[i].Verb, c.Items[i].Note = steps.Update, "issues a new certificate: "+why
+		c.Items[i].Hash = "new:" + why
 	}
 	c.Permissions = append(
 		c.Permissions, permission.Rule{Verb: "patch", Resource: "secrets", Namespace: m.own.Namespace(e), Name: m.own.Leaf},
@@ -128,7 +128,7 @@ func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, erro
 		return certificate.Pair{}, err
 	}
 	if v["tls.crt"].IsZero() || v["tls.key"].IsZero() {
-		return certificate.Pair{}, steps.Absent("the CA is made first (Secret %s)", o.CA)
+		return certificate.Pair{}, steps.Absent("requires the CA first (Secret %s)", o.CA)
 	}
 	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
@@ -179,7 +179,7 @@ func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	}
 	chain, err := probe.ParseCerts([]byte(v["tls.crt"].Reveal()))
 	if err != nil {
-		return "what stands there is no certificate", nil
+		return "the existing certificate cannot be read", nil
 	}
 	roots, err := probe.Pool(ca.Cert)
 	if err != nil {
@@ -187,20 +187,20 @@ func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	}
 	for _, host := range o.Hosts(e) {
 		if chain[0].VerifyHostname(host) != nil {
-			return "the one that stands there is for " + strings.Join(probe.Names(chain[0]), ", ") + ", not for " + host, nil
+			return "the existing certificate is for " + strings.Join(probe.Names(chain[0]), ", ") + ", not for " + host, nil
 		}
 	}
 	if time.Until(chain[0].NotAfter) < Life(chain[0])/3 {
-		return "the one that stands there ends on " + chain[0].NotAfter.UTC().Format(time.DateOnly), nil
+		return "the existing certificate expires on " + chain[0].NotAfter.UTC().Format(time.DateOnly), nil
 	}
 	if kind, _ := probe.CertProblem(chain, roots, "", time.Now()); kind == probe.UnknownAuthority {
-		return "the CA is another one now", nil
+		return "the CA has changed", nil
 	}
 	switch _, bad := tls.X509KeyPair([]byte(v["tls.crt"].Reveal()), []byte(v["tls.key"].Reveal())); {
 	case bad != nil: // the error may quote the content
-		return "the key beside the one that stands there is not its own", nil
+		return "the existing key does not belong to the certificate", nil
 	case strings.TrimSpace(v["ca.crt"].Reveal()) != strings.TrimSpace(string(ca.Cert)):
-		return "ca.crt beside it is not the CA's certificate", nil
+		return "the existing ca.crt is not the CA's certificate", nil
 	}
 	return "", nil
 }

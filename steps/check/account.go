@@ -70,9 +70,9 @@ func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys 
 	name, of := s.Namespace+"/"+s.Name, s.Annotations[corev1.ServiceAccountNameKey]
 	switch {
 	case s.Type != string(corev1.SecretTypeServiceAccountToken):
-		return steps.Failed(fmt.Sprintf("Secret %s has type %s: nothing fills it", name, s.Type), recreate)
+		return steps.Failed(fmt.Sprintf("Secret %s has type %s, which Kubernetes does not fill", name, s.Type), recreate)
 	case of != account:
-		return steps.Failed(fmt.Sprintf("Secret %s is of ServiceAccount %q, not %q", name, of, account), recreate)
+		return steps.Failed(fmt.Sprintf("Secret %s belongs to ServiceAccount %q, not %q", name, of, account), recreate)
 	}
 	return TokenFilled(e, s, keys...)
 }
@@ -105,5 +105,5 @@ func AuthenticatesAs(
 	case who.Name != username:
 		return other(who.Name)
 	}
-	return steps.Passed("as %s", who.Name)
+	return steps.Passed("authenticated as %s", who.Name)
 }

@@ -29,9 +29,9 @@ func ValidSource(v string) error {
 	scheme, _, isURL := strings.Cut(v, "://")
 	switch {
 	case isURL && scheme != "https" && scheme != "http" && scheme != "oci":
-		return fmt.Errorf("charts don't come by %s://: it is https://, http://, oci:// or a folder", scheme)
+		return fmt.Errorf("scheme %s:// is not supported: use https://, http://, oci:// or a folder", scheme)
 	case isURL && strings.Contains(v, "@"):
-		return errors.New("a chart repository's address is kept in the link file: it must hold no password")
+		return errors.New("the URL must not contain a password, because it is stored in the link file")
 	}
 	return nil
 }
@@ -41,7 +41,7 @@ func ValidSource(v string) error {
 func ValidVersion(example string) func(string) error {
 	return func(v string) error {
 		if _, err := version.ParseSemantic(v); err != nil {
-			return fmt.Errorf("%q is no exact version, such as %s", v, example)
+			return fmt.Errorf("%q is not an exact version such as %s", v, example)
 		}
 		return nil
 	}

@@ -24,7 +24,7 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 		return Written{}, err
 	}
 	if len(found) == 0 {
-		return Written{}, steps.Absent("there is no ConfigMap %s/%s any more", namespace, name)
+		return Written{}, steps.Absent("ConfigMap %s/%s no longer exists", namespace, name)
 	}
 	first := KeySince(found[0].ManagedFields, key)
 	made := found[0].CreationTimestamp

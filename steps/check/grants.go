@@ -41,7 +41,7 @@ func (g Grant) Bootstrap() bool {
 }
 
 func (g Grant) String() string {
-	who := "all accounts of " + g.Space
+	who := "all ServiceAccounts in " + g.Space
 	if g.Account != "" {
 		who = "ServiceAccount " + g.Space + "/" + clean.Text(g.Account)
 	}

@@ -56,10 +56,10 @@ func ServerTrusted(
 	shown, err := serverShows(ctx, k)
 	switch {
 	case err != nil:
-		return shown, steps.Failed("no TLS with "+where+" from this machine: "+failure.Explain(err),
+		return shown, steps.Failed("no TLS connection to "+where+" from this machine: "+failure.Explain(err),
 			"curl -v "+steps.Quoted(k.Server+"/version")+"    # firewall, load balancer, port?")
 	case !shown.Trusted:
-		return shown, steps.Failed(where+" shows a certificate that is not good here: "+shown.Problem, fix(shown, name))
+		return shown, steps.Failed(where+" presents an invalid certificate: "+shown.Problem, fix(shown, name))
 	}
 	return shown, steps.Passed("%s, %s until %s", where, shown.Version, shown.NotAfter.Format(time.DateOnly))
 }

@@ -62,7 +62,7 @@ func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	err := yaml.Unmarshal(text, &k)
 	k.Misshapen = errors.As(err, new(*yaml.TypeError))
 	if err != nil && !k.Misshapen {
-		return LooseKubeconfig{}, errors.New("the kubeconfig can't be read")
+		return LooseKubeconfig{}, errors.New("the kubeconfig cannot be read")
 	}
 	return k, nil
 }

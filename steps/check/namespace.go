@@ -16,7 +16,7 @@ func NamespaceActive(ctx context.Context, e steps.Env, name string) steps.Result
 	}
 	if ns.Status.Phase == corev1.NamespaceTerminating {
 		return steps.Failed("namespace "+name+" is being deleted", e.Kubectl()+" get namespace "+steps.Quoted(name)+
-			" -o jsonpath='{.status.conditions}'    # says what holds it")
+			" -o jsonpath='{.status.conditions}'    # shows what blocks the deletion")
 	}
 	return steps.Passed("namespace %s is active", name)
 }

@@ -40,10 +40,10 @@ func AbsentFails(err error, fix string) steps.Result {
 func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) steps.Result {
 	obj, err := c.Get(ctx, CRDs, "", crd)
 	if err != nil {
-		return Missing(err, "custom resource "+crd, fix)
+		return Missing(err, "CustomResourceDefinition "+crd, fix)
 	}
 	if obj.GetDeletionTimestamp() != nil {
-		return steps.Failed(crd+" is being deleted, and all objects of it", fix)
+		return steps.Failed(crd+" is being deleted with all its objects", fix)
 	}
 	versions := sliceAt(obj.Object, "spec", "versions")
 	for _, v := range versions {
@@ -71,7 +71,7 @@ func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 		want = *d.Spec.Replicas
 	}
 	if want == 0 {
-		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas: nothing runs", d.Namespace, d.Name), fix)
+		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas", d.Namespace, d.Name), fix)
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
 		return steps.Waits(
@@ -118,7 +118,7 @@ func Exists(
 	if obj.GetDeletionTimestamp() != nil {
 		return steps.Failed(fmt.Sprintf("%s is being deleted (finalizers %v)", what, obj.GetFinalizers()), fix)
 	}
-	return steps.Passed("%s is there", what)
+	return steps.Passed("%s exists", what)
 }
 
 // sliceAt returns a list from a shared object without copying it.

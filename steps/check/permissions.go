@@ -17,7 +17,7 @@ import (
 // MayI asserts that the user has all the permissions, and names each missing one. fix is the fix for that.
 func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix string) steps.Result {
 	if len(rights) == 0 {
-		return steps.Skipped("no right is asked for")
+		return steps.Skipped("no permission is required")
 	}
 	c.Need(rights...)
 	decisions, err := c.Can(ctx, rights...)
@@ -28,7 +28,7 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix
 	var words []string
 	for _, d := range decisions {
 		if d.Err != nil {
-			return steps.Errored(fmt.Errorf("may I %s: %w", d.Rule, d.Err))
+			return steps.Errored(fmt.Errorf("check whether you can %s: %w", d.Rule, d.Err))
 		}
 		if !d.Allowed {
 			denied = append(denied, d)
@@ -36,10 +36,10 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix
 		}
 	}
 	if len(denied) == 0 {
-		return steps.Passed("all %d rights are there", len(rights))
+		return steps.Passed("all %d permissions are granted", len(rights))
 	}
 	return steps.Failed(
-		fmt.Sprintf("%d of %d rights are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix,
+		fmt.Sprintf("%d of %d permissions are missing: %s", len(denied), len(rights), strings.Join(words, "; ")), fix,
 	)
 }
 
@@ -81,7 +81,7 @@ func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permissio
 // permission. It checks the local side; if both sides are clusters, set On to Both and let run use Env.Side.
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
-		Name: "may-make", Title: "you may make what this guide makes", On: steps.Local, Needs: []string{"signed-in"},
+		Name: "may-make", Title: "You have the permissions this guide needs", On: steps.Local, Needs: []string{"signed-in"},
 		Permissions: true, Why: why, References: []string{source}, Run: run,
 	}
 }

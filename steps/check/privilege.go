@@ -105,14 +105,17 @@ func Excess(
 	words = slices.Compact(words)
 	where := strings.Join(namespaces, ", ")
 	if len(words) > 0 {
-		const said = "it may do more than it needs: %s (asked in %s)"
+		const said = "it has permissions that it does not need: %s (checked in %s)"
 		return steps.Failed(fmt.Sprintf(said, strings.Join(words, "; "), where), ""), rules
 	}
 	if partial {
-		return steps.Passed("nothing beyond its roles in %s; the server does not list every right, "+
-			"so the harmful ones were asked one by one", where), nil
+		return steps.Passed(
+			"no permissions beyond its roles in %s; the server does not list all permissions, so the harmful ones were "+
+				"checked one by one",
+			where,
+		), nil
 	}
-	return steps.Passed("nothing beyond its roles in %s", where), nil
+	return steps.Passed("no permissions beyond its roles in %s", where), nil
 }
 
 // excess contains what a credential can do in one namespace beyond the rules meant for it.

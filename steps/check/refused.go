@@ -80,14 +80,14 @@ func RefusedFix(kubectl, namespace, why string) string {
 	switch by {
 	case ByQuota:
 		return kubectl + " -n " + namespace + " describe resourcequota " + name +
-			"    # raise it, or end what uses it up; one of limits also takes a LimitRange with defaults"
+			"    # raise it, or delete what uses it; a quota of limits also needs a LimitRange with defaults"
 	case ByLimits:
-		return kubectl + " -n " + namespace + " describe limitrange    # widen it, or ask for less"
+		return kubectl + " -n " + namespace + " describe limitrange    # raise it, or request less"
 	case ByWebhook:
 		return kubectl + " get mutatingwebhookconfigurations,validatingwebhookconfigurations " +
 			"-o 'custom-columns=IN:.metadata.name,NAME:.webhooks[*].name,SERVICE:.webhooks[*].clientConfig.service' | grep -F " +
 			name +
-			"    # whose is it? Have its Service answer, or exclude the namespace in its namespaceSelector"
+			"    # restore its Service, or exclude the namespace in its namespaceSelector"
 	case ByPolicy:
 		return kubectl + " get validatingadmissionpolicy " + name + " -o yaml    # is it meant for this namespace?"
 	}

@@ -72,12 +72,12 @@ func On(side steps.Side, checks ...steps.Check) []steps.Check {
 // the answer took.
 func Reachable() steps.Check {
 	return steps.Check{
-		Name: "reachable", Title: "the API server answers", On: steps.Both,
-		Why: "everything else is read through it",
+		Name: "reachable", Title: "The API server answers", On: steps.Both,
+		Why: "carrick reads everything else through it.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-				return steps.Passed("it answers at %s, but not to these credentials", e.Cluster.Server())
+				return steps.Passed("%s answers, but rejects these credentials", e.Cluster.Server())
 			}
 			if err != nil {
 				return steps.Errored(err).Or(e.Kubectl() + " version")
@@ -91,8 +91,9 @@ func Reachable() steps.Check {
 // of the side's context. It reports whose they are.
 func SignedIn() steps.Check {
 	return steps.Check{
-		Name: "signed-in", Title: "the context's credentials are accepted", On: steps.Both, Needs: []string{"reachable"},
-		Why: "an expired login looks like a missing right everywhere else",
+		Name: "signed-in", Title: "The API server accepts the context's credentials", On: steps.Both,
+		Needs: []string{"reachable"},
+		Why:   "An expired login looks like a missing permission everywhere else.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			who, err := e.Cluster.WhoAmI(ctx)
 			if apierrors.IsUnauthorized(err) {
@@ -101,7 +102,7 @@ func SignedIn() steps.Check {
 			if err != nil {
 				return steps.Errored(err)
 			}
-			return steps.Passed("as %s", who.Name)
+			return steps.Passed("signed in as %s", who.Name)
 		},
 	}
 }
@@ -119,10 +120,11 @@ func AtLeast(minor int, why string) steps.Check {
 			}
 			if v.Major == 1 && v.Minor < minor {
 				return steps.Failed(
-					fmt.Sprintf("it is %s", v.Git), fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor),
+					fmt.Sprintf("Kubernetes is %s", v.Git),
+					fmt.Sprintf("upgrade the %s cluster to 1.%d or newer", e.SideName(), minor),
 				)
 			}
-			return steps.Passed("it is %s", v.Git)
+			return steps.Passed("Kubernetes is %s", v.Git)
 		},
 	}
 }
@@ -133,15 +135,15 @@ const maxSkew = 5 * time.Minute
 // Clock returns the check "clock": the API server's clock matches this machine's.
 func Clock() steps.Check {
 	return steps.Check{
-		Name: "clock", Title: "its clock agrees with this machine's", On: steps.Both, Needs: []string{"signed-in"},
-		Why: "certificates and tokens look not yet valid, or expired, where clocks differ",
+		Name: "clock", Title: "Its clock matches this machine's", On: steps.Both, Needs: []string{"signed-in"},
+		Why: "If the clocks differ, valid certificates and tokens look expired or not yet valid.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if err != nil {
 				return steps.Errored(err)
 			}
 			if !v.SkewKnown {
-				return steps.Skipped("the API server sent no Date")
+				return steps.Skipped("the API server sent no Date header")
 			}
 			off := v.Skew.Abs().Round(time.Second)
 			if off > maxSkew {
@@ -150,11 +152,11 @@ func Clock() steps.Check {
 					way = "behind"
 				}
 				return steps.Warned(
-					fmt.Sprintf("it is %s %s this machine's", off, way),
+					fmt.Sprintf("its clock is %s %s this machine's", off, way),
 					"timedatectl set-ntp true    # on the machine whose clock is wrong",
 				)
 			}
-			return steps.Passed("they differ by less than %s", max(off, time.Second)+time.Second)
+			return steps.Passed("the clocks differ by less than %s", max(off, time.Second)+time.Second)
 		},
 	}
 }
@@ -162,9 +164,9 @@ func Clock() steps.Check {
 // NotTheSame returns the check "two-clusters": the sides are two different clusters, by the UID of kube-system.
 func NotTheSame() steps.Check {
 	return steps.Check{
-		Name: "two-clusters", Title: "the two contexts are two clusters", On: steps.Remote,
+		Name: "two-clusters", Title: "The two contexts are different clusters", On: steps.Remote,
 		Needs: []string{"signed-in", "peer/signed-in"},
-		Why:   "two contexts of one cluster look alike, and everything would be made on the wrong side",
+		Why:   "If both contexts are one cluster, carrick creates everything on the wrong side.",
 		Run: func(_ context.Context, e steps.Env) steps.Result {
 			own, err := e.Own.Text(uidFact)
 			if err != nil {
@@ -176,11 +178,11 @@ func NotTheSame() steps.Check {
 			}
 			if own == peer {
 				return steps.Failed(
-					fmt.Sprintf("both are the cluster whose kube-system has UID %s", own),
-					"choose another context for one of the sides: carrick, then the screen of sides",
+					fmt.Sprintf("both contexts are the cluster whose kube-system has UID %s", own),
+					"choose another context for one of the sides: run carrick and open the sides screen",
 				)
 			}
-			return steps.Passed("kube-system is %s here and %s there", short(own), short(peer))
+			return steps.Passed("kube-system has UID %s here and %s there", short(own), short(peer))
 		},
 	}
 }

@@ -171,7 +171,7 @@ func ActiveSince(ctx context.Context, h *host.Host, unit string) (time.Time, err
 	}
 	at, err := time.ParseInLocation("Mon 2006-01-02 15:04:05 MST", said, time.Local)
 	if err != nil {
-		return at, fmt.Errorf("systemctl says that %s runs since %q, which is no time", unit, said)
+		return at, fmt.Errorf("systemctl reports that %s runs since %q, which is not a time", unit, said)
 	}
 	return at, nil
 }

@@ -133,7 +133,7 @@ func (s *Session) accepted(q *steps.Question, v any) (any, error) {
 	}
 	got, err := q.Accept(v)
 	if err != nil {
-		return nil, fmt.Errorf("what stands there is no answer that can be taken: %w", err)
+		return nil, fmt.Errorf("the discovered value is not a valid answer: %w", err)
 	}
 	return got, nil
 }

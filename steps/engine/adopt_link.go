@@ -44,7 +44,7 @@ func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 		q := a.Question
 		why := a.Why
 		if why == "" {
-			why = "nothing that stands there tells it"
+			why = "not found in the existing objects"
 		}
 		kind := string(q.Kind)
 		if q.Many {
@@ -54,14 +54,14 @@ func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 		for _, c := range q.Of {
 			comment(&b, fmt.Sprintf("- %s: %s", c.Value, c.Title))
 		}
-		comment(&b, "Not found out: "+why)
+		comment(&b, "Not discovered: "+why)
 		b.WriteString("#   " + q.Key + ": " + exampleOf(q, a.Value) + "\n#\n")
 	}
 	if b.Len() == 0 {
 		return ""
 	}
-	head := "# To be looked at by hand: each line below that is an answer goes under answers,\n# without its #, where " +
-		"what it says is not right. carrick guides " + g.Name + " lists all.\n"
+	head := "# Answer these manually: move each answer below to answers, remove its #, and\n# correct the value if " +
+		"necessary. carrick guides " + g.Name + " lists all questions.\n"
 	if len(l.Answers) == 0 {
 		head += "#answers:\n"
 	}

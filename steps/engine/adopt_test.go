@@ -152,7 +152,7 @@ func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Not found out: only its admins may look\n#   a.unseen: \"y\"\n", "# - x: the one\n", "#   b.nothing: 443\n",
+		"# Not discovered: only its admins may look\n#   a.unseen: \"y\"\n", "# - x: the one\n", "#   b.nothing: 443\n",
 		"What it is for.", "#answers:\n",
 	} {
 		if !strings.Contains(string(data), want) {

@@ -118,10 +118,10 @@ func (s *Session) applyOne(
 		return nil // already applied meanwhile
 	}
 	if now.Pending != "" {
-		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", errors.New(now.Pending)}
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", errors.New(now.Pending)}
 	}
 	if a.Pending == "" && !sameChange(a.Change, now.Change) {
-		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", whyOther(now.Change)}
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", whyOther(now.Change)}
 	}
 	env := s.env(ctx, a.Side, &usage{})
 	env.Action, env.Apply = a.Action, o
@@ -139,7 +139,7 @@ func (s *Session) applyOne(
 	})
 	s.Forget() // access reviews and the like may have other results now
 	if err != nil {
-		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "do", err}
+		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", err}
 	}
 	return nil
 }
@@ -169,8 +169,7 @@ func (s *Session) tagged(a Planned, say steps.Progress) steps.Progress {
 	}
 }
 
-var errOtherPlan = errors.New("what it would change is no longer what was confirmed, because the cluster has changed " +
-	"meanwhile; look at the diff again")
+var errOtherPlan = errors.New("the cluster changed since you confirmed; review the diff again")
 
 // whyOther returns why a plan differs from the confirmed one. If a read or a change is forbidden, it is not known what
 // has changed.
@@ -212,8 +211,8 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 		if asked && !r.Allows() {
 			check, _ := s.guide.Check(c.Check)
 			return &ActionError{
-				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "do",
-				fmt.Errorf("needs %q first, and that does not hold (%s): %s", check.Title, r.Status, r.Found),
+				j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "apply",
+				fmt.Errorf("requires %q, but its status is %s: %s", check.Title, r.Status, r.Found),
 			}
 		}
 	}
@@ -235,7 +234,7 @@ func (s *Session) lookFirst(
 		return steps.Result{}, false, nil
 	}
 	who := s.guide.Sides[c.Side].Name
-	say.Say("%s: looking whether %s", who, check.Title)
+	say.Say("%s: checking: %s", who, check.Title)
 	if r, err = s.until(ctx, c, good); err != nil {
 		return r, true, err
 	}
@@ -251,7 +250,7 @@ func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side,
 	if r.Fix == "" || r.Fix == mend || mend != "" && strings.HasPrefix(r.Fix, mend+" --take-over") {
 		return ""
 	}
-	return "; what to do: " + r.Fix
+	return "; to fix it: " + r.Fix
 }
 
 // settle waits until the checks that a step's changed actions fix hold. One that does not stops the run.
@@ -274,7 +273,7 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
 			if !r.Status.Holds() && r.Status != steps.Skip {
 				return fmt.Errorf(
-					"step %s: %q does not hold on the %s side although all was done (%s): %s%s", step, check.Title,
+					"step %s: %q on the %s still fails after all changes (%s): %s%s", step, check.Title,
 					s.guide.Sides[side].Name, r.Status, r.Found, s.toDo(ctx, check, side, r),
 				)
 			}
@@ -352,7 +351,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
 	var away []error
 	for _, a := range p.Actions {
 		if a.Pending != "" {
-			away = append(away, fmt.Errorf("%s on the %s is left: %s", a.Action, s.guide.Sides[a.Side].Name, a.Pending))
+			away = append(away, fmt.Errorf("%s on the %s was not undone: %s", a.Action, s.guide.Sides[a.Side].Name, a.Pending))
 			continue
 		}
 		action, _ := s.guide.Action(a.Action)

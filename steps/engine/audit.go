@@ -47,7 +47,7 @@ func OpenAudit() (*Audit, error) {
 // but a regular file is an error, including a symbolic link.
 func OpenLog(path string, how int) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; carrick does not write through links", path)
+		return nil, fmt.Errorf("%s is not a regular file; carrick does not follow links here", path)
 	}
 	return os.OpenFile(path, how|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
 }
@@ -111,7 +111,7 @@ func (a *Audit) write(s *Session, e steps.Event) error {
 	defer a.mu.Unlock()
 	if err := a.append(append(line, '\n')); err != nil {
 		s.log.Error("audit log", "err", err)
-		return fmt.Errorf("what was done can't be recorded in %s: %w", a.file.Name(), linkfile.Cause(err))
+		return fmt.Errorf("cannot write to the audit log %s: %w", a.file.Name(), linkfile.Cause(err))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 	})
 }
 
-// Each record is a line, whatever stands in it, and whatever somebody left before.
+// Each record is one line, whatever it contains and whatever the file contained before.
 func TestHostileAuditLogHasALineARecord(t *testing.T) {
 	cases.Run(t, "hostile", "audit log", func(t *testing.T) {
 		dir := t.TempDir()

@@ -28,7 +28,7 @@ type Awaited struct {
 
 func (e *AwaitsError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the %s's side is done as far as it goes alone; the rest waits for the %s:", e.Own, e.Peer)
+	fmt.Fprintf(&b, "everything that the %s can do alone is done; the rest waits for the %s:", e.Own, e.Peer)
 	for _, w := range e.For {
 		fmt.Fprintf(&b, "\n  %s: %s", w.Title, w.Until)
 	}
@@ -100,7 +100,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 	case r.Allows() || check == nil:
 		return ""
 	case c.Side != a.side:
-		return fmt.Sprintf("the %s has to see to it that %s (%s)", a.s.guide.Sides[c.Side].Name, check.Title, c.Check)
+		return fmt.Sprintf("requires on the %s: %s (%s)", a.s.guide.Sides[c.Side].Name, check.Title, c.Check)
 	case r.PeerFile:
 		return r.Found
 	}
@@ -110,7 +110,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 		}
 	}
 	if mend, _ := a.s.guide.FixingAction(check, c.Side); mend != nil && a.off[mend.Name] {
-		return "comes after what waits above"
+		return "depends on a step above"
 	}
 	return ""
 }
@@ -129,13 +129,13 @@ func (a *apart) over(ctx context.Context, done int) error {
 func (s *Session) NextTurn(ctx context.Context, side steps.Side) []string {
 	own, peer, link := s.guide.Sides[side], s.guide.Sides[side.Peer()], s.linkWord()
 	return []string{
-		fmt.Sprintf("you, and give the file to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
+		fmt.Sprintf("you, then give the file to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
 		fmt.Sprintf(
 			"the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK "+
-				"--side %s (LINK is their own)",
+				"--side %s (LINK is their link file)",
 			peer.Name, peer.Flag(), peer.Flag(),
 		),
-		fmt.Sprintf("you, once their file is in the place of the old one: carrick apply %s --side %s", link, own.Flag()),
+		fmt.Sprintf("you, after you replaced the old facts file with theirs: carrick apply %s --side %s", link, own.Flag()),
 	}
 }
 

@@ -94,18 +94,17 @@ func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	return steps.Result{Status: steps.Skip, Found: b.behind(c, j.cause, v)}
 }
 
-// behind says which cell another one waits for.
+// behind names the cell that blocks another one.
 func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
-	check, _ := b.guide.Check(need.Check)
 	where := ""
 	if need.Side != c.Side {
 		where = " on the " + b.guide.Sides[need.Side].Name
 	}
 	words := map[steps.Status]string{
-		steps.Fail: "which fails", steps.Waiting: "which still waits", steps.Unknown: "which could not be looked at",
+		steps.Fail: "which failed", steps.Waiting: "which is still waiting", steps.Unknown: "which could not be checked",
 		steps.Skip: "which was skipped",
 	}
-	return fmt.Sprintf("says nothing before %q holds%s (%s), %s", check.Title, where, check.Name, words[v.Status])
+	return fmt.Sprintf("blocked by %s%s, %s", need.Check, where, words[v.Status])
 }
 
 // unmet returns the first need of a cell that does not hold.
@@ -167,7 +166,7 @@ func (c Counts) String() string {
 		{steps.Unknown, "unknown"},
 		{steps.Warn, "warning"},
 		{steps.Waiting, "waiting"},
-		{steps.Pending, "looking"},
+		{steps.Pending, "checking"},
 		{steps.Skip, "skipped"},
 	} {
 		if n := c[p.s]; n > 0 {

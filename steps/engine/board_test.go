@@ -69,7 +69,7 @@ func TestTheRootIsNamedAcrossSides(t *testing.T) {
 	}
 	b.Put(cell("a", steps.Local), steps.Failed("broken", ""))
 	d := b.Verdict(cell("d", steps.Remote))
-	if d.Status != steps.Skip || !strings.Contains(d.Found, `"the a holds" holds on the here (a), which fails`) {
+	if d.Status != steps.Skip || !strings.Contains(d.Found, "blocked by a on the here, which failed") {
 		t.Errorf("got %v %q", d.Status, d.Found)
 	}
 	if n := b.Causes()[cell("a", steps.Local)]; n != 5 { // b, c, d, and e on both sides: c has one side
@@ -104,7 +104,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"a panic is unknown": {
 			func(context.Context, steps.Env) steps.Result { panic("boom") }, steps.Unknown,
-			"carrick itself stumbled in this check: boom",
+			"internal error in this check (please report): boom",
 		},
 		"waiting is overdue": {
 			func(context.Context, steps.Env) steps.Result { return steps.Waits(long, "starts") }, steps.Fail,
@@ -157,8 +157,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// However often a probe uses a fact, also by way of defaults, it is learnt once
-// in it, and anew in the next.
+// A probe reads a fact once, however often it uses it, also through defaults. The
+// next probe reads it again.
 func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 	g, learnt := chainGuide(), 0
 	g.Steps[0].Ask = []steps.Question{

@@ -125,7 +125,7 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 	}
 }
 
-// What somebody has changed since it was taken over stays as they want it.
+// A value that another user changed after a take-over is kept.
 func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 	t.Parallel()
 	const ns = "changed-since"
@@ -199,7 +199,7 @@ metadata: {name: r, namespace: '${answers.space}'}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 `
 
-// A copy that somebody made carries the mark, too; it is still not ours.
+// A copy made by another user has the label, too, but is not ours.
 func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
 	t.Parallel()
 	const ns, other = "copied-from", "copied-to"
@@ -269,8 +269,8 @@ func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
 	stepstest.Undo(t, s)
 }
 
-// A change that can't be had in place is no reason to delete what could not be
-// made anew.
+// An object that cannot be changed in place is not deleted if it could not be
+// recreated.
 func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
 	t.Parallel()
 	const ns = "not-replaced"
@@ -407,7 +407,7 @@ func TestAPartCreatesItsNamespaceFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const note = "namespace part-of does not exist, and nothing of this creates it"
+	const note = "namespace part-of does not exist, and no action creates it"
 	if got := p.Actions[0].Change.Items[0].Note; got != note {
 		t.Errorf("where nothing creates it the plan says %q, want %q", got, note)
 	}

@@ -119,7 +119,7 @@ run ConfigMap chart-cycle/tiny-hook`
 	if err != nil || !again.Empty() {
 		t.Errorf("a second apply would do\n%s\n%v", items(again), err)
 	}
-	// Drift is seen and mended, and nothing random is made anew.
+	// Drift is found and fixed, and random values are not generated again.
 	d := drifting{t, s, box, ns}
 	d.becomes(steps.Pass, "all 7")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "scale", "deployment", "tiny", "--replicas=2")
@@ -152,7 +152,7 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	stepstest.Apply(t, a)
 	p := stepstest.Apply(t, b)
 	if p.Empty() || p.Tally("")[steps.Create] != 1 /* its inventory */ ||
-		!strings.Contains(p.Actions[0].Change.Items[0].Note, "link first made it") {
+		!strings.Contains(p.Actions[0].Change.Items[0].Note, "link first created it") {
 		t.Errorf("the second link would do\n%s", items(p))
 	}
 	if again, err := b.Plan(t.Context(), engine.Scope{}); err != nil || !again.Empty() {
@@ -194,7 +194,7 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	}
 	before := theirThings(t, box, ns)
 	p := stepstest.Apply(t, s)
-	if !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "somebody else made it") {
+	if !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "another user installed it") {
 		t.Errorf("it would do\n%s", items(p))
 	}
 	if u := stepstest.Undo(t, s); !u.Empty() {
@@ -303,7 +303,7 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 	}
 	if !strings.Contains(
 		note,
-		"CustomResourceDefinition tinywidgets.tiny.example.org: it holds what is not this link's: TinyWidget "+
+		"CustomResourceDefinition tinywidgets.tiny.example.org: it contains objects that are not this link's: TinyWidget "+
 			"chart-user/precious",
 	) {
 		t.Errorf("undo was\n%s\n%s", items(p), note)
@@ -361,7 +361,7 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 		t.Errorf("undo prints a command that runs a tenant's hooks:\n%s", items(p))
 	}
 	if left := p.Of(steps.Leave); len(left) != 5 || !slices.ContainsFunc(left, func(it steps.Item) bool {
-		return it.What == "Release chart-tenant/garbage" && strings.Contains(it.Note, "can't be read")
+		return it.What == "Release chart-tenant/garbage" && strings.Contains(it.Note, "cannot be read")
 	}) {
 		t.Errorf("left are %+v", left)
 	}
@@ -382,7 +382,7 @@ func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
 	s.Forget()
 	p := stepstest.Undo(t, s)
 	if left := p.Of(steps.Leave); len(left) != 1 || left[0].What != "Release chart-broken/tiny" ||
-		!strings.Contains(left[0].Note, "can't be read") {
+		!strings.Contains(left[0].Note, "cannot be read") {
 		t.Errorf("left are %+v", left)
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
@@ -629,12 +629,12 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 	}
 	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "0 of 1 ready: pod tiny-") ||
-		!strings.Contains(err.Error(), "can't be scheduled: 0/") {
+		!strings.Contains(err.Error(), "cannot be scheduled: 0/") {
 		t.Errorf("it says %v", err)
 	}
 	t.Log(err)
 	p, err = s.Plan(t.Context(), engine.Scope{})
-	if err != nil || !strings.Contains(p.Actions[0].Change.Items[0].Note, "it stands at failed") {
+	if err != nil || !strings.Contains(p.Actions[0].Change.Items[0].Note, "it has status failed") {
 		t.Errorf("after that: %s %v", items(p), err)
 	}
 	stepstest.Undo(t, s)
@@ -719,7 +719,7 @@ func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 			plant(t, box, "believer-"+status, ns, binding, status)
 			s.Forget()
 			p := stepstest.Apply(t, s)
-			if !notes(p, "does not hold what this link wrote") || len(p.Conflicts()) > 0 {
+			if !notes(p, "its Secret differs from the inventory") || len(p.Conflicts()) > 0 {
 				t.Errorf("it would do\n%s", items(p))
 			}
 			harmless(t, box, ns, binding)
@@ -747,7 +747,7 @@ func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	s.Forget()
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || len(p.Conflicts()) != 1 ||
-		!strings.Contains(p.Conflicts()[0].Note, "does not hold what this link wrote") ||
+		!strings.Contains(p.Conflicts()[0].Note, "its Secret differs from the inventory") ||
 		strings.Contains(items(p), "helm ") {
 		t.Fatalf("it would do\n%s\n%v", items(p), err)
 	}
@@ -779,7 +779,7 @@ func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 			s.Forget()
 			p, err := s.Plan(t.Context(), engine.Scope{})
 			if err != nil || len(p.Conflicts()) != 1 || p.Conflicts()[0].What != "Release "+ns+"/tiny" ||
-				!strings.Contains(p.Conflicts()[0].Note, "the inventory does not have it") {
+				!strings.Contains(p.Conflicts()[0].Note, "is not in the inventory") {
 				t.Fatalf("it would do\n%s\n%v", items(p), err)
 			}
 			if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, new(*action.ConflictError)) {
@@ -863,7 +863,7 @@ func TestAPlanIsOfWhatIsStored(t *testing.T) {
 	}
 	plant(t, box, "replanned", ns, "planted-replanned", chart.Deployed)
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "no longer what was confirmed") {
+		!strings.Contains(err.Error(), "changed since you confirmed") {
 		t.Errorf("it says %v", err)
 	}
 	s.Forget()
@@ -891,7 +891,7 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	s.Forget()
 	p := stepstest.Apply(t, s)
 	if it := p.Actions[0].Change.Items[0]; len(p.Conflicts()) > 0 ||
-		!strings.Contains(it.Note, "it has the mark of link unknown, which has no inventory") {
+		!strings.Contains(it.Note, "it has the label of link unknown, which has no inventory") {
 		t.Errorf("it would do\n%s\n%+v", items(p), it)
 	}
 	role := box.Run(
@@ -904,7 +904,7 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
 		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
 	}
-	// Where it is somebody else's, a forged mark does not make this link join it.
+	// If it belongs to another user, a forged label does not make this link join it.
 	theirs := chart.Request{
 		Name: "tiny", Namespace: ns, Source: tinyChart, Chart: "tiny", Version: "0.1.0", Manager: "helm",
 	}
@@ -918,7 +918,7 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	)
 	s.Forget()
 	p, err := s.Plan(t.Context(), engine.Scope{})
-	if err != nil || !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "somebody else made it") {
+	if err != nil || !p.Empty() || !strings.Contains(p.Actions[0].Change.Items[0].Note, "another user installed it") {
 		t.Errorf("it would do\n%s\n%v", items(p), err)
 	}
 }

@@ -35,7 +35,7 @@ func TestValidateKnowsCharts(t *testing.T) {
 	for _, c := range []struct {
 		chart action.Chart
 		want  string
-	}{{lost, "action install: nothing is called ${answers.place} on the there"}, {bare, "a Chart needs Release"}} {
+	}{{lost, "action install: ${answers.place} is not defined on the there"}, {bare, "a Chart requires Release"}} {
 		if err := with(c.chart); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("it says %v", err)
 		}

@@ -168,7 +168,7 @@ func TestDriftIsSeenAndMended(t *testing.T) {
 	d.becomes(steps.Skip, "exists yet")
 }
 
-// What somebody made by hand is compared as well, once all of it exists; what it lacks is still to be written.
+// Objects created manually are compared as well, once all of them exist; missing fields are still to be written.
 func TestDriftOfWhatWasMadeByHand(t *testing.T) {
 	t.Parallel()
 	d := drifts(t, "by-hand", "drift-by-hand")
@@ -215,7 +215,7 @@ func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 		steps.Remote: {Cluster: as, Name: "reader"},
 	}
 	d.s = stepstest.OpenWith(t, action.WithDrift(g), assets, "reader", map[string]any{"space": d.ns}, ends)
-	d.becomes(steps.Skip, "can't be compared", "Service drift-reader/s")
+	d.becomes(steps.Skip, "cannot be compared", "Service drift-reader/s")
 	d.kubectl("", "delete", "role/r")
 	d.becomes(steps.Warn, "Role drift-reader/r is gone")
 }

@@ -48,7 +48,7 @@ func OpenEndpoint(
 	switch {
 	case spec.Host != nil:
 		if role.Kind != steps.Host {
-			return Endpoint{}, fmt.Errorf("%s: a cluster belongs here, not a host", role.Name)
+			return Endpoint{}, fmt.Errorf("%s: must be a cluster, not a host", role.Name)
 		}
 		h, err := host.NewWith(
 			l.File(spec.Host.Root), host.Options{Clusters: o, Timeout: access.Timeout, Here: spec.Host.Here},
@@ -64,10 +64,10 @@ func OpenEndpoint(
 		if role.Kind == steps.Host {
 			missing = "machine"
 		}
-		return Endpoint{Absent: "the link names no " + missing + " for the " + role.Name}, nil
+		return Endpoint{Absent: "the link file has no " + missing + " for the " + role.Name}, nil
 	}
 	if role.Kind != steps.Cluster {
-		return Endpoint{}, fmt.Errorf("%s: a host belongs here, not a context", role.Name)
+		return Endpoint{}, fmt.Errorf("%s: must be a host, not a context", role.Name)
 	}
 	if access.Context == "" {
 		access.Context = spec.Context
@@ -97,6 +97,6 @@ func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, key
 		return Endpoint{}, err
 	}
 	return Endpoint{
-		PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known by " + path + " alone",
+		PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known only from " + path + " alone",
 	}, nil
 }

@@ -64,13 +64,13 @@ func TestAnExportOfAChart(t *testing.T) {
 	}, 0)
 	fresh := exportOf(t, s, "install")
 	want := `object CustomResourceDefinition /tinywidgets.tiny.example.org map[]
-left Secret chart-export/tiny (keys password, random): the chart makes it; make it by hand, or have Helm keep the release
+left Secret chart-export/tiny (keys password, random): the chart creates it; create it manually, or manage the release with Helm
 object ConfigMap chart-export/tiny map[]
 object Deployment chart-export/tiny map[]
 object TinyWidget chart-export/w map[]
-note Helm alone runs these before or after the rest: ConfigMap tiny-hook
+note hooks that only Helm runs, before or after the rest: ConfigMap tiny-hook
 note chart tiny 0.1.0 of ../../cluster/chart/testdata/tiny, release tiny in namespace chart-export, rendered with files/remote/install.values.yaml
-note to have Helm keep it instead, take install.* out of remote/kustomization.yaml and run:
+note to manage it with Helm instead, remove install.* from remote/kustomization.yaml and run:
 helm --kube-context sandbox-remote upgrade --install tiny ../../cluster/chart/testdata/tiny -n chart-export -f files/remote/install.values.yaml
 file install.values.yaml hook:;   enabled: true; message: hi; widget: w
 left values of chart tiny: password`
@@ -91,12 +91,12 @@ func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 	s, _ := charting(t, "hiding", ns, false, map[string]any{"message": masked.New("correct-horse")}, 0)
 	got := exportOf(t, s, "install")
 	if strings.Contains(got, "correct-horse") || strings.Contains(got, "object ConfigMap") ||
-		!strings.Contains(got, "left ConfigMap chart-hides/tiny, which has a secret value in it") {
+		!strings.Contains(got, "left ConfigMap chart-hides/tiny, which contains a secret value") {
 		t.Error(got)
 	}
 }
 
-// What Helm keeps for somebody else is not written twice.
+// A release that Helm manages for another user is not written twice.
 func TestAnExportOfAReleaseThatHelmKeeps(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-kept"
@@ -110,7 +110,7 @@ func TestAnExportOfAReleaseThatHelmKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `file install.values.yaml message: ours
-note Helm keeps Release chart-kept/tiny, and carrick did not make it: its objects are not in this export
+note Helm manages Release chart-kept/tiny, which carrick did not create: its objects are not in this export
 hand helm --kube-context sandbox-remote upgrade --install tiny ../../cluster/chart/testdata/tiny -n chart-kept -f files/remote/install.values.yaml`
 	if d := cmp.Diff(want, exportOf(t, s, "install")); d != "" {
 		t.Error(d)

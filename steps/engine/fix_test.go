@@ -99,10 +99,10 @@ func TestValidateKnowsMends(t *testing.T) {
 		on   steps.Side
 		want string
 	}{
-		{"${side}-locks", steps.Both, `mended on the here by action "${side}-locks", which there is not`},
-		{"${side}-keys", steps.Remote, "is on one side and names the action that mends it by side"},
-		{"over-${side}", steps.Both, "mended on the there by action over-there, which is on the other side"},
-		{"no-such", steps.Local, `action "no-such", which there is not`},
+		{"${side}-locks", steps.Both, `fixed on the here by unknown action "${side}-locks"`},
+		{"${side}-keys", steps.Remote, "is on one side and names the action that fixes it by side"},
+		{"over-${side}", steps.Both, "fixed on the there by action over-there, which is on the other side"},
+		{"no-such", steps.Local, `unknown action "no-such"`},
 	} {
 		err := engine.Validate([]*steps.Guide{keysGuide(c.mend, c.on)}, fstest.MapFS{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

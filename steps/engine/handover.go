@@ -27,7 +27,7 @@ type Handover struct {
 // duration good.
 func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
 	if s.ends[side].absent() {
-		return nil, fmt.Errorf("the %s is not here: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
+		return nil, fmt.Errorf("the %s is not available: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
 	}
 	ctx = tracked.WithLooks(ctx, s.looks)
 	now := time.Now().UTC().Truncate(time.Second)
@@ -85,9 +85,9 @@ func (s *Session) learnShared(ctx context.Context, side steps.Side, h *Handover)
 			case fact.Secret && secret:
 				h.Secrets[fact.Name] = m
 			case fact.Secret:
-				h.File.Unread[fact.Name] = "it is a secret, and was not kept as one"
+				h.File.Unread[fact.Name] = "it is a secret, but was not masked"
 			case !plainValue(v):
-				h.File.Unread[fact.Name] = "it can't be written into a file"
+				h.File.Unread[fact.Name] = "it has a type that cannot be written to a file"
 			default:
 				h.File.Facts[fact.Name] = v
 			}

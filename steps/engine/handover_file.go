@@ -56,7 +56,7 @@ func RecipientsOf(texts ...string) (facts.Recipients, error) {
 			}
 		}
 		if len(all) == before {
-			return facts.Recipients{}, fmt.Errorf("@%s: there is no recipient in it", path)
+			return facts.Recipients{}, fmt.Errorf("@%s: contains no recipient", path)
 		}
 	}
 	return facts.For(all)
@@ -110,7 +110,7 @@ func (s *Session) mayWriteFacts(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return &linkfile.FileError{Path: path, Problem: "its folder: " + linkfile.PlainFileError(err)}
+			return &linkfile.FileError{Path: path, Problem: "its directory: " + linkfile.PlainFileError(err)}
 		}
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *Session) mayWriteFacts(path string) error {
 		return &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	}
 	if !info.Mode().IsRegular() {
-		return &linkfile.FileError{Path: path, Problem: "is not a plain file: name another one"}
+		return &linkfile.FileError{Path: path, Problem: "is not a regular file; choose another name"}
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Session) mayWriteFacts(path string) error {
 	if err := yaml.Unmarshal(data, &f); err != nil || f.Kind != facts.Kind || f.Link != s.link.Name() ||
 		f.Guide != s.guide.Name {
 		return &linkfile.FileError{
-			Path: path, Problem: "is there already and is no file of facts of this link: name another one",
+			Path: path, Problem: "already exists and is not a facts file of this link; choose another name",
 		}
 	}
 	return nil
@@ -146,24 +146,25 @@ func (h *Handover) says(o HandoverOptions) []string {
 		facts = fmt.Sprintf("%d facts", n)
 	}
 	out := []string{
-		fmt.Sprintf("%s of the %s, good until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
-		"signed with the key " + o.Key.Fingerprint() + ": read it to the other admin when carrick asks them whose key it is",
+		fmt.Sprintf("%s of the %s, valid until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
+		"signed with the key " + o.Key.Fingerprint() +
+			": read it to the other admin when carrick asks them to confirm the key",
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(h.Secrets)), ", ")
 	switch {
 	case names == "":
-		out = append(out, "nothing in it is secret")
+		out = append(out, "contains no secrets")
 	case len(to.Names) == 0:
 		out = append(
-			out, "left out, because nobody was named who may read it: "+names+". Run it again with --to or --passphrase",
+			out, "left out, because no recipient was given: "+names+". Run it again with --to or --passphrase",
 		)
 	default:
-		out = append(out, "sealed for "+strings.Join(to.Names, ", ")+": "+names)
+		out = append(out, "encrypted for "+strings.Join(to.Names, ", ")+": "+names)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Unread)) {
-		out = append(out, fmt.Sprintf("not in it: %s: %s", name, f.Unread[name]))
+		out = append(out, fmt.Sprintf("not included: %s: %s", name, f.Unread[name]))
 	}
-	return append(out, "Give it to the other admin, whose link file is to say:",
+	return append(out, "Give it to the other admin. Their link file needs:",
 		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}",
 		fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
 }

@@ -34,7 +34,7 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 		if inv.Incomplete(a.Action, a.Change.Items) {
 			a.Change.Items = append(a.Change.Items, steps.Item{
 				Verb: steps.Update, What: inventory.Name(env.Link), Hash: steps.Fingerprint(inv.UID),
-				Note: "the inventory of this link lacks UIDs of what an interrupted run created",
+				Note: "adds missing UIDs of objects that an interrupted run created to the inventory of this link",
 			})
 			return nil
 		}
@@ -195,7 +195,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 	}
 	items := []steps.Item{
 		{
-			Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: nothing is left in it",
+			Verb: steps.Delete, What: inventory.Name(env.Link), Note: "the inventory of this link: empty after this",
 			Hash: steps.Fingerprint(inv.UID),
 		},
 	}

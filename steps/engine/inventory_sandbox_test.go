@@ -122,7 +122,7 @@ func TestOldValuesComeFromTheInventory(t *testing.T) {
 	}
 }
 
-// An object of the same name that somebody created since is not this link's, whatever it says.
+// An object of the same name that another user created since is not this link's, whatever it says.
 func TestUndoLeavesAnObjectThatWasRecreated(t *testing.T) {
 	t.Parallel()
 	const ns = "recreated"

@@ -68,8 +68,8 @@ func TestASecretIsMintedOnce(t *testing.T) {
 	}
 }
 
-// The keys of somebody else stay as they are; only what the asset says of the
-// Secret besides them is added, and taken away again.
+// The keys of another user stay unchanged; only the other
+// fields of the asset are added, and removed again.
 func TestKeysOfOthersAreKept(t *testing.T) {
 	t.Parallel()
 	space(t, "mint-theirs")
@@ -88,8 +88,8 @@ func TestKeysOfOthersAreKept(t *testing.T) {
 	before := show()
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil ||
-		!strings.Contains(fmt.Sprint(p.Actions), "no link of carrick made it: whoever did knows what is in it") {
-		t.Errorf("the plan does not say that somebody else made the keys: %+v, %v", p.Actions, err)
+		!strings.Contains(fmt.Sprint(p.Actions), "no link of carrick created it: its creator knows the values") {
+		t.Errorf("the plan does not say that another user created the keys: %+v, %v", p.Actions, err)
 	}
 	stepstest.Apply(t, s)
 	if after := show(); made != 0 || after != strings.TrimSpace(before)+" gateway" {

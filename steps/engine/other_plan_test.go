@@ -7,7 +7,7 @@ import (
 	"carrick/steps"
 )
 
-// What may not be read any more is said; that the cluster has changed is not known
+// What cannot be read any more is reported; that the cluster has changed is not known
 // then.
 func TestWhyAPlanIsAnotherOne(t *testing.T) {
 	changed := steps.Change{Items: []steps.Item{{Verb: steps.Update, What: "Secret a/b"}}}
@@ -16,9 +16,9 @@ func TestWhyAPlanIsAnotherOne(t *testing.T) {
 	}
 	changed.Items = append(
 		changed.Items,
-		steps.Item{Verb: steps.Update, What: "Role a/c", Note: "may not be read: jane may not get roles", Refused: true},
+		steps.Item{Verb: steps.Update, What: "Role a/c", Note: "cannot be read: jane may not get roles", Refused: true},
 	)
-	if err := whyOther(changed); !strings.Contains(err.Error(), "Role a/c: may not be read: jane may not get roles") {
+	if err := whyOther(changed); !strings.Contains(err.Error(), "Role a/c: cannot be read: jane may not get roles") {
 		t.Errorf("of a refusal: %v", err)
 	}
 }

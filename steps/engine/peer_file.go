@@ -44,13 +44,13 @@ func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*Pe
 	if info, err := os.Stat(path); err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	} else if info.IsDir() {
-		return nil, &linkfile.FileError{Path: path, Problem: "is a folder, not a file"}
+		return nil, &linkfile.FileError{Path: path, Problem: "is a directory, not a file"}
 	} else if !info.Mode().IsRegular() {
-		return nil, &linkfile.FileError{Path: path, Problem: "is not a plain file"}
+		return nil, &linkfile.FileError{Path: path, Problem: "is not a regular file"}
 	}
 	host, err := host.New(filepath.Dir(path))
 	if err != nil {
-		return nil, &linkfile.FileError{Path: path, Problem: "its folder can't be read: " + err.Error()}
+		return nil, &linkfile.FileError{Path: path, Problem: "its directory cannot be read: " + err.Error()}
 	}
 	h := &PeerFile{Path: path, host: host, keys: keys, want: want}
 	if signer != "" {
@@ -78,7 +78,7 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 			switch err := h.file.Unseal(h.keys); {
 			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
 				h.err = fmt.Errorf(
-					"is sealed for %s, and what was given opens no such seal: %s", listed(h.file.Sealed.For), opens(h.file),
+					"is encrypted for %s, and the given keys do not decrypt it: %s", listed(h.file.Sealed.For), opens(h.file),
 				)
 			case !errors.Is(err, facts.ErrSealed):
 				h.err = err
@@ -115,7 +115,9 @@ func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 		return nil, err
 	}
 	if f.Now {
-		return nil, missingPeerFacts("%s is not known: it is of the moment, and the other side is not here", f.DisplayName())
+		return nil, missingPeerFacts(
+			"%s is not known: it is not kept in files, and the other side is not available", f.DisplayName(),
+		)
 	}
 	if f.Secret {
 		return h.secret(file, f)
@@ -143,12 +145,11 @@ func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
 	}
 	if file.Sealed != nil && slices.Contains(file.Sealed.Names, f.Name) {
 		return nil, missingPeerFacts(
-			"%s is sealed in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file),
+			"%s is encrypted in %s for %s: %s", f.DisplayName(), h.Path, listed(file.Sealed.For), opens(file),
 		)
 	}
 	return nil, missingPeerFacts(
-		"%s was left out of the file, because nobody was named who may read it: the %s's admin runs carrick "+
-			"handover with --to",
+		"%s was left out of the file, because no recipient was given: the %s's admin runs carrick handover with --to",
 		f.DisplayName(), file.Role,
 	)
 }
@@ -168,7 +169,7 @@ func (h *PeerFile) Sealed(ctx context.Context) error {
 		return err
 	}
 	return &linkfile.FileError{
-		Path: h.Path, Problem: fmt.Sprintf("is sealed for %s: %s", listed(file.Sealed.For), opens(file)),
+		Path: h.Path, Problem: fmt.Sprintf("is encrypted for %s: %s", listed(file.Sealed.For), opens(file)),
 	}
 }
 
@@ -199,11 +200,11 @@ func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	}
 	t, ok := file.Checks[check]
 	if !ok {
-		return steps.Skipped("%s says nothing of it", h.said(file))
+		return steps.Skipped("%s has no result for this check", h.said(file))
 	}
 	var saw steps.Status
 	if saw.UnmarshalText([]byte(t.Status)) != nil {
-		return steps.Skipped("%s has a verdict that is not known here: %s", h.said(file), t.Status)
+		return steps.Skipped("%s has an unknown status: %s", h.said(file), t.Status)
 	}
 	return steps.Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
 }
@@ -253,7 +254,8 @@ func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Give
 		v, err := q.Accept(theirs)
 		if err != nil || q.Show(v) != q.Show(given[key]) {
 			out = append(out, &linkfile.FileError{Path: h.Path, Key: "answers." + key, Problem: fmt.Sprintf(
-				"the %s answers %s, this link answers %s: agree on one", file.Role, q.Show(theirs), q.Show(given[key]))})
+				"the %s answers %s, this link answers %s: use the same answer on both sides", file.Role, q.Show(theirs),
+				q.Show(given[key]))})
 		}
 	}
 	return errors.Join(out...)

@@ -24,9 +24,9 @@ func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileH
 	case err != nil:
 		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
 	case !info.Mode().IsRegular():
-		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is no plain file"}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is not a regular file"}
 	case info.Size() > facts.Max:
-		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is larger than any file of facts"}
+		return PeerFileHeader{}, &linkfile.FileError{Path: path, Problem: "is too large for a facts file"}
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

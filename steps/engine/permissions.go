@@ -181,12 +181,12 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 		}
 		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
 		if err != nil {
-			return nil, fmt.Errorf("ask what you may do on the %s: %w", s.guide.Sides[side].Name, err)
+			return nil, fmt.Errorf("check your permissions on the %s: %w", s.guide.Sides[side].Name, err)
 		}
 		lack := Missing{Needed: unique(rights)}
 		for _, d := range decisions {
 			if d.Err != nil {
-				return nil, fmt.Errorf("ask whether you may %s on the %s: %w", d.Rule, s.guide.Sides[side].Name, d.Err)
+				return nil, fmt.Errorf("check whether you are allowed to %s on the %s: %w", d.Rule, s.guide.Sides[side].Name, d.Err)
 			}
 			if !d.Allowed {
 				lack.Missing = append(lack.Missing, d)
@@ -204,11 +204,11 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 func (p *Plan) refused(g *steps.Guide) error {
 	for _, a := range p.Actions {
 		if a.Refused {
-			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", errors.New(a.Pending)}
+			return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "apply", errors.New(a.Pending)}
 		}
 		for _, it := range a.Change.Items {
 			if it.Refused && !p.namespaceChanges(a.Side, it.What) {
-				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "do", fmt.Errorf("%s: %s", it.What, it.Note)}
+				return &ActionError{a.Step, a.Action, g.Sides[a.Side].Name, "apply", fmt.Errorf("%s: %s", it.What, it.Note)}
 			}
 		}
 	}

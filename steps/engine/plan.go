@@ -199,7 +199,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		c, err := j.action.PlanUndo(ctx, env)
 		if unreachable(err) { // the other side is undone all the same
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
-			pl.Pending = fmt.Sprintf("%s; when it answers: carrick undo LINK --side %s", failure.Explain(err), j.side)
+			pl.Pending = fmt.Sprintf("%s; when it responds: carrick undo LINK --side %s", failure.Explain(err), j.side)
 			p.Actions = append(p.Actions, pl)
 			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
 			continue

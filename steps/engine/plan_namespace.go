@@ -50,7 +50,7 @@ func (a *Planned) missingNamespaces() []string {
 func (a *Planned) noteMissing(namespace string) {
 	for i := range a.Change.Items {
 		if it := &a.Change.Items[i]; it.MissingNamespace == namespace {
-			it.Note = "namespace " + namespace + " does not exist, and nothing of this creates it"
+			it.Note = "namespace " + namespace + " does not exist, and no action creates it"
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (r *resolver) fact(side steps.Side, name string) (any, error) {
 		return nil, missingPeerFacts("%s is not known: %s", f.DisplayName(), r.s.whyAbsent(side))
 	}
 	if r.depth == deepest {
-		return nil, fmt.Errorf("fact %q leans on itself", name)
+		return nil, fmt.Errorf("fact %q depends on itself", name)
 	}
 	v, err := r.known.learn(learntKey{side, name, r.defaulting, secret}, func() (any, error) {
 		next := r.deeper()
@@ -312,7 +312,7 @@ func (s *Session) Answer(key string, v any) error {
 	case secret:
 		s.secrets[key] = m
 	case q.Secret && v != nil:
-		return fmt.Errorf("the answer to %q is secret and must come masked", key)
+		return fmt.Errorf("the answer to %q is secret and must be masked", key)
 	case v == nil:
 		delete(s.answers, key)
 		delete(s.secrets, key)

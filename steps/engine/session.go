@@ -218,7 +218,7 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("check panicked", "name", check.Name, "panic", p, "stack", string(debug.Stack()))
-			r = steps.Result{Status: steps.Unknown, Found: fmt.Sprintf("carrick itself stumbled in this check: %v", p)}
+			r = steps.Result{Status: steps.Unknown, Found: fmt.Sprintf("internal error in this check (please report): %v", p)}
 		}
 	}()
 	if applies, answer := steps.Applies(s.guide, step, check, env); !applies {
@@ -272,7 +272,7 @@ func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 		return r
 	}
 	r.Status = steps.Fail
-	r.Found = fmt.Sprintf("%s (for %s; %s is the limit)", r.Found, now.Sub(r.Since).Round(time.Second), check.Timeout)
+	r.Found = fmt.Sprintf("%s (for %s; the limit is %s)", r.Found, now.Sub(r.Since).Round(time.Second), check.Timeout)
 	return r
 }
 

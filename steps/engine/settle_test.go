@@ -94,8 +94,7 @@ func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 	}
 }
 
-// What the screen has not seen yet is no reason to go on: a check that skips
-// because its object is not in sight is looked at again once its need holds.
+// A check that skips because its object has not been read yet runs again once its need holds.
 func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settling(t, 0, 0, false)

@@ -293,7 +293,7 @@ func filesOnAHost() *steps.Guide {
 	)
 }
 
-// InterLink: one endpoint, looked at from a machine that is no cluster.
+// InterLink: one endpoint, checked from a machine that is not a cluster.
 func endpointFromElsewhere() *steps.Guide {
 	return guide(
 		"endpoint", steps.Role{Name: "cluster", Kind: steps.Cluster},

@@ -86,7 +86,8 @@ func (s *Session) keepTaken(ctx context.Context) error {
 		if err := s.link.Save(); err != nil {
 			spec.Taken = before
 			return fmt.Errorf(
-				"%w; add %s.taken: %s to it, so that older facts files are refused", err, side, file.Taken.Format(time.RFC3339Nano),
+				"%w; add %s.taken: %s to it, so that older facts files are rejected", err, side,
+				file.Taken.Format(time.RFC3339Nano),
 			)
 		}
 	}
@@ -118,7 +119,10 @@ func (h *PeerFile) unconfirmed() error {
 
 // otherSigner returns the message for a facts file signed by another key than the confirmed one.
 func otherSigner(is, was string, want facts.Expects) string {
-	return fmt.Sprintf("is signed with another key than before: %s, not %s. Ask the %s's admin over another channel "+
-		"whether the key is theirs. If it is, replace %s.signer in the link file, or give --signer %s", is, was, want.Role,
-		want.Side, is)
+	return fmt.Sprintf(
+		"is signed with another key than before: %s, not %s. Ask the %s's admin over another channel whether the key is "+
+			"theirs. If it is, replace %s.signer in the link file, or pass --signer %s",
+		is, was, want.Role,
+		want.Side, is,
+	)
 }

@@ -20,7 +20,7 @@ func Validate(guides []*steps.Guide, assets fs.FS) error {
 	names := map[string]bool{}
 	for _, g := range guides {
 		if names[g.Name] {
-			faults = append(faults, fmt.Errorf("two guides are called %q", g.Name))
+			faults = append(faults, fmt.Errorf("two guides have the name %q", g.Name))
 		}
 		names[g.Name] = true
 		v := &validator{g: g, names: map[string]string{}, used: map[string]bool{}}
@@ -58,7 +58,7 @@ func (v *validator) guide() {
 		}
 	}
 	if v.g.Sides[steps.Local].Name == v.g.Sides[steps.Remote].Name {
-		v.bad("both sides are called %q", v.g.Sides[steps.Local].Name)
+		v.bad("both sides have the name %q", v.g.Sides[steps.Local].Name)
 	}
 	if len(v.g.Steps) == 0 {
 		v.bad("it has no steps")
@@ -68,7 +68,7 @@ func (v *validator) guide() {
 	}
 	for _, name := range v.g.Undo {
 		if a, _ := v.g.Action(name); a == nil {
-			v.bad("undo names action %q, which there is not", name)
+			v.bad("undo names unknown action %q", name)
 		}
 	}
 	v.cycles()
@@ -77,11 +77,11 @@ func (v *validator) guide() {
 // once records a name of a kind, and reports one that is malformed or already in use.
 func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
 	if !shape.MatchString(name) {
-		v.bad("%s %q in step %s: not a good name", kind, name, step)
+		v.bad("%s %q in step %s: invalid name", kind, name, step)
 	}
 	key := kind + " " + name
 	if at, taken := v.names[key]; taken {
-		v.bad("%s stands in step %s and in step %s", key, at, step)
+		v.bad("%s is in step %s and in step %s", key, at, step)
 	}
 	v.names[key] = step
 }
@@ -91,10 +91,10 @@ var dotted = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
 func (v *validator) step(s *steps.Step) {
 	v.once("step", s.Name, s.Name, kebab)
 	if s.Title == "" || s.Why == "" {
-		v.bad("step %s lacks a title or a why", s.Name)
+		v.bad("step %s has no title or no why", s.Name)
 	}
 	if len(s.Checks) == 0 {
-		v.bad("step %s has no check: nothing could tell when it is done", s.Name)
+		v.bad("step %s has no check: nothing shows when it is done", s.Name)
 	}
 	for i := range s.Ask {
 		v.question(s, &s.Ask[i])
@@ -103,7 +103,7 @@ func (v *validator) step(s *steps.Step) {
 		f := &s.Facts[i]
 		v.once("fact", f.Name+" on "+string(f.On), s.Name, regexp.MustCompile(`^[a-z][a-z0-9-]* on (local|remote|both)$`))
 		if f.Learn == nil {
-			v.bad("fact %s does not say how it is learnt", f.Name)
+			v.bad("fact %s has no Learn function", f.Name)
 		}
 	}
 	for i := range s.Actions {
@@ -117,16 +117,16 @@ func (v *validator) step(s *steps.Step) {
 func (v *validator) question(s *steps.Step, q *steps.Question) {
 	v.once("question", q.Key, s.Name, dotted)
 	if q.Title == "" || q.Help == "" {
-		v.bad("question %s lacks a title or a help", q.Key)
+		v.bad("question %s has no title or no help", q.Key)
 	}
 	if q.Kind == "" || (q.Kind == steps.Pick && len(q.Of) == 0) {
-		v.bad("question %s has no kind, or nothing to choose from", q.Key)
+		v.bad("question %s has no kind or no choices", q.Key)
 	}
 	if q.Kind == steps.YAML && q.Many {
-		v.bad("question %s asks for many answers of kind YAML", q.Key)
+		v.bad("question %s has Many, which kind YAML does not support", q.Key)
 	}
 	if act, _ := v.g.Action(q.By); q.By != "" && (act == nil || !q.Secret) {
-		v.bad("question %s is not secret, or got by action %q, which there is not", q.Key, q.By)
+		v.bad("question %s is not secret, or is set by unknown action %q", q.Key, q.By)
 	}
 	if q.Secret && q.Default != nil {
 		v.bad("question %s is secret and has a default", q.Key)
@@ -136,7 +136,7 @@ func (v *validator) question(s *steps.Step, q *steps.Question) {
 func (v *validator) action(s *steps.Step, a *steps.Action) {
 	v.once("action", a.Name, s.Name, kebab)
 	if a.Title == "" || a.Doer == nil {
-		v.bad("action %s lacks a title or says nothing of how it is done", a.Name)
+		v.bad("action %s has no title or no Doer", a.Name)
 	}
 	if a.On != steps.Local && a.On != steps.Remote {
 		v.bad("action %s is not on one side", a.Name)
@@ -146,15 +146,15 @@ func (v *validator) action(s *steps.Step, a *steps.Action) {
 	switch d := a.Doer.(type) {
 	case action.Mint:
 		if len(d.Keys) == 0 || d.Make == nil {
-			v.bad("action %s mints nothing", a.Name)
+			v.bad("action %s has no Keys or no Make", a.Name)
 		}
 	case action.Chart:
 		if d.Release == "" || d.Namespace == "" || d.Chart == "" || d.Source == nil || d.Version == nil {
-			v.bad("action %s: a Chart needs Release, Namespace, Chart, Source and Version", a.Name)
+			v.bad("action %s: a Chart requires Release, Namespace, Chart, Source and Version", a.Name)
 		}
 	case action.Call:
 		if d.Preview == nil || d.Make == nil || (d.Revert == nil) != (d.Left == nil) || (d.Revert == nil && d.Keeps == "") {
-			v.bad("action %s: a Call needs Preview and Make, and Left with Revert or a Keeps", a.Name)
+			v.bad("action %s: a Call requires Preview and Make, and either Left with Revert or Keeps", a.Name)
 		}
 	}
 }
@@ -162,13 +162,13 @@ func (v *validator) action(s *steps.Step, a *steps.Action) {
 func (v *validator) check(s *steps.Step, c *steps.Check) {
 	v.once("check", c.Name, s.Name, kebab)
 	if c.Title == "" || c.Why == "" {
-		v.bad("check %s lacks a title or a why", c.Name)
+		v.bad("check %s has no title or no why", c.Name)
 	}
 	if c.On != steps.Local && c.On != steps.Remote && c.On != steps.Both {
 		v.bad("check %s is on no side", c.Name)
 	}
 	if (c.Run == nil) == (c.NotChecked == "") {
-		v.bad("check %s needs Run or NotChecked, one of the two", c.Name)
+		v.bad("check %s requires exactly one of Run and NotChecked", c.Name)
 	}
 	v.mend(c)
 	v.needs("check "+c.Name, c.Needs, c.On)
@@ -179,7 +179,7 @@ func (v *validator) check(s *steps.Step, c *steps.Check) {
 func (v *validator) mend(c *steps.Check) {
 	bySide := strings.Contains(c.FixedBy, steps.OwnSide)
 	if bySide && c.On != steps.Both {
-		v.bad("check %s is on one side and names the action that mends it by side: %q", c.Name, c.FixedBy)
+		v.bad("check %s is on one side and names the action that fixes it by side: %q", c.Name, c.FixedBy)
 	}
 	for _, side := range steps.Sides {
 		if c.FixedBy == "" || !c.On.Covers(side) {
@@ -187,9 +187,9 @@ func (v *validator) mend(c *steps.Check) {
 		}
 		switch a, _ := v.g.FixingAction(c, side); {
 		case a == nil:
-			v.bad("check %s is mended on the %s by action %q, which there is not", c.Name, v.g.Sides[side].Name, c.FixedBy)
+			v.bad("check %s is fixed on the %s by unknown action %q", c.Name, v.g.Sides[side].Name, c.FixedBy)
 		case bySide && a.On != side:
-			v.bad("check %s is mended on the %s by action %s, which is on the other side", c.Name, v.g.Sides[side].Name, a.Name)
+			v.bad("check %s is fixed on the %s by action %s, which is on the other side", c.Name, v.g.Sides[side].Name, a.Name)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (v *validator) needs(who string, needs []string, on steps.Side) {
 		c, _ := v.g.Check(name)
 		switch {
 		case c == nil:
-			v.bad("%s needs %q, which there is not", who, n)
+			v.bad("%s needs unknown check %q", who, n)
 		case peer && c.On == on && on != steps.Both:
 			v.bad("%s needs %q, but that check is on its own side", who, n)
 		case !peer && c.On != steps.Both && on != steps.Both && c.On != on:
@@ -232,7 +232,7 @@ func (v *validator) cycles() {
 	}
 	for _, c := range v.g.Cells() {
 		if visit(c) {
-			v.bad("check %s needs itself, by way of others", c.Check)
+			v.bad("check %s needs itself through other checks", c.Check)
 			return
 		}
 	}
@@ -264,7 +264,7 @@ func (v *validator) assets(root fs.FS) {
 				for _, file := range d.Files {
 					v.used[file] = true
 					if _, err := fs.Stat(dir, file); err != nil {
-						v.bad("action %s reads an asset that is not there: %v", a.Name, err)
+						v.bad("action %s reads a missing asset: %v", a.Name, err)
 					}
 				}
 			}
@@ -272,7 +272,7 @@ func (v *validator) assets(root fs.FS) {
 	}
 	err = fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") && !v.used[path] {
-			v.bad("asset %s is used by nothing", path)
+			v.bad("asset %s is unused", path)
 		}
 		if errors.Is(err, fs.ErrNotExist) && path == "." {
 			return fs.SkipAll // a guide without assets
@@ -303,7 +303,7 @@ func (v *validator) placeholders(dir fs.FS, a *steps.Action, file string, values
 func (v *validator) named(a *steps.Action, where, text string, values action.Values, each bool) {
 	for _, m := range action.Placeholder.FindAllStringSubmatch(text, -1) {
 		if !v.known(a, m[1], m[2], values, each) {
-			v.bad("%s: nothing is called %s on the %s", where, m[0], v.g.Sides[a.On].Name)
+			v.bad("%s: %s is not defined on the %s", where, m[0], v.g.Sides[a.On].Name)
 		}
 	}
 }

@@ -74,20 +74,19 @@ func TestFaultsOfALongAnswerHaveTheirLine(t *testing.T) {
 		"answers:\n  spec: |\n\n    name: wrong\n":              "a.yaml:8:1: answers.spec: wrong is no name",
 		"answers:\n  spec: \"a: wrong\"\n":                      "a.yaml:6:9: answers.spec: line 1: wrong is no name",
 		"answers:\n  spec: |\n    name: one\n    name: two\n":   `a.yaml:8:1: answers.spec: mapping key "name" already defined at line 1`,
-		"answers:\n  spec: |\n    a: 1\n    \tb: [\n":           "a.yaml:8:1: answers.spec: this is not YAML: ",
-		"answers:\n  spec: |\n    # nothing\n": "a.yaml:6:9: answers.spec: there is nothing in it " +
-			"but comments",
-		"answers:\n  spec: |\n    a: 1\n    ---\n    b: 2\n": "a.yaml:6:9: answers.spec: it holds more than one " +
+		"answers:\n  spec: |\n    a: 1\n    \tb: [\n":           "a.yaml:8:1: answers.spec: not valid YAML: ",
+		"answers:\n  spec: |\n    # nothing\n": "a.yaml:6:9: answers.spec: it contains only " +
+			"comments",
+		"answers:\n  spec: |\n    a: 1\n    ---\n    b: 2\n": "a.yaml:6:9: answers.spec: it contains more than one " +
 			"YAML document",
-		"answers:\n  spec: {name: one}\n": "a.yaml:6:9: answers.spec: a text that is YAML itself " +
-			"belongs here: write | after the colon",
-		"answers:\n  spec: [one]\n": "a.yaml:6:9: answers.spec: a text that is YAML itself " +
-			"belongs here",
-		"answers:\n  spec: 5\n": "a.yaml:6:9: answers.spec: 5 is not text",
-		"answers:\n  spec: \"a: \\u0007\"\n": "a.yaml:6:9: answers.spec: line 1: a character that " +
-			"can't be shown",
-		"answers:\n  spec: \"\"\n":                                 "a.yaml:6:9: answers.spec: an answer is needed",
-		"answers:\n  spec: |\n" + strings.Repeat("    #\n", 10000): "it has 10001 lines; at most 9999 are taken",
+		"answers:\n  spec: {name: one}\n": "a.yaml:6:9: answers.spec: expected YAML as text: " +
+			"write | after the colon",
+		"answers:\n  spec: [one]\n": "a.yaml:6:9: answers.spec: expected YAML as text",
+		"answers:\n  spec: 5\n":     "a.yaml:6:9: answers.spec: 5 is not text",
+		"answers:\n  spec: \"a: \\u0007\"\n": "a.yaml:6:9: answers.spec: line 1: contains a character that " +
+			"cannot be displayed",
+		"answers:\n  spec: \"\"\n":                                 "a.yaml:6:9: answers.spec: an answer is required",
+		"answers:\n  spec: |\n" + strings.Repeat("    #\n", 10000): "it has 10001 lines; the maximum is 9999",
 	} {
 		_, err := linkfile.Parse("a.yaml", []byte(linkHead+text), poolGuide())
 		if err == nil || !strings.Contains(err.Error(), want) {

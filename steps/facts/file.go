@@ -55,7 +55,7 @@ type Told struct {
 }
 
 // ErrForm says that a file is not a facts file, or is of an unknown version.
-var ErrForm = errors.New("is not a file of facts")
+var ErrForm = errors.New("is not a facts file")
 
 // Encode returns the file as text, signed with a key.
 func (f *File) Encode(key *Key) ([]byte, error) {
@@ -72,20 +72,20 @@ func (f *File) Encode(key *Key) ([]byte, error) {
 // Decode reads a facts file and verifies its signature. The caller must decide whether to trust the key.
 func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
-		return nil, fmt.Errorf("%w: it is larger than any (4 MiB)", ErrForm)
+		return nil, fmt.Errorf("%w: it is larger than 4 MiB", ErrForm)
 	}
 	// A mail program on Windows may add these line ends. The signed text has none.
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
-		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+		return nil, fmt.Errorf("%w: expected a YAML document with kind: %s", ErrForm, Kind)
 	}
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string `yaml:"kind"`
 	}
 	if err := yaml.Unmarshal(data, &head); err != nil || head.Kind != Kind {
-		return nil, fmt.Errorf("%w: a YAML document with kind: %s belongs here", ErrForm, Kind)
+		return nil, fmt.Errorf("%w: expected a YAML document with kind: %s", ErrForm, Kind)
 	}
 	if head.APIVersion != Version {
 		return nil, fmt.Errorf(
@@ -144,38 +144,39 @@ const skew = 5 * time.Minute
 func (f *File) Fits(x Expects) error {
 	switch {
 	case f.Guide != x.Guide:
-		return fmt.Errorf("is of guide %s; this link is of guide %s", oneWord(f.Guide), x.Guide)
+		return fmt.Errorf("is for guide %s; this link uses guide %s", oneWord(f.Guide), x.Guide)
 	case f.Link != x.Link:
 		return fmt.Errorf(
-			"is of a link named %s; this one is named %s: both admins use one name (metadata.name)", oneWord(f.Link), x.Link,
+			"is for a link named %s; this one is named %s: both admins must use the same name (metadata.name)", oneWord(f.Link),
+			x.Link,
 		)
 	case f.Side != x.Side:
-		return fmt.Errorf("is of the %s; the facts of the %s belong here", oneWord(f.Role), x.Role)
+		return fmt.Errorf("is from the %s; expected the facts of the %s", oneWord(f.Role), x.Role)
 	case x.Cluster != "" && f.Cluster == x.Cluster:
-		return fmt.Errorf("is of the very cluster that stands on the other side of this link (kube-system %s)", x.Cluster)
+		return fmt.Errorf("is from the same cluster as the other side of this link (kube-system %s)", x.Cluster)
 	case f.Taken.After(x.Now.Add(skew)):
 		return fmt.Errorf(
-			"was written at %s, which is still to come: one of the two clocks is wrong", f.Taken.Format(time.RFC3339),
+			"was written at %s, which is in the future: one of the two clocks is wrong", f.Taken.Format(time.RFC3339),
 		)
 	case f.open(x.Secrets) != "":
 		return fmt.Errorf(
-			"holds a secret in the open (%s), where it has to be sealed: whoever has seen the file has that secret; have it "+
-				"made anew, then ask for a file by carrick handover --to",
+			"contains a secret that is not encrypted (%s): anyone who has seen the file knows it. Replace that secret, then "+
+				"ask for a file written by carrick handover --to",
 			f.open(x.Secrets),
 		)
 	case f.Until.Sub(f.Taken) > MaxLife:
-		return fmt.Errorf("is valid from %s until %s, longer than the %d days that carrick accepts; ask for it again",
+		return fmt.Errorf("is valid from %s until %s, longer than the maximum of %d days; ask for a new file",
 			f.Taken.Format(time.RFC3339), f.Until.Format(time.RFC3339), MaxLife/(24*time.Hour))
 	case x.Now.After(f.Until):
 		return fmt.Errorf(
-			"is stale: written %s, good until %s; ask its writer to run carrick handover again", f.Taken.Format(time.RFC3339),
+			"has expired: written %s, valid until %s; ask its writer to run carrick handover again",
+			f.Taken.Format(time.RFC3339),
 			f.Until.Format(time.RFC3339),
 		)
 	case f.Taken.Before(x.Newest):
 		return fmt.Errorf(
-			"is older than the file that was used last: written %s, that one %s; ask the %s's admin to run carrick "+
-				"handover again. "+
-				"If their clock was wrong then, delete %s.taken from the link file and run carrick again",
+			"is older than the last file used: written %s, that one %s; ask the %s's admin to run carrick handover again. If "+
+				"their clock was wrong then, delete %s.taken from the link file and run carrick again",
 			f.Taken.Format(time.RFC3339), x.Newest.Format(time.RFC3339), x.Role, x.Side,
 		)
 	}

@@ -118,13 +118,13 @@ func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*facts.Expects){
-		"of guide liqo":    func(x *facts.Expects) { x.Guide = "renku" },
-		"named milan-rome": func(x *facts.Expects) { x.Link = "oslo-rome" },
-		"of the provider":  func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
-		"very cluster":     func(x *facts.Expects) { x.Cluster = "b1" },
-		"is stale":         func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
-		"is older than":    func(x *facts.Expects) { x.Newest = taken.Add(time.Second) },
-		"clocks is wrong":  func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
+		"for guide liqo":    func(x *facts.Expects) { x.Guide = "renku" },
+		"named milan-rome":  func(x *facts.Expects) { x.Link = "oslo-rome" },
+		"from the provider": func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
+		"same cluster":      func(x *facts.Expects) { x.Cluster = "b1" },
+		"has expired":       func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
+		"is older than":     func(x *facts.Expects) { x.Newest = taken.Add(time.Second) },
+		"clocks is wrong":   func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
 	} {
 		x := good
 		change(&x)

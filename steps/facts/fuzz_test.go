@@ -96,7 +96,7 @@ func FuzzFits(f *testing.F) {
 	})
 }
 
-// A seal that nobody of ours made opens nothing, and what is wrong with it fits a
+// Secrets that carrick did not encrypt are not decrypted, and the error fits on one
 // line.
 func FuzzUnseal(f *testing.F) {
 	mine, err := age.GenerateX25519Identity()

@@ -33,7 +33,7 @@ type inside struct {
 }
 
 // ErrSealed says that none of the given keys decrypts the secrets.
-var ErrSealed = errors.New("is sealed")
+var ErrSealed = errors.New("is encrypted")
 
 // Keys decrypt sealed secrets.
 type Keys []age.Identity
@@ -59,7 +59,7 @@ func For(texts []string) (Recipients, error) {
 			err = errors.New("it begins neither with age1 nor with ssh-")
 		}
 		if err != nil {
-			return Recipients{}, fmt.Errorf("%s is no recipient: %w", oneWord(t), err)
+			return Recipients{}, fmt.Errorf("%s is not a valid recipient: %w", oneWord(t), err)
 		}
 		out.Names, out.keys = append(out.Names, t), append(out.keys, r)
 	}
@@ -95,7 +95,7 @@ func Identities(data []byte) (Keys, error) {
 	if bytes.Contains(data, []byte("PRIVATE KEY-----")) {
 		id, err := agessh.ParseIdentity(data)
 		if err != nil {
-			return nil, errors.New("it is no SSH key that can be used here (ed25519 or RSA, without a passphrase)")
+			return nil, errors.New("it is not a supported SSH key (ed25519 or RSA, without a passphrase)")
 		}
 		return Keys{id}, nil
 	}
@@ -141,19 +141,19 @@ func (f *File) Unseal(keys Keys) error {
 		return ErrSealed
 	}
 	if err != nil {
-		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
+		return fmt.Errorf("the secrets cannot be decrypted: %s", said(err.Error(), 300))
 	}
 	body, err := io.ReadAll(io.LimitReader(r, Max))
 	if err != nil {
-		return fmt.Errorf("the seal can't be opened: %s", said(err.Error(), 300))
+		return fmt.Errorf("the secrets cannot be decrypted: %s", said(err.Error(), 300))
 	}
 	var in inside
 	if err := yaml.Unmarshal(body, &in); err != nil {
-		return errors.New("what was sealed is not understood")
+		return errors.New("the decrypted secrets have an unknown format")
 	}
 	if in.Signer != f.Signer {
-		return errors.New("the sealed part was made for a file that another key signs, or by an older carrick: " +
-			"its admin runs carrick handover again")
+		return errors.New("the secrets were encrypted for a file that another key signs, or by an older carrick: its admin " +
+			"must run carrick handover again")
 	}
 	f.secrets = in.Facts
 	return nil

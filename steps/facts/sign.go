@@ -21,13 +21,13 @@ import (
 const Namespace = "carrick-facts"
 
 // ErrUnsigned says that a facts file has no signature.
-var ErrUnsigned = errors.New("is not signed: an older carrick wrote it, or only a part of it arrived. " +
-	"Its admin runs carrick handover again, with this version")
+var ErrUnsigned = errors.New("is not signed: it was written by an older carrick, or is incomplete. Its admin must " +
+	"run carrick handover again, with this version")
 
 // ErrSignature says that the signature of a facts file does not verify.
 var ErrSignature = errors.New(
-	"has a wrong signature: it was changed after it was signed, or only a part of it arrived. " +
-		"Its admin runs carrick handover again, with this version",
+	"has an invalid signature: it was changed after it was signed, or is incomplete. Its admin must run carrick " +
+		"handover again, with this version",
 )
 
 // Key signs facts files.
@@ -41,11 +41,11 @@ func ParseKey(data []byte) (*Key, error) {
 	signer, err := ssh.ParsePrivateKey(data)
 	switch {
 	case errors.As(err, new(*ssh.PassphraseMissingError)):
-		return nil, errors.New("the key is encrypted with a passphrase; carrick signs with an unencrypted one")
+		return nil, errors.New("the key is encrypted with a passphrase; carrick requires an unencrypted key")
 	case err != nil:
 		return nil, errors.New("it is not an SSH private key")
 	case signer.PublicKey().Type() != ssh.KeyAlgoED25519:
-		return nil, fmt.Errorf("it is a key of type %s; carrick signs with ed25519", signer.PublicKey().Type())
+		return nil, fmt.Errorf("it is a key of type %s; carrick requires ed25519", signer.PublicKey().Type())
 	}
 	return &Key{signer}, nil
 }
@@ -54,7 +54,7 @@ func ParseKey(data []byte) (*Key, error) {
 func OwnKey() (*Key, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return nil, fmt.Errorf("signing key: %w; define one, or give --sign-with FILE", err)
+		return nil, fmt.Errorf("signing key: %w; define one, or pass --sign-with FILE", err)
 	}
 	path := filepath.Join(dir, "carrick", "signing-key")
 	info, err := os.Lstat(path)
@@ -71,7 +71,7 @@ func OwnKey() (*Key, error) {
 		return nil, fmt.Errorf("signing key %s: is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf(
-			"signing key %s: other users can read or change it. Delete it, and carrick creates another one", path,
+			"signing key %s: other users can read or change it. Delete it: carrick then creates another one", path,
 		)
 	}
 	data, err := os.ReadFile(path)

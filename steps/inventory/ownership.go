@@ -74,12 +74,15 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 		case path == nil && e.Created:
 			continue
 		case path == nil:
-			return fmt.Errorf("%s: field %s belongs to %q and is part of a list, whose old value can't be kept for undo; "+
-				"set it manually to the value in the diff, then apply again", Describe(live), c.Field, c.Manager)
+			return fmt.Errorf(
+				"%s: field %s belongs to %q and is part of a list, whose old value cannot be saved for undo; set it manually to "+
+					"the value in the diff, then apply again",
+				Describe(live), c.Field, c.Manager,
+			)
 		case IsSecret(live) && path[0] != "metadata":
 			return fmt.Errorf(
-				"%s: its old value is secret and somebody else's; save it first (kubectl get secret -n %s %s -o yaml > FILE) and "+
-					"delete the key, then apply again",
+				"%s: its old value is secret and belongs to another user; save it first (kubectl get secret -n %s %s -o yaml > "+
+					"FILE) and delete the key, then apply again",
 				Describe(live), live.GetNamespace(), live.GetName(),
 			)
 		}
@@ -87,7 +90,7 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 			continue
 		}
 		if err := unstructured.SetNestedField(old, runtime.DeepCopyJSONValue(v), path...); err != nil {
-			return fmt.Errorf("keep what stands in %s: %w", Describe(live), err)
+			return fmt.Errorf("save the old values of %s: %w", Describe(live), err)
 		}
 	}
 	e.Before = old
@@ -102,7 +105,7 @@ func kept(annotations map[string]string) (map[string]any, error) {
 		return old, nil
 	}
 	if err := json.Unmarshal([]byte(annotations[BeforeAnnotation]), &old); err != nil {
-		return nil, fmt.Errorf("annotation %s can't be read: %w", BeforeAnnotation, err)
+		return nil, fmt.Errorf("annotation %s cannot be read: %w", BeforeAnnotation, err)
 	}
 	return old, nil
 }

@@ -50,14 +50,14 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if lacks := inv.Lacks(env.Action, left); len(lacks) > 0 {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Update, What: Name(env.Link), Hash: steps.Fingerprint(lacks),
-			Note: "the inventory of this link lacks what an earlier version wrote; undo will go by it: " +
+			Note: "adds what an earlier version wrote to the inventory of this link, which undo relies on: " +
 				strings.Join(Names(lacks), ", "),
 		})
 	}
 	if changes && inv.UID == "" {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Create, What: Name(env.Link), Hash: steps.Fingerprint(env.Link), Creates: true,
-			Note: "the inventory of this link: what it creates and what it takes over; undo goes by it",
+			Note: "the inventory of this link, which undo relies on: what the link creates and takes over",
 		})
 	}
 	return nil
@@ -72,7 +72,7 @@ func Names(list []steps.Entry) []string {
 			text += " (existed before)"
 		}
 		if paths := FieldPaths("", e.Before); len(paths) > 0 {
-			text += " (puts back " + strings.Join(paths, ", ") + ")"
+			text += " (restores " + strings.Join(paths, ", ") + ")"
 		}
 		out = append(out, text)
 	}

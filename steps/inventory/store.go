@@ -126,7 +126,9 @@ func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventor
 		}
 		var list []steps.Entry
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return nil, fmt.Errorf("the inventory of this link can't be read: annotation %s of %s: %w", key, Name(env.Link), err)
+			return nil, fmt.Errorf(
+				"the inventory of this link cannot be read: annotation %s of %s: %w", key, Name(env.Link), err,
+			)
 		}
 		inv.Actions[action], inv.was[action] = list, slices.Clone(list)
 	}
@@ -257,7 +259,7 @@ func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, 
 		})
 	}
 	if err := all.Wait(); err != nil {
-		return false, fmt.Errorf("look what the inventory of this link names: %w", err)
+		return false, fmt.Errorf("read the objects in the inventory of this link: %w", err)
 	}
 	changed := false
 	var out []steps.Entry

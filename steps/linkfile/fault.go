@@ -106,12 +106,12 @@ func unfitNode(n *yaml.Node) (*yaml.Node, string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" {
 		var v float64
 		if n.Decode(&v) != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-			return n, "a number that has a value belongs here"
+			return n, "expected a finite number"
 		}
 	}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && (c.Kind != yaml.ScalarNode || c.ShortTag() != "!!str") {
-			return c, "a key of a link file is one word"
+			return c, "keys of a link file must be strings"
 		}
 		if at, problem := unfitNode(c); at != nil {
 			return at, problem

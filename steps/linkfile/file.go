@@ -84,7 +84,7 @@ const MaxName = 50
 func CheckName(name string) error {
 	if len(name) > MaxName || !linkName.MatchString(name) {
 		return fmt.Errorf(
-			"%q is not a name for a link: lower-case letters, digits and -, at most %d characters", name, MaxName,
+			"%q is not a name for a link: use lower-case letters, digits and -, at most %d characters", name, MaxName,
 		)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (l *Link) File(p string) string {
 // comments and order.
 func (l *Link) Save() error {
 	if info, err := os.Lstat(l.Path); err == nil && !info.Mode().IsRegular() {
-		return &FileError{Path: l.Path, Problem: "is not a plain file; carrick does not write through links"}
+		return &FileError{Path: l.Path, Problem: "is not a regular file; carrick does not follow links here"}
 	}
 	data, err := l.Marshal()
 	if err != nil {
@@ -231,9 +231,9 @@ func PlainFileError(err error) string {
 	case os.IsNotExist(err):
 		return "no such file"
 	case errors.Is(err, syscall.EISDIR):
-		return "is a folder, not a file"
+		return "is a directory, not a file"
 	case os.IsPermission(err):
-		return "may not be read or written by you"
+		return "cannot be read or written: permission denied"
 	}
 	return Cause(err).Error()
 }

@@ -34,10 +34,10 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"not YAML":    {"a: [", "is not valid YAML"},
 		"empty":       {"", "l.yaml:1:1: is not a link file"},
 		"a list":      {"- a", "l.yaml:1:1: is not a link file"},
-		"unknown key": {goodLink + "colour: red\n", "l.yaml:9:1: colour: is no key of a link file"},
+		"unknown key": {goodLink + "colour: red\n", "l.yaml:9:1: colour: is not a key of a link file"},
 		"unknown key inside": {
 			strings.Replace(goodLink, "{context: kind-milan}", "{contxt: kind-milan}", 1),
-			"l.yaml:5:10: local.contxt: is no key",
+			"l.yaml:5:10: local.contxt: is not a key",
 		},
 		"duplicate key": {goodLink + "guide: toy\n", "already defined"},
 		"wrong type": {
@@ -46,15 +46,15 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"another kind": {strings.Replace(goodLink, "kind: Link", "kind: List", 1), "l.yaml:2:7: kind:"},
 		"unknown guide": {
 			strings.Replace(goodLink, "guide: toy", "guide: tow", 1),
-			`l.yaml:4:8: guide: no guide is called "tow"; there are: toy`,
+			`l.yaml:4:8: guide: there is no guide "tow"; choose one of: toy`,
 		},
 		"unknown answer": {strings.Replace(goodLink, "network.port", "port", 1), "did you mean network.port?"},
 		"wrong answer": {
 			strings.Replace(goodLink, "30742", "99999", 1), `l.yaml:8:17: answers.network.port: "99999" is not a port`,
 		},
-		"answer of its kind": {strings.Replace(goodLink, "30742", "[1, 2]", 1), "a list stands where one port belongs"},
+		"answer of its kind": {strings.Replace(goodLink, "30742", "[1, 2]", 1), "expected one port, not a list"},
 		"scalar for a list":  {goodLink + "  pools: one\n", "write [one]"},
-		"secret in the file": {goodLink + "  password: x\n", "is secret and has no place in a file"},
+		"secret in the file": {goodLink + "  password: x\n", "is secret and must not be in a file"},
 		"bad name":           {strings.Replace(goodLink, "milan-rome", "Milan_Rome", 1), "is not a name for a link"},
 		"alias": {
 			strings.Replace(goodLink, "{context: kind-milan}", "&a {context: x}", 1), "anchors and aliases are not allowed",

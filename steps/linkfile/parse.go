@@ -25,7 +25,7 @@ const maxLinkFile = 1 << 20
 // Parse parses a link from data; path is for error messages.
 func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	if len(data) > maxLinkFile {
-		return nil, &FileError{Path: path, Problem: "is larger than any link file (1 MiB)"}
+		return nil, &FileError{Path: path, Problem: "is too large for a link file (maximum 1 MiB)"}
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -33,7 +33,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	}
 	if doc.Kind == 0 || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, &FileError{
-			Path: path, Line: 1, Column: 1, Problem: "is not a link file: a YAML mapping with kind: Link belongs here",
+			Path: path, Line: 1, Column: 1, Problem: "is not a link file: expected a YAML mapping with kind: Link",
 		}
 	}
 	root := doc.Content[0]
@@ -75,14 +75,14 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) err
 		q, _ := guide.Question(key)
 		if q == nil {
 			faults = append(
-				faults, fault(path, where, "answers."+key, "guide "+guide.Name+" asks nothing of that name"+nearest(key, guide)),
+				faults, fault(path, where, "answers."+key, "guide "+guide.Name+" has no such question"+nearest(key, guide)),
 			)
 			continue
 		}
 		if q.Secret {
 			faults = append(
 				faults,
-				fault(path, where, "answers."+key, "is secret and has no place in a file; give it with --secret "+key+"=@FILE"),
+				fault(path, where, "answers."+key, "is secret and must not be in a file; pass it with --secret "+key+"=@FILE"),
 			)
 			continue
 		}
@@ -138,7 +138,7 @@ func checkSchema(path string, root *yaml.Node, plain map[string]any) error {
 		if extra, ok := leaf.ErrorKind.(*kind.AdditionalProperties); ok {
 			for _, name := range extra.Properties {
 				key := append(append([]string{}, where...), name)
-				faults = append(faults, faultKey(path, root, key, "is no key of a link file"))
+				faults = append(faults, faultKey(path, root, key, "is not a key of a link file"))
 			}
 			continue
 		}
@@ -186,7 +186,7 @@ func linkSchema() (*jsonschema.Schema, error) {
 func jsonShape(v any) (any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("holds what JSON cannot say: %w", err)
+		return nil, fmt.Errorf("contains what JSON cannot represent: %w", err)
 	}
 	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
 }

@@ -10,8 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// The fake API server takes certificates for clients of its own authority that
-// have not ended, and nobody else's.
+// The fake API server accepts only client certificates of its own CA that have not
+// expired.
 func TestClientCertificates(t *testing.T) {
 	ours, theirs := newAuthority("ours"), newAuthority("theirs")
 	for name, c := range map[string]struct {

@@ -54,7 +54,7 @@ func dryRun(t *testing.T, c *cluster.Cluster, file string, obj *unstructured.Uns
 	unknown := obj.DeepCopy()
 	unknown.Object["carrickUnknown"] = "x"
 	if try(unknown) == nil {
-		t.Errorf("asset %s: the API server takes %s with a field that there is not: this proves nothing", file, obj.GetKind())
+		t.Errorf("asset %s: the API server accepts %s with an unknown field: this proves nothing", file, obj.GetKind())
 	}
 }
 

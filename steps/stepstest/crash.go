@@ -69,7 +69,7 @@ func (x Proof) Crashes(t *testing.T) {
 	changes = s.changes() - changes
 	s.holds(t)
 	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
-		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
+		t.Errorf("the crashed run ended in another state than the complete one (-complete +crashed):\n%s", d)
 	}
 	if len(applied) > changes*3/2+spareRuns { // what is reverted and created again, such as a token, adds half the runs
 		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
@@ -91,7 +91,7 @@ func (x Proof) gated(t *testing.T) {
 		t.Skip("no side is a machine: there are no files")
 	}
 	if err := gates(); err != nil {
-		t.Skipf("the program can't be killed between two changes to files here: %v", err)
+		t.Skipf("the program cannot be killed between two changes to files here: %v", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *stage) chain(t *testing.T, command string) []string {
 			met[killed], known = true, 0
 		}
 	}
-	t.Fatalf("%s: %d crashes, and no end: %q", command, mostRuns, where)
+	t.Fatalf("%s: still not done after %d crashes: %q", command, mostRuns, where)
 	return nil
 }
 
@@ -268,6 +268,6 @@ func (x Proof) oneCrash(t *testing.T, command string, at crash, want map[string]
 	}
 	s.holds(t)
 	if d := cmp.Diff(want, x.same(before, s.snapshot(t))); d != "" {
-		t.Errorf("what crashed on its way is not what went through (-through +crashed):\n%s", d)
+		t.Errorf("the crashed run ended in another state than the complete one (-complete +crashed):\n%s", d)
 	}
 }

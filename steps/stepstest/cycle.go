@@ -85,7 +85,7 @@ func OpenWith(
 	for key, v := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
-			t.Fatalf("the guide asks nothing called %q", key)
+			t.Fatalf("the guide has no question %q", key)
 		}
 		if q.Secret {
 			secrets[key] = masked.New(fmt.Sprint(v))
@@ -154,7 +154,7 @@ func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 		changes := slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() })
 		if changes && !did[at{a.Action, a.Side}] && !slices.Contains(gone, a.Action) {
 			t.Errorf(
-				"undo of action %s on the %s was planned, and changed nothing: what it made may have gone with something else",
+				"undo of action %s on the %s was planned, and changed nothing: something else may have deleted its objects",
 				a.Action, a.Side,
 			)
 		}
@@ -171,7 +171,7 @@ func refused(t *testing.T, s *engine.Session) {
 	}
 	var conflict *action.ConflictError
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
-		t.Errorf("what is somebody else's is written without a word: %v", err)
+		t.Errorf("a field of another user is overwritten without a conflict: %v", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]
 	for key, typed := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
-			t.Fatalf("the scenario answers %q, and the guide does not ask that", key)
+			t.Fatalf("the scenario answers %q, which is not a question of the guide", key)
 		}
 		var err error
 		if out[key], err = q.Parse(typed); err != nil {

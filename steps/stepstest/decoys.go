@@ -134,7 +134,7 @@ func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	}
 	d := cmp.Diff(knew, s.known(t, adopts))
 	if d != "" {
-		t.Errorf("what a tenant planted changes what the guide knows of the %s (-before +after):\n%s", when, d)
+		t.Errorf("objects of a tenant change the facts of the %s (-before +after):\n%s", when, d)
 	}
 	cases.Note(t, "trust", t.Name()+"/decoys "+when, d == "")
 	return planted

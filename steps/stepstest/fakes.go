@@ -106,7 +106,7 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 	for key, v := range st.answers {
 		q, _ := f.guide.Question(key)
 		if q == nil {
-			t.Fatalf("%s: answers: the guide asks nothing called %q", st.path, key)
+			t.Fatalf("%s: answers: the guide has no question %q", st.path, key)
 		}
 		if q.Secret {
 			secrets[key] = masked.New(fmt.Sprint(v))

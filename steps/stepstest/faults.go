@@ -53,7 +53,7 @@ func troubles() []trouble {
 		{fault: proxy.NotJSON()},
 		{fault: proxy.Huge(hugeBody)},
 		{fault: proxy.Short()},
-		{fault: proxy.Fault{Name: "a server that is away"}, stops: true, typical: true},
+		{fault: proxy.Fault{Name: "a server that is down"}, stops: true, typical: true},
 		{fault: proxy.Latency(200 * time.Millisecond), harmless: true},
 		{fault: proxy.CutWatch(300 * time.Millisecond), harmless: true, watches: true},
 		{fault: proxy.Expired(), harmless: true, watches: true},
@@ -112,7 +112,7 @@ func (x Proof) Faults(t *testing.T) {
 		s.holds(t)
 		t.Run("check", s.faultsOfCheck)
 		t.Run("live", s.faultsOfLive)
-		cases.Run(t, "fault", "somebody makes it anew before it is deleted", s.recreated)
+		cases.Run(t, "fault", "another user recreates it before it is deleted", s.recreated)
 	})
 }
 
@@ -136,7 +136,7 @@ func (s *stage) without(t *testing.T) {
 	for _, side := range steps.Sides {
 		if s.way[side] == nil {
 			t.Run(string(side), func(t *testing.T) {
-				t.Skipf("the %s is a machine: it has no API server that could be in trouble", side)
+				t.Skipf("the %s is a machine: it has no API server that could fail", side)
 			})
 		}
 	}
@@ -144,7 +144,7 @@ func (s *stage) without(t *testing.T) {
 
 func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	if x.watches {
-		t.Skip("a check that looks once opens no watch")
+		t.Skip("a one-time check opens no watch")
 	}
 	s.brings(t, x, side)
 	words := []string{"check", "-o", "json"}
@@ -186,11 +186,11 @@ func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side s
 	blind := slices.Contains(s.Blind[side], check) || slices.Contains(x.holds, check)
 	switch {
 	case there && v.Status.Holds() && !blind:
-		t.Errorf("%s on the %s holds although its API server is in trouble: %s: %s", check, side, v.Status, v.Found)
+		t.Errorf("%s on the %s passes although its API server fails: %s: %s", check, side, v.Status, v.Found)
 	case !v.Status.Holds() && v.Found == "":
-		t.Errorf("%s: %s, and no word why", check, v.Status)
+		t.Errorf("%s: %s, without a reason", check, v.Status)
 	case v.Status == steps.Fail && v.Fix == "":
-		t.Errorf("%s: %s: %s, and no word what to do", check, v.Status, v.Found)
+		t.Errorf("%s: %s: %s, without a fix", check, v.Status, v.Found)
 	}
 }
 
@@ -199,9 +199,9 @@ func (s *stage) sane(t *testing.T, r *run) {
 	t.Helper()
 	switch held := r.peak(); {
 	case held > mostMemory:
-		t.Errorf("%s held %d MB", r, held>>20)
+		t.Errorf("%s used %d MB", r, held>>20)
 	case held == 0 && runtime.GOOS == "linux":
-		t.Errorf("%s: how much memory it held was not seen", r)
+		t.Errorf("%s: its memory use was not measured", r)
 	}
 	said := r.err.String()
 	if n := strings.Count("\n"+said, "\ncarrick: "); n > 1 {
@@ -267,5 +267,5 @@ func (s *stage) recreated(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%s is gone, though it was somebody else's by then: exit code %d\n%s", at, code, r.said())
+	t.Errorf("%s was deleted, although it belonged to another user by then: exit code %d\n%s", at, code, r.said())
 }

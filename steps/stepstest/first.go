@@ -35,7 +35,7 @@ func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]
 		}
 		for name := range known {
 			if _, listed := table[name]; !listed {
-				t.Errorf("the table lacks the fault %s", name)
+				t.Errorf("the table has no fault %s", name)
 			}
 		}
 		box.SeedFault(t, g.Name, fault)

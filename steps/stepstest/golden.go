@@ -144,7 +144,7 @@ func compareFiles(t *testing.T, dir string, found map[string]string) {
 	}
 	for _, f := range have {
 		if _, ok := found[f.Name()]; !ok {
-			t.Errorf("%s/%s is of no asset any more (-update removes it)", dir, f.Name())
+			t.Errorf("%s/%s belongs to no asset (-update removes it)", dir, f.Name())
 		}
 	}
 	var names []string

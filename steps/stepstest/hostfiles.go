@@ -74,7 +74,7 @@ func (s *stage) wholeFiles(t *testing.T) {
 			mode, content, isFile := strings.Cut(text, "\n")
 			for _, secret := range known {
 				if isFile && !strings.HasSuffix(mode, "------") && strings.Contains(content, secret) {
-					t.Errorf("%s has mode %s, and holds a secret", name, mode)
+					t.Errorf("%s has mode %s, and contains a secret", name, mode)
 					break
 				}
 			}

@@ -35,11 +35,11 @@ func Resident(tb testing.TB, pid int) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		tb.Skipf("how much memory a process holds can't be told here: %v", err)
+		tb.Skipf("the memory use of a process cannot be read here: %v", err)
 	}
 	m := resident.FindSubmatch(bytes.TrimSpace(status))
 	if m == nil {
-		tb.Fatalf("process %d says nothing of its memory", pid)
+		tb.Fatalf("process %d does not report its memory use", pid)
 	}
 	kb, err := strconv.ParseInt(string(m[1]), 10, 64)
 	if err != nil {

@@ -244,7 +244,7 @@ func (r *run) code(t *testing.T, within time.Duration) int {
 
 // stumbled returns what the output contains and no output may contain.
 func (r *run) stumbled() string {
-	for _, bad := range []string{"goroutine ", "panic:", "carrick has a fault here", "carrick itself stumbled", "\x1b"} {
+	for _, bad := range []string{"goroutine ", "panic:", "(please report)", "\x1b"} {
 		if strings.Contains(r.said(), bad) {
 			return fmt.Sprintf("it says %q", bad)
 		}

@@ -22,10 +22,10 @@ func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	var out []int
 	for i, r := range rows {
 		if r.Number != i+1 {
-			t.Fatalf("row %d stands in the place of row %d", r.Number, i+1)
+			t.Fatalf("row %d is in the place of row %d", r.Number, i+1)
 		}
 		if len(r.Checks) == 0 {
-			t.Errorf("row %d (%s): no check looks at it", r.Number, r.Asks)
+			t.Errorf("row %d (%s): it has no check", r.Number, r.Asks)
 		}
 		looked := false
 		for _, name := range r.Checks { // all of them, to report everything missing at once

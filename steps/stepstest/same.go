@@ -130,13 +130,13 @@ func (s *stage) nothingSecret(t *testing.T) {
 		for _, secret := range known {
 			if strings.Contains(string(data), secret) {
 				rel, _ := filepath.Rel(s.dir, path)
-				t.Errorf("%s holds a secret", rel)
+				t.Errorf("%s contains a secret", rel)
 				break
 			}
 		}
 		return err
 	})
 	if err != nil || files < 3 { // link, log, audit log
-		t.Errorf("looked at %d files, %v", files, err)
+		t.Errorf("read %d files, %v", files, err)
 	}
 }

@@ -100,7 +100,7 @@ func (s *server) set(st *state) error {
 			}
 			s.skew = d
 		default:
-			return fmt.Errorf("a server can't be %q", words)
+			return fmt.Errorf("unknown server state %q", words)
 		}
 	}
 	return nil
@@ -264,7 +264,7 @@ func (s *server) review(w http.ResponseWriter, r *http.Request, who person) {
 		v.Status = s.rulesReview(who, v.Spec.Namespace)
 		reply(w, 201, v)
 	default:
-		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
+		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state cannot be written to")
 	}
 }
 

@@ -138,7 +138,7 @@ func (x *Site) Mends(check string, was steps.Result) {
 
 // mended reports whether nothing remains to fix: a skip is good, too, if it is not blocked by another check.
 func mended(v steps.Result) bool {
-	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "says nothing before")
+	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "blocked by")
 }
 
 // Holds waits until a check holds.
@@ -205,7 +205,7 @@ func (x *Site) Fix(text string) {
 	}
 	run()
 	if !did {
-		x.t.Errorf("the fix can't be run: %s", text)
+		x.t.Errorf("the fix cannot be run: %s", text)
 	}
 }
 

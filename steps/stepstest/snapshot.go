@@ -58,7 +58,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 			}
 		}
 		if len(out) == before {
-			t.Fatalf("the cluster of side %s holds nothing", side)
+			t.Fatalf("the cluster of side %s is empty", side)
 		}
 	}
 	return out

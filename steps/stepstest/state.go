@@ -69,7 +69,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	}
 	for _, f := range s.archive.Files {
 		if !sections.MatchString(f.Name) {
-			return nil, fmt.Errorf("%s: no section is called %q", path, f.Name)
+			return nil, fmt.Errorf("%s: unknown section %q", path, f.Name)
 		}
 	}
 	if base, ok := s.section("base"); ok {

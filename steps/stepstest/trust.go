@@ -50,7 +50,7 @@ func (x Proof) Trust(t *testing.T) {
 	s.holds(t)
 	for key, text := range s.snapshot(t) {
 		if text != before[key] && forged(text) {
-			t.Errorf("apply took from a tenant's object: %s: %s", key, text)
+			t.Errorf("apply copied a value from a tenant's object: %s: %s", key, text)
 		}
 	}
 	tried := 0
@@ -78,7 +78,7 @@ func (x Proof) Trust(t *testing.T) {
 		}
 		now := s.shown(t, steps.Side(side), kind, tenantSpace, name)
 		if now != was {
-			t.Errorf("undo changed what a tenant planted, %s: %s", key, cmp.Diff(was, now))
+			t.Errorf("undo changed a tenant's object, %s: %s", key, cmp.Diff(was, now))
 		}
 		cases.Note(t, "trust", t.Name()+"/planted "+key, now == was)
 		s.box.Run(t, side, "", "-n", tenantSpace, "delete", forgeable[kind], name, "--ignore-not-found")

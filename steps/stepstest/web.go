@@ -152,7 +152,7 @@ func webSection(into map[string][]webAnswer, text string) error {
 	for key, node := range raw {
 		method, path, _ := strings.Cut(key, " ")
 		if (method != http.MethodGet && method != http.MethodHead) || !strings.HasPrefix(path, "/") {
-			return fmt.Errorf("%q is not GET /path or HEAD /path: checks only look", key)
+			return fmt.Errorf("%q is not GET /path or HEAD /path: checks only read", key)
 		}
 		if node.Tag == "!!null" {
 			delete(into, key)
@@ -178,7 +178,7 @@ func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	w.asked.note(r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.refused = append(w.refused, r.Method+" "+r.URL.Path)
-		http.Error(rw, "a state can't be written to", http.StatusMethodNotAllowed)
+		http.Error(rw, "a state cannot be written to", http.StatusMethodNotAllowed)
 		return
 	}
 	many, ok := w.answers[r.Method+" "+r.URL.RequestURI()]
@@ -230,6 +230,6 @@ func (w *web) untouched(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, request := range w.refused {
-		t.Errorf("a check sent %s: checks only look", request)
+		t.Errorf("a check sent %s: checks only read", request)
 	}
 }

@@ -93,7 +93,7 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	case s.Alone:
 		parent = c
 	case s.Public && openCA == nil:
-		return tls.Certificate{}, errors.New("nobody is a public authority here (TrustPublic)")
+		return tls.Certificate{}, errors.New("no CA is public here (TrustPublic)")
 	case s.Public:
 		parent, by = openCA.cert, openCA.key
 	}

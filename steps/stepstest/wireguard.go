@@ -71,7 +71,7 @@ func (r *responders) start(private, peer string) (port string, err error) {
 			return port, nil
 		}
 	}
-	return "", fmt.Errorf("${wireguard}: the device says nothing of its port")
+	return "", fmt.Errorf("${wireguard}: the device does not report its port")
 }
 
 // close stops the devices.
