@@ -36,14 +36,13 @@ const pending = 15 * time.Second
 // interlinkActs returns the faults that are not objects.
 func interlinkActs() map[string]string {
 	return map[string]string{
-		"certificate-expired": "The endpoint's certificate ran out an hour ago, and cert-manager backs off from a failure.",
-		"certificate-renewed": "The endpoint's certificate was renewed, and the proxy shows the old one still.",
+		"certificate-expired": "The endpoint's certificate expired an hour ago, and cert-manager backs off after a failure.",
+		"certificate-renewed": "The endpoint's certificate was renewed, but the proxy still serves the old one.",
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
-		"endpoint-closed":     "Nothing listens at the endpoint: a firewall refuses.",
-		"no-address":          "The cluster has nothing that gives load balancers an address.",
+		"endpoint-closed":     "A firewall rejects connections to the endpoint.",
+		"no-address":          "The cluster has no load balancer implementation, so Services get no address.",
 		"node-pending":        "The virtual node is not ready for some seconds after each start of the virtual kubelet.",
-		"serving-pending": "Nobody approves the certificate that the virtual kubelet asks for, so no log of a job " +
-			"can be read.",
+		"serving-pending":     "The virtual kubelet's certificate request is not approved, so no log of a job can be read.",
 	}
 }
 

@@ -12,7 +12,9 @@ const noAddress = "load-balancer-pending"
 
 // liqoBehaviours returns the faults of the scenario liqo that are not objects.
 func liqoBehaviours() map[string]string {
-	return map[string]string{noAddress: "The provider's cluster has nothing that gives load balancers an address."}
+	return map[string]string{
+		noAddress: "The provider's cluster has no load balancer implementation, so Services get no address.",
+	}
 }
 
 // liqo starts the stand-ins of the scenario liqo: Liqo's networking on each side, then authentication and offloading

@@ -39,7 +39,7 @@ type change struct {
 // changes are the faults in a file of the web node. They build on byHand.
 var changes = map[string]change{
 	"token-expired": {
-		"Root's token on the web node has expired, and nobody can renew it with itself.", func(p *portal) error {
+		"Root's token on the web node has expired, so root can no longer renew it.", func(p *portal) error {
 			return p.node.Write(siteToken, expired(), 0o600)
 		},
 	},
@@ -47,10 +47,11 @@ var changes = map[string]change{
 		return p.node.Write(siteKubeconfig, p.admin(), 0o600)
 	}},
 	"ca-missing": {
-		"The file with the cluster's CA is gone from the web node.", func(p *portal) error { return p.node.Remove(siteCA) },
+		"The file with the cluster's CA was deleted from the web node.",
+		func(p *portal) error { return p.node.Remove(siteCA) },
 	},
 	"hooks-env": {
-		"The hook's settings stand in hooks.env, as the published page says: nothing reads that file.",
+		"The hook's settings are in hooks.env, as the published page says, but nothing reads that file.",
 		func(p *portal) error {
 			text, err := p.node.Read(webnode.HookEnv)
 			if err != nil || p.node.Has(wrongEnv) {
@@ -63,7 +64,7 @@ var changes = map[string]change{
 		},
 	},
 	"hook-env-readable": {
-		"Everybody on the web node can read hook.env, which holds a client's secret.", func(p *portal) error {
+		"All users of the web node can read hook.env, which contains a client secret.", func(p *portal) error {
 			text, err := p.node.Read(webnode.HookEnv)
 			if err != nil {
 				return err
@@ -71,24 +72,24 @@ var changes = map[string]change{
 			return p.node.Write(webnode.HookEnv, text, 0o644)
 		},
 	},
-	"hook-env-comment": {"A comment in hook.env is indented, which ends the hook.", func(p *portal) error {
+	"hook-env-comment": {"A comment in hook.env is indented, so the hook exits.", func(p *portal) error {
 		return p.node.Edit(webnode.HookEnv, once("  # for the new cluster\n"))
 	}},
-	"hook-env-crlf": {"Somebody saved hook.env on Windows: its lines end in carriage returns.", func(p *portal) error {
+	"hook-env-crlf": {"hook.env was saved on Windows: its lines end in carriage returns.", func(p *portal) error {
 		return p.node.Edit(webnode.HookEnv, func(text string) string {
 			return strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\r\n")
 		})
 	}},
 	"pod-security-policies": {
-		"USE_POD_SECURITY_POLICY is true in hook.env: the hook ends before it has made anything.",
+		"USE_POD_SECURITY_POLICY is true in hook.env: the hook exits before it creates anything.",
 		setting("USE_POD_SECURITY_POLICY", "true"),
 	},
 	"network-shut": {
-		"NETWORK_POLICY_ALLOW_CIDR is still the package's: nobody outside reaches users' apps.",
+		"NETWORK_POLICY_ALLOW_CIDR is still the package default: users' apps cannot be reached from outside.",
 		setting("NETWORK_POLICY_ALLOW_CIDR", "127.0.0.1/32"),
 	},
 	"prefix-differs": {
-		"hook.env and the cluster file do not agree on the prefix of users' namespaces.", setting("NAMESPACE_PREFIX", "ood-"),
+		"hook.env and the cluster file have different prefixes for user namespaces.", setting("NAMESPACE_PREFIX", "ood-"),
 	},
 	"token-endpoint": {
 		"IDP_ISSUER_URL in hook.env is the token endpoint, as in the package's example, and not the issuer.",
@@ -98,14 +99,14 @@ var changes = map[string]change{
 			)
 		},
 	},
-	"hook-not-executable": {"The pre-hook has lost its right to be run.", func(p *portal) error {
+	"hook-not-executable": {"The pre-hook is not executable.", func(p *portal) error {
 		text, err := p.node.Read(siteHook)
 		if err != nil {
 			return err
 		}
 		return p.node.Write(siteHook, text, 0o600)
 	}},
-	"no-pre-hook": {"The portal's file names no pre-hook: nobody gets a namespace.", func(p *portal) error {
+	"no-pre-hook": {"The portal's file names no pre-hook: users get no namespace.", func(p *portal) error {
 		return p.node.Edit(webnode.Portal, func(text string) string {
 			return strings.ReplaceAll(text, "\npun_pre_hook_root_cmd:", "\n# pun_pre_hook_root_cmd:")
 		})
@@ -115,14 +116,14 @@ var changes = map[string]change{
 		replacing(siteCluster, `type: "oidc"`, `type: "odic"`),
 	},
 	"tilde": {
-		"config_file in the cluster file begins with ~, which kubectl takes for a folder of that name.",
+		"config_file in the cluster file begins with ~, which kubectl does not expand.",
 		replacing(siteCluster, `    adapter: "kubernetes"
 `, `    adapter: "kubernetes"
     config_file: "~/.kube/config"
 `),
 	},
 	"no-endpoint": {
-		"The cluster file names no server: users' kubectl asks https://localhost:8080.", func(p *portal) error {
+		"The cluster file names no server: users' kubectl connects to https://localhost:8080.", func(p *portal) error {
 			return p.node.Edit(siteCluster, func(text string) string {
 				before, rest, found := strings.Cut(text, "    server:\n")
 				_, after, ends := strings.Cut(rest, "    auth:\n")
@@ -134,7 +135,7 @@ var changes = map[string]change{
 		},
 	},
 	"kubectl-missing": {
-		"The cluster file's bin leads to no kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl"),
+		"The cluster file's bin is not a kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl"),
 	},
 }
 
@@ -162,10 +163,10 @@ func once(first string) func(string) string {
 func ondemandActs() map[string]string {
 	all := map[string]string{
 		noAudience:       "The portal's client has no audience mapper: users' tokens are not for the API server.",
-		usernamePrefixed: "The API server puts the issuer before users' names: it knows nobody that the hook has bound.",
-		prometheusEmpty:  "Prometheus knows of no pod: to a reaper of namespaces, nobody has ever used one.",
+		usernamePrefixed: "The API server prefixes user names with the issuer: the hook's bindings match no user.",
+		prometheusEmpty:  "Prometheus has no pod metrics: the namespace reaper considers every namespace unused.",
 		"issuer-down":    "The identity provider does not answer.",
-		registryRefuses:  "The registry takes no login of the robot account any more.",
+		registryRefuses:  "The registry no longer accepts the login of the robot account.",
 	}
 	for name, c := range changes {
 		all[name] = c.title

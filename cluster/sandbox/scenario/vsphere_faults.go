@@ -29,11 +29,12 @@ const (
 // vsphereActs returns the faults that are not objects.
 func vsphereActs() map[string]string {
 	return map[string]string{
-		"export-closed": "The NFS server's port is shut: what has it mounted hangs, and new claims wait.",
-		"write-denied":  "The NFS server takes the cluster's root for nobody, who may not make folders: new claims wait.",
-		"webhook-down": "The extension's program ends as soon as it starts: the API server asks nobody, and lets claims " +
-			"pass as they are.",
-		"cert-expired": "The extension's certificate ran out an hour ago, and nobody has renewed it.",
+		"export-closed": "The NFS server's port is closed: existing mounts hang, and new claims stay pending.",
+		"write-denied": "The NFS server squashes the cluster's root user, which cannot create folders: new claims " +
+			"stay pending.",
+		"webhook-down": "The extension's program exits at startup: the API server skips the webhook, and claims " +
+			"stay unchanged.",
+		"cert-expired": "The extension's certificate expired an hour ago and was not renewed.",
 	}
 }
 
@@ -115,9 +116,9 @@ func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// breaks breaks the storage with do, once, after it has worked, and creates another claim. If anew is set, it deletes
+// breaks breaks the storage with do, once, after it has worked, and creates another claim. If again is set, it deletes
 // the provisioner's pods, so that new ones must mount the volume.
-func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
+func (g *guest) breaks(do func(), again bool) func(context.Context) error {
 	done := false
 	return func(ctx context.Context) error {
 		if done {
@@ -128,7 +129,7 @@ func (g *guest) breaks(do func(), anew bool) func(context.Context) error {
 		}
 		do()
 		g.noVolumes, done = true, true
-		if anew {
+		if again {
 			if err := g.client.CoreV1().Pods(nfsSpace).DeleteCollection(
 				ctx, metav1.DeleteOptions{}, metav1.ListOptions{},
 			); err != nil {

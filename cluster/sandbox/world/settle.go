@@ -116,7 +116,7 @@ func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource,
 func (c *Cluster) every(
 	ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool,
 ) error {
-	what := fmt.Sprintf("every one of %s's %s to be %s", c.Side, resource.Resource, how)
+	what := fmt.Sprintf("each of %s's %s to be %s", c.Side, resource.Resource, how)
 	return Until(ctx, what, func() (bool, error) {
 		list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {

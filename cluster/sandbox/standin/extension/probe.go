@@ -114,6 +114,6 @@ func (p *Player) unpulled(ctx context.Context, pod *corev1.Pod) error {
 	}
 	return errors.Join(r.Tell(ctx, p.client, pod), p.events.Say(ctx, p.client, standin.Event{
 		Of: podRef(pod), Component: "kubelet", Host: pod.Spec.NodeName, Type: corev1.EventTypeWarning, Reason: "Failed",
-		Message: fmt.Sprintf("Failed to pull image %q: not found (stand-in: nobody keeps this image for the sandbox)", name),
+		Message: fmt.Sprintf("Failed to pull image %q: not found (stand-in: the sandbox does not have this image)", name),
 	}))
 }

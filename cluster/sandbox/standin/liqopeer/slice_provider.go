@@ -175,7 +175,7 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 		now.Resources = grant(l.granted(), s.Spec.Resources)
 		now.Conditions = with(now.Conditions, condition{
 			Type: resourcesCondition, Status: accepted, Reason: "ResourceSliceResourcesAccepted",
-			Message: "granted as asked: nobody looked whether it is there",
+			Message: "granted as asked, without a check of what is available",
 		})
 		return
 	case cordoned:

@@ -49,7 +49,7 @@ func newRegistry(faults map[string]bool) *registry {
 // takeByAnother registers name for another user's cluster.
 func (r *registry) takeByAnother(name string) {
 	r.insert(&cluster{
-		Name: name, ConfigName: "of-somebody-else.yaml", Protocol: "https", Host: "sessions.somebody-else.example.org",
+		Name: name, ConfigName: "of-another-user.yaml", Protocol: "https", Host: "sessions.another-user.example.org",
 		Port: 443,
 		Path: "", Annotations: map[string]any{}, TLSSecret: pointer("sessions-tls"), DefaultCert: r.flag(false),
 	})
@@ -162,7 +162,7 @@ func (r *registry) postCluster(req *http.Request) (int, any, error) {
 // renameTaken gives the other user's cluster the name that is requested.
 func (r *registry) renameTaken(name string) {
 	for _, row := range r.clusters {
-		if row.ConfigName == "of-somebody-else.yaml" {
+		if row.ConfigName == "of-another-user.yaml" {
 			row.Name = name
 		}
 	}
