@@ -25,7 +25,7 @@ func TestAnAnswerThatIsTooLargeIsNotRead(t *testing.T) {
 	}
 }
 
-// One large answer is read at a time; small ones wait for nobody.
+// One large answer is read at a time; small ones do not wait.
 func TestLargeAnswersWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newBodies()
@@ -86,12 +86,13 @@ func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	for body, want := range map[string]string{
-		"<html>\n log in": `what answers is no API server: a proxy, a login page or another service ("<html>\n log in")`,
-		`{"data":{"password":"hunter2`: "the answer can't be used: something between the API server and this machine " +
-			"changes or cuts it (the answer ends in its middle)",
-		"": "the answer can't be used: something between the API server and this machine changes or cuts it (the " +
-			"answer ends in its middle)",
-		`{"a":1}`: "what answers is no API server: a proxy, a login page or another service (it has no kind)",
+		"<html>\n log in": `the server that answers is not an API server, but a proxy, a login page or another service ("<html>\n log in")`,
+		`{"data":{"password":"hunter2`: "the answer is invalid: something between the API server and this machine " +
+			"changes or truncates it (the answer is truncated)",
+		"": "the answer is invalid: something between the API server and this machine changes or truncates it (the " +
+			"answer is truncated)",
+		`{"a":1}`: "the server that answers is not an API server, but a proxy, a login page or another service (it " +
+			"has no kind)",
 	} {
 		err := fmt.Errorf("read Secret x: %w", failure.Unreadable([]byte(body), errors.New("it has no kind")))
 		if got := failure.Explain(err); got != want || !errors.Is(err, failure.ErrNotJSON) {

@@ -55,7 +55,7 @@ func (c *Cluster) Apply(
 		return nil, failed(ctx, doing, err)
 	}
 	if at.name == "" {
-		return nil, fmt.Errorf("%s: it has no name", doing)
+		return nil, fmt.Errorf("%s: has no name", doing)
 	}
 	body, err := encode(obj)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Cluster) DeleteVersion(
 	at := location{gvr: gvr, namespace: namespace, name: name}
 	doing := "delete " + at.String()
 	if uid == "" || name == "" {
-		return fmt.Errorf("%s: nothing is deleted without its name and UID", doing)
+		return fmt.Errorf("%s: an object is deleted only by name and UID", doing)
 	}
 	background, still := metav1.DeletePropagationBackground, &metav1.Preconditions{UID: &uid}
 	if version != "" {

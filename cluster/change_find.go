@@ -60,7 +60,7 @@ func (c *Cluster) pages(
 			return nil, failed(ctx, doing, failure.Unreadable(data, err))
 		}
 		if !strings.HasSuffix(page.Kind, "List") { // an answer of another kind is not an empty list
-			return nil, failed(ctx, doing, failure.NotJSON(errors.New("it is no list")))
+			return nil, failed(ctx, doing, failure.NotJSON(errors.New("the answer is not a list")))
 		}
 		out = append(out, page.Items...)
 		if page.Continue == "" {

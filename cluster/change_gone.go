@@ -31,7 +31,7 @@ func (c *Cluster) Gone(
 	ctx, cancel := context.WithTimeout(ctx, goneWithin)
 	defer cancel()
 	at := location{gvr: gvr, namespace: namespace, name: name}
-	doing := "wait for the end of " + at.String()
+	doing := "wait for the deletion of " + at.String()
 	var last *unstructured.Unstructured
 	var trouble error
 	for {
@@ -95,9 +95,9 @@ func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **
 func held(obj *unstructured.Unstructured) string {
 	switch {
 	case obj == nil:
-		return "it was never seen"
+		return "it has not been read yet"
 	case obj.GetDeletionTimestamp() == nil:
-		return "it is still there, and nobody has deleted it"
+		return "it still exists and is not being deleted"
 	}
 	holders := obj.GetFinalizers()
 	if spec, found, _ := unstructured.NestedStringSlice(obj.Object, "spec", "finalizers"); found &&
@@ -105,9 +105,9 @@ func held(obj *unstructured.Unstructured) string {
 		holders = append(holders, spec...)
 	}
 	if len(holders) == 0 {
-		return "it is being deleted, and nothing holds it"
+		return "it is being deleted, and nothing blocks the deletion"
 	}
-	words := fmt.Sprintf("it is being deleted, and is held by %s", strings.Join(holders, ", "))
+	words := fmt.Sprintf("it is being deleted, which is blocked by %s", strings.Join(holders, ", "))
 	if remains := remaining(obj); remains != "" {
 		words += " (" + remains + ")"
 	}

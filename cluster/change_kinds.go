@@ -48,7 +48,7 @@ func (c *Cluster) Resource(
 	ctx context.Context, gvk schema.GroupVersionKind,
 ) (gvr schema.GroupVersionResource, namespaced bool, err error) {
 	if gvk.Kind == "" || gvk.Version == "" {
-		return gvr, false, fmt.Errorf("apiVersion %q and kind %q don't name a kind", gvk.GroupVersion(), gvk.Kind)
+		return gvr, false, fmt.Errorf("apiVersion %q and kind %q do not identify a kind", gvk.GroupVersion(), gvk.Kind)
 	}
 	if c.twin != nil {
 		return c.twin.Resource(ctx, gvk)
@@ -71,7 +71,7 @@ func (c *Cluster) Resource(
 		}
 	}
 	if err := now.silent[gvk.GroupVersion()]; err != nil {
-		return gvr, false, fmt.Errorf("what %s serves can't be told: %w", gvk.GroupVersion(), err)
+		return gvr, false, fmt.Errorf("cannot discover the kinds of %s: %w", gvk.GroupVersion(), err)
 	}
 	return gvr, false, fmt.Errorf("%s in %s: %w", gvk.Kind, gvk.GroupVersion(), failure.ErrNotServed)
 }
@@ -136,7 +136,7 @@ func (c *Cluster) discover(ctx context.Context) (*served, error) {
 		defer cancel()
 		now, err := c.ask(ctx)
 		if err != nil {
-			return nil, failed(ctx, "ask what the cluster serves", err)
+			return nil, failed(ctx, "discover the kinds of the cluster", err)
 		}
 		c.change.mu.Lock()
 		c.change.served = now

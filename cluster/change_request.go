@@ -60,7 +60,7 @@ func (l location) path() []string {
 func (l location) check() error {
 	for _, part := range []string{l.gvr.Group, l.gvr.Version, l.gvr.Resource, l.namespace, l.name} {
 		if part == "." || part == ".." || strings.ContainsAny(part, "/%") {
-			return fmt.Errorf("%q can't be part of a path", part)
+			return fmt.Errorf("%q cannot be part of a path", part)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (c *Cluster) raw(ctx context.Context, doing string, r request) ([]byte, err
 	}
 	writes := r.verb == http.MethodPost || r.verb == http.MethodPatch
 	if writes && r.at.subresource == "" && r.manager == "" {
-		return nil, fmt.Errorf("%s: no field manager is named", doing)
+		return nil, fmt.Errorf("%s: no field manager is set", doing)
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -134,9 +134,9 @@ func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (l
 	}
 	switch {
 	case namespaced && obj.GetNamespace() == "":
-		return location{}, errors.New("it has no namespace, and its kind needs one")
+		return location{}, errors.New("it has no namespace, but its kind is namespaced")
 	case !namespaced && obj.GetNamespace() != "":
-		return location{}, fmt.Errorf("it has the namespace %q, and its kind has none", obj.GetNamespace())
+		return location{}, fmt.Errorf("it has the namespace %q, but its kind is cluster-scoped", obj.GetNamespace())
 	}
 	return location{gvr: gvr, namespace: obj.GetNamespace(), name: obj.GetName()}, nil
 }
@@ -171,7 +171,7 @@ func describeObject(obj *unstructured.Unstructured) string {
 	}
 	kind := obj.GetKind()
 	if kind == "" {
-		kind = "an object without a kind"
+		kind = "object without a kind"
 	}
 	return clean.Text(strings.TrimSpace(kind + " " + name))
 }

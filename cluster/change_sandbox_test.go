@@ -181,8 +181,8 @@ func TestGoneOnARealServer(t *testing.T) {
 	gone := func(ctx context.Context) error { return c.Gone(ctx, configMaps, namespace, "a", obj.GetUID()) }
 
 	if err := gone(soon()); !errors.Is(err, context.DeadlineExceeded) ||
-		!strings.Contains(err.Error(), "nobody has deleted it") {
-		t.Errorf("nobody has deleted it: %v", err)
+		!strings.Contains(err.Error(), "is not being deleted") {
+		t.Errorf("no one has deleted it: %v", err)
 	}
 	if err := c.Delete(t.Context(), configMaps, namespace, "a", obj.GetUID()); err != nil {
 		t.Fatal(err)

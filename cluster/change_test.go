@@ -140,7 +140,7 @@ func TestResource(t *testing.T) {
 		{situation: "a kind that is not there", group: "apps", kind: "Nothing", is: failure.ErrNotServed},
 		{situation: "a group that is not there", group: "liqo.io", kind: "ForeignCluster", is: failure.ErrNotServed},
 		{situation: "a group that does not answer", group: "metrics.k8s.io", kind: "PodMetrics", words: "metrics.k8s.io/v1"},
-		{situation: "no kind", words: "don't name a kind"},
+		{situation: "no kind", words: "do not identify a kind"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			gvr, namespaced, err := c.Resource(
@@ -229,10 +229,10 @@ func TestApply(t *testing.T) {
 			`has the namespace "a"`,
 		},
 		{"no name", "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: a}}", "m", "has no name"},
-		{"no kind", "{metadata: {name: x}}", "m", "don't name a kind"},
+		{"no kind", "{metadata: {name: x}}", "m", "do not identify a kind"},
 		{
 			"a path in the name", "{apiVersion: v1, kind: ConfigMap, metadata: {name: ../x, namespace: a}}", "m",
-			"can't be part of a path",
+			"cannot be part of a path",
 		},
 		{
 			"a Secret's value that is no text",

@@ -33,7 +33,7 @@ func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	plugin := c.config.ExecProvider.DeepCopy()
 	plugin.InteractiveMode = c.config.ExecProvider.InteractiveMode
 	plugin.StdinUnavailable = true
-	plugin.StdinUnavailableMessage = "carrick holds the terminal"
+	plugin.StdinUnavailableMessage = "carrick uses the terminal"
 	// client-go shares a prepared plugin between equal configurations. This variable makes the configuration unique,
 	// because the plugin's output belongs to this cluster.
 	plugin.Env = append(slices.Clone(plugin.Env), clientcmdapi.ExecEnvVar{Name: "CARRICK_PLUGIN", Value: rand.Text()})

@@ -160,7 +160,7 @@ func TestAPreviewIsAskedLessOftenWhileNothingChanges(t *testing.T) {
 		if took := next(); took != 3*time.Second {
 			t.Errorf("asked anew %v after a change", took)
 		}
-		time.Sleep(time.Hour) // the bubble's clock: nobody was here
+		time.Sleep(time.Hour) // the bubble's clock: no one asked
 		if took := next(); took != 3*time.Second {
 			t.Errorf("asked anew after %v, when nobody had been here for an hour", took)
 		}

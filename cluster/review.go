@@ -62,7 +62,7 @@ func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decisio
 	if len(errs) == 0 {
 		return decisions, nil
 	}
-	return decisions, fmt.Errorf("ask what is allowed: %w", errs[0])
+	return decisions, fmt.Errorf("check permissions: %w", errs[0])
 }
 
 func (c *Cluster) decide(ctx context.Context, right permission.Rule) (Decision, error) {
@@ -102,7 +102,7 @@ func (c *Cluster) Rules(
 		return c.rules(ctx, namespace)
 	})
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("list what is allowed in %s: %w", namespace, err)
+		return nil, nil, false, fmt.Errorf("list permissions in %s: %w", namespace, err)
 	}
 	return all.resources, all.paths, all.incomplete, nil
 }
@@ -177,4 +177,4 @@ func (c *Cluster) answering(ctx context.Context) error {
 }
 
 // errNoReview means that an API server has no API that returns the caller's identity.
-var errNoReview = errors.New("the API server can't tell who asks (it has no SelfSubjectReview)")
+var errNoReview = errors.New("the API server cannot identify the user (it has no SelfSubjectReview)")

@@ -50,12 +50,12 @@ func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...per
 	if len(errs) == 0 {
 		return decisions, nil
 	}
-	return decisions, fmt.Errorf("ask what %s may do: %w", clean.Text(who.Name), errs[0])
+	return decisions, fmt.Errorf("check what %s is allowed to do: %w", clean.Text(who.Name), errs[0])
 }
 
 func (c *Cluster) decideFor(ctx context.Context, who User, right permission.Rule) (Decision, error) {
 	if who.Name == "" {
-		return Decision{}, errors.New("no user is named")
+		return Decision{}, errors.New("no user is given")
 	}
 	// The answer is decoded into the review, which must not share the groups with other reviews.
 	spec := authorizationv1.SubjectAccessReviewSpec{User: who.Name, Groups: slices.Clone(who.Groups)}

@@ -38,7 +38,7 @@ type User struct {
 func (c *Cluster) WhoAmI(ctx context.Context) (User, error) {
 	user, err := tracked.LookOf(ctx, c, "review/who", whoAge, c.whoAmI)
 	if err != nil {
-		return User{}, fmt.Errorf("ask who the credentials belong to: %w", err)
+		return User{}, fmt.Errorf("identify the user of the credentials: %w", err)
 	}
 	return user, nil
 }
@@ -72,7 +72,7 @@ type Version struct {
 func (c *Cluster) Version(ctx context.Context) (Version, error) {
 	version, err := tracked.LookOf(ctx, c, "version", versionAge, c.version)
 	if err != nil {
-		return Version{}, fmt.Errorf("ask the API server's version: %w", err)
+		return Version{}, fmt.Errorf("read the API server's version: %w", err)
 	}
 	return version, nil
 }
@@ -129,7 +129,7 @@ func parseVersion(body []byte) (Version, error) {
 		return Version{}, failure.NotJSON(errors.New(clean.Excerpt(body)))
 	}
 	if info.GitVersion == "" {
-		return Version{}, failure.NotJSON(errors.New("it names no version"))
+		return Version{}, failure.NotJSON(errors.New("it reports no version"))
 	}
 	return Version{Git: clean.Text(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
 }

@@ -129,7 +129,7 @@ func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
 }
 
 // errNoEvent means that a watch returned something other than an event.
-var errNoEvent = errors.New("it is no event of a watch")
+var errNoEvent = errors.New("it is not a watch event")
 
 // event is one event of a watch.
 type event struct {

@@ -52,7 +52,7 @@ func (c *Cluster) RequestToken(
 	}
 	var answer authenticationv1.TokenRequest
 	if err := json.Unmarshal(data, &answer); err != nil || answer.Status.Token == "" {
-		return masked.Value{}, time.Time{}, failed(ctx, doing, errors.New("there is no token in the answer"))
+		return masked.Value{}, time.Time{}, failed(ctx, doing, errors.New("the answer contains no token"))
 	}
 	return masked.New(answer.Status.Token), answer.Status.ExpirationTimestamp.Time, nil
 }

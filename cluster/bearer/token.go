@@ -16,7 +16,7 @@ var (
 	// errNotJWT means that a token is opaque: nothing can be read from it. It may still be valid.
 	errNotJWT = errors.New("the token is not a JWT")
 	// ErrDoubleBase64 means that a token is a JWT that was base64-encoded once more. No API server accepts it.
-	ErrDoubleBase64 = errors.New("the token is base64-encoded once more than it should be")
+	ErrDoubleBase64 = errors.New("the token is base64-encoded twice")
 )
 
 // Token contains the claims of a JWT. Nothing in it is verified, and its strings are untrusted.
@@ -106,7 +106,7 @@ func notJWT(text string) error {
 	trimmed := strings.TrimSpace(text)
 	if trimmed != text {
 		if _, _, ok := jwtPayload(trimmed); ok {
-			return fmt.Errorf("%w: white space stands around it", errNotJWT)
+			return fmt.Errorf("%w: it has leading or trailing white space", errNotJWT)
 		}
 	}
 	name, _, hasColon := strings.Cut(trimmed, ":")

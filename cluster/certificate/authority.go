@@ -30,7 +30,7 @@ const backdated = 5 * time.Minute
 // CAs.
 func NewAuthority(name string, years int) (Pair, error) {
 	if name == "" || years < 1 || years > 100 {
-		return Pair{}, fmt.Errorf("a CA needs a name and a life of 1 to 100 years, not %q and %d", name, years)
+		return Pair{}, fmt.Errorf("a CA requires a name and a validity of 1 to 100 years, not %q and %d", name, years)
 	}
 	now := time.Now()
 	c := &x509.Certificate{
@@ -50,11 +50,11 @@ func Issue(ca Pair, hosts []string, days int) (Pair, error) {
 	now := time.Now()
 	switch {
 	case len(hosts) == 0 || days < 1:
-		return Pair{}, errors.New("a server's certificate needs a name or an address, and a life of a day at least")
+		return Pair{}, errors.New("a server certificate requires a name or an address, and a validity of at least one day")
 	case !parent.IsCA:
-		return Pair{}, fmt.Errorf("the certificate %q is no CA", clean.Text(parent.Subject.CommonName))
+		return Pair{}, fmt.Errorf("the certificate %q is not a CA", clean.Text(parent.Subject.CommonName))
 	case !now.Before(parent.NotAfter):
-		return Pair{}, fmt.Errorf("the CA ended on %s", parent.NotAfter.UTC().Format(time.DateOnly))
+		return Pair{}, fmt.Errorf("the CA expired on %s", parent.NotAfter.UTC().Format(time.DateOnly))
 	}
 	c := &x509.Certificate{
 		NotBefore: now.Add(-backdated), NotAfter: now.AddDate(0, 0, days), BasicConstraintsValid: true,
@@ -106,7 +106,7 @@ func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(p.Cert)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, nil, errors.New("there is no certificate in PEM")
+		return nil, nil, errors.New("no certificate in PEM format")
 	}
 	c, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	}
 	block, _ = pem.Decode([]byte(p.Key.Reveal()))
 	if block == nil {
-		return nil, nil, errors.New("there is no private key in PEM")
+		return nil, nil, errors.New("no private key in PEM format")
 	}
 	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, ok := any.(*ecdsa.PrivateKey)
 	switch {
 	case err != nil || !ok:
-		return nil, nil, errors.New("the private key is none of an elliptic curve in PKCS #8 or SEC 1")
+		return nil, nil, errors.New("the private key is not an elliptic curve key in PKCS #8 or SEC 1")
 	case !key.PublicKey.Equal(c.PublicKey):
 		return nil, nil, errors.New("the key does not belong to the certificate")
 	}

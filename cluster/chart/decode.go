@@ -21,7 +21,7 @@ import (
 // could unpack to a thousand times that.
 const mostDecoded = 64 << 20
 
-var errTooLarge = fmt.Errorf("it is larger than %d MiB once unpacked", mostDecoded>>20)
+var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", mostDecoded>>20)
 
 // stored holds the fields that are read of a release (helm.sh/helm/v4/pkg/release/v1/release.go); all others are
 // skipped.
@@ -76,15 +76,15 @@ func decode(data string) (*Release, error) {
 	}
 	var s stored
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, errors.New("it is not a release: its JSON can't be read")
+		return nil, errors.New("it is not a release: its JSON is invalid")
 	}
 	if s.Name == "" || s.Chart.Metadata.Name == "" {
-		return nil, errors.New("it is not a release: it names no release or no chart")
+		return nil, errors.New("it is not a release: it has no release name or no chart")
 	}
 	m := s.Chart.Metadata
 	for _, word := range []string{s.Name, m.Name, m.Version} { // they appear in printed commands
 		if !helmWord.MatchString(word) {
-			return nil, errors.New("it is not a release: it has a name or a version that Helm would not take")
+			return nil, errors.New("it is not a release: its name or version is invalid in Helm")
 		}
 	}
 	r := &Release{
@@ -114,7 +114,7 @@ func decode(data string) (*Release, error) {
 func decodeOf(secret, data string) (*Release, error) {
 	r, err := decode(data)
 	if err == nil && secretName(r.Name, r.Revision) != secret {
-		return nil, errors.New("it is of another release or revision, by what it says itself")
+		return nil, errors.New("its content belongs to another release or revision")
 	}
 	return r, err
 }
@@ -126,12 +126,12 @@ func unpack(raw []byte) ([]byte, error) {
 	}
 	z, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
-		return nil, errors.New("it can't be unpacked: its gzip header is broken")
+		return nil, errors.New("it cannot be unpacked: its gzip header is invalid")
 	}
 	out, err := io.ReadAll(io.LimitReader(z, mostDecoded+1))
 	switch {
 	case err != nil:
-		return nil, errors.New("it can't be unpacked: its gzip is cut short or broken")
+		return nil, errors.New("it cannot be unpacked: its gzip data is truncated or invalid")
 	case len(out) > mostDecoded:
 		return nil, errTooLarge
 	}

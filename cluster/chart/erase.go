@@ -37,7 +37,7 @@ func instances(ctx context.Context, c *cluster.Cluster, crd string) (string, err
 		}
 		if len(list) > 0 {
 			return fmt.Sprintf(
-				"it has objects, which would go with it: %d, such as %s %s/%s", len(list), k.GVK.Kind, list[0].Namespace,
+				"deleting it would delete its objects: %d, such as %s %s/%s", len(list), k.GVK.Kind, list[0].Namespace,
 				list[0].Name,
 			), nil
 		}

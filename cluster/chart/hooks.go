@@ -55,7 +55,7 @@ func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.
 			continue
 		}
 		if err := r.clear(ctx, h); err != nil {
-			return fmt.Errorf("take hook %s away: %w", clean.Text(h.Name), err)
+			return fmt.Errorf("delete hook %s: %w", clean.Text(h.Name), err)
 		}
 	}
 	return nil

@@ -75,7 +75,7 @@ func TestHooksAndLookups(t *testing.T) {
 	if err == nil ||
 		!strings.Contains(
 			err.Error(), "post-install hook after: the release is not ready after 4s: Job "+ns+"/after runs: pod after-",
-		) || !strings.Contains(err.Error(), "can't be scheduled") {
+		) || !strings.Contains(err.Error(), "cannot be scheduled") {
 		t.Errorf("it says %v", err)
 	}
 	req.Values, req.Timeout = nil, time.Minute

@@ -58,7 +58,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordedWithin)
 	defer cancel()
 	if fault := w.record(last, c, Failed, clean.Text(err.Error())); fault != nil {
-		err = errors.Join(err, fmt.Errorf("and the release can't be written down as failed: %w", fault))
+		err = errors.Join(err, fmt.Errorf("cannot record the release as failed: %w", fault))
 	}
 	return err
 }
@@ -72,7 +72,7 @@ func (w *Work) allowed() error {
 		return w.Stuck("kubectl")
 	case w.Kind == Upgrade:
 		return fmt.Errorf(
-			"release %s in namespace %s is somebody else's, in version %s: it is changed to %s only if you take it over",
+			"release %s in namespace %s belongs to another user and has version %s: it is changed to %s only with --take-over",
 			w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version,
 		)
 	}
@@ -91,9 +91,11 @@ func (w *Work) Stuck(kubectl string) error {
 	if o.Description != "" {
 		why = fmt.Sprintf(" (its description: %q)", clean.Text(o.Description))
 	}
-	return fmt.Errorf("release %s in namespace %s is not this link's and has the status %s%s%s: "+
-		"if no one is working on it, delete its record, then apply again: %s -n %s delete secret %s",
-		o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision))
+	return fmt.Errorf(
+		"release %s in namespace %s does not belong to this link and has status %s%s%s: if no one is working on it, delete "+
+			"its record, then apply again: %s -n %s delete secret %s",
+		o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision),
+	)
 }
 
 // upgrades reports whether there is an earlier revision that counts, with other contents.
@@ -121,7 +123,7 @@ func (w *Work) record(ctx context.Context, c *cluster.Cluster, status, words str
 		return err
 	}
 	if err := w.request.write(ctx, c, o); err != nil {
-		return fmt.Errorf("write down release %s: %w", w.request.Name, err)
+		return fmt.Errorf("record release %s: %w", w.request.Name, err)
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 			return err
 		}
 		if left != "" {
-			say(describe(o) + " is left: " + left)
+			say(describe(o) + " is kept: " + left)
 		}
 	}
 	if err := ready(ctx, c, w.Objects, w.timeout(), say); err != nil {
@@ -194,7 +196,7 @@ func (r Request) remove(
 	case err != nil:
 		return "", err
 	case !owned(live, r.Name, r.Namespace):
-		return "it does not say that it belongs to the release", nil
+		return "it is not marked as part of the release", nil
 	case live.GetAnnotations()[resourcePolicy] == "keep":
 		return "the chart asks to keep it", nil
 	}

@@ -140,19 +140,19 @@ func TestAFailedInstallSaysWhyAndIsRenewed(t *testing.T) {
 	req.Timeout = 4 * time.Second
 	err := chart.Install(t.Context(), c, req, nil)
 	if err == nil || !strings.Contains(err.Error(), "Deployment "+ns+"/tiny: 0 of 1 ready") ||
-		!strings.Contains(err.Error(), "can't be scheduled") {
+		!strings.Contains(err.Error(), "cannot be scheduled") {
 		t.Fatalf("it says %v", err)
 	}
 	t.Log(err)
 	r, err := chart.Find(t.Context(), c, ns, "tiny")
-	if err != nil || r.Status != chart.Failed || !strings.Contains(r.Description, "can't be scheduled") {
+	if err != nil || r.Status != chart.Failed || !strings.Contains(r.Description, "cannot be scheduled") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	// Who is not its maker must not touch it.
 	other := req
 	other.Labels = map[string]string{"example.org/other": "o"}
 	if err := chart.Install(t.Context(), c, other, nil); err == nil ||
-		!strings.Contains(err.Error(), "is not this link's and has the status failed") ||
+		!strings.Contains(err.Error(), "does not belong to this link and has status failed") ||
 		!strings.Contains(err.Error(), "delete secret sh.helm.release.v1.tiny.v1") {
 		t.Errorf("it says %v", err)
 	}
@@ -195,7 +195,8 @@ func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "configmap", "tiny")
 	err := chart.Install(t.Context(), c, wanted(ns, nil), nil)
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+ns+"/tiny is there already and belongs to no release") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "ConfigMap "+ns+"/tiny already exists and belongs to no Helm release") {
 		t.Errorf("it says %v", err)
 	}
 	if _, err := chart.Find(t.Context(), c, ns, "tiny"); !errors.Is(err, chart.ErrNoRelease) {
@@ -217,7 +218,7 @@ func TestInstallRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// An install that is ended leaves no release that says pending for ever.
+// A canceled install leaves no release that is pending indefinitely.
 func TestAnInstallThatIsEnded(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-ended"
@@ -247,7 +248,8 @@ func TestAReleaseThatIsStuck(t *testing.T) {
 	if err == nil ||
 		!strings.Contains(
 			err.Error(),
-			"not this link's and has the status pending-install: if no one is working on it, delete its record, then apply "+
+			"does not belong to this link and has status pending-install: if no one is working on it, delete its record, "+
+				"then apply "+
 				"again: kubectl -n "+ns+" delete secret sh.helm.release.v1.tiny.v1",
 		) {
 		t.Errorf("it says %v", err)

@@ -102,7 +102,7 @@ func unmarked(
 		if !ours {
 			var err error
 			if _, namespaced, err = c.Resource(ctx, o.GroupVersionKind()); err != nil {
-				return nil, fmt.Errorf("release %s makes a %s %s: %w", name, o.GetKind(), o.GetName(), err)
+				return nil, fmt.Errorf("release %s creates a %s %s: %w", name, o.GetKind(), o.GetName(), err)
 			}
 		}
 		switch {

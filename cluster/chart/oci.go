@@ -26,7 +26,7 @@ func repository(src Source, name string) (*remote.Repository, error) {
 	at := strings.TrimSuffix(strings.TrimPrefix(string(src), "oci://"), "/") + "/" + name
 	r, err := remote.NewRepository(at)
 	if err != nil {
-		return nil, fmt.Errorf("registry %s: %q is not the name of a repository", src, clean.Text(at))
+		return nil, fmt.Errorf("registry %s: %q is not a repository name", src, clean.Text(at))
 	}
 	host, _, _ := strings.Cut(r.Reference.Registry, ":")
 	r.PlainHTTP = host == "localhost" || host == "127.0.0.1" // as docker and Helm do
@@ -91,18 +91,18 @@ func layer(ctx context.Context, r *remote.Repository, at ocispec.Descriptor) ([]
 	}
 	var m ocispec.Manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return nil, errors.New("what stands there has no manifest that can be read")
+		return nil, errors.New("the manifest cannot be read")
 	}
 	for _, l := range m.Layers {
 		if l.MediaType != chartLayer {
 			continue
 		}
 		if l.Size > mostChart {
-			return nil, fmt.Errorf("it is larger than %d MiB, which no chart is", mostChart>>20)
+			return nil, fmt.Errorf("it is larger than %d MiB, too large for a chart", mostChart>>20)
 		}
 		return content.FetchAll(ctx, r, l)
 	}
-	return nil, errors.New("what stands there is not a chart: it has no layer of a chart's type")
+	return nil, errors.New("it is not a chart: it has no chart layer")
 }
 
 // registryError explains common registry errors.
@@ -113,7 +113,8 @@ func registryError(err error) error {
 		return err
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
 		return errors.New(
-			"the registry wants credentials, which carrick does not send; pull it yourself (helm pull) and name the file",
+			"the registry requires credentials, which carrick does not send; pull the chart yourself (helm pull) and " +
+				"enter its path",
 		)
 	}
 	return err

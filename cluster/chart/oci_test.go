@@ -76,11 +76,11 @@ func TestARegistry(t *testing.T) {
 		chart, vers string
 		want        string
 	}{
-		"no version": {src, "small", "2.0.0", "there are 1.10.0+build.1, 1.9.0"},
+		"no version": {src, "small", "2.0.0", "it has 1.10.0+build.1, 1.9.0"},
 		"no chart":   {src, "large", "1.0.0", `has no chart "large"`},
-		"closed":     {src, "closed", "1.0.0", "wants credentials, which carrick does not send"},
+		"closed":     {src, "closed", "1.0.0", "requires credentials, which carrick does not send"},
 		"no layer": {
-			registry(t, "application/vnd.oci.image.layer.v1.tar", packed, false), "small", version, "no layer of a chart's type",
+			registry(t, "application/vnd.oci.image.layer.v1.tar", packed, false), "small", version, "no chart layer",
 		},
 		"tampered": {registry(t, chartLayer, packed, true), "small", version, "digest"},
 	} {

@@ -68,11 +68,11 @@ func (c *Chart) Dependencies() []Dependency {
 // unpacked reads a packed chart.
 func unpacked(data []byte) (*Chart, error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return nil, errors.New("it is not a chart: a packed chart is a .tgz")
+		return nil, errors.New("it is not a chart: a packaged chart is a .tgz file")
 	}
 	files, err := archive.LoadArchiveFiles(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+		return nil, fmt.Errorf("it is not a chart, or is damaged: %w", err)
 	}
 	return checked(files)
 }
@@ -81,7 +81,7 @@ func unpacked(data []byte) (*Chart, error) {
 func folder(path string) (*Chart, error) {
 	c, err := loader.LoadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+		return nil, fmt.Errorf("it is not a chart, or is damaged: %w", err)
 	}
 	var files []*archive.BufferedFile
 	for _, f := range c.Raw {
@@ -96,11 +96,11 @@ func checked(files []*archive.BufferedFile) (*Chart, error) {
 	c := &Chart{files: files}
 	inner, err := c.open()
 	if err != nil {
-		return nil, fmt.Errorf("it is not a chart, or a broken one: %w", err)
+		return nil, fmt.Errorf("it is not a chart, or is damaged: %w", err)
 	}
 	c.meta = inner.Metadata
 	if c.meta.Type == "library" {
-		return nil, errors.New("it is a library chart, which installs nothing")
+		return nil, errors.New("it is a library chart, which cannot be installed")
 	}
 	var missing []string
 	for _, d := range c.meta.Dependencies {
@@ -109,7 +109,7 @@ func checked(files []*archive.BufferedFile) (*Chart, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("its subcharts are not in it: %s; run helm dependency build on its folder", listed(missing))
+		return nil, fmt.Errorf("its subcharts are missing: %s; run helm dependency build in its folder", listed(missing))
 	}
 	return c, nil
 }

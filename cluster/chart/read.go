@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoRelease means that no release of that name was ever installed in the namespace, or that its history was deleted.
-var ErrNoRelease = errors.New("there is no such release")
+var ErrNoRelease = errors.New("the release does not exist")
 
 const (
 	storageType = "helm.sh/release.v1" // type of the Secrets (helm.sh/helm/v4/pkg/storage/driver/secrets.go)
@@ -37,7 +37,7 @@ var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
 	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey, saltKey)
 	if err != nil {
-		return nil, fmt.Errorf("list the releases of Helm: %w", err)
+		return nil, fmt.Errorf("list the Helm releases: %w", err)
 	}
 	var out []Release
 	var faults []error
@@ -65,7 +65,7 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 	}
 	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,name=" + name}, storageKey, saltKey)
 	if err != nil {
-		return nil, fmt.Errorf("list the releases of Helm: %w", err)
+		return nil, fmt.Errorf("list the Helm releases: %w", err)
 	}
 	found = slices.DeleteFunc(found, func(s *cluster.Secret) bool { return s.Type != storageType })
 	if len(found) > 0 {
@@ -77,15 +77,15 @@ func Find(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Rel
 }
 
 // ErrName means that a string cannot be the name of a release.
-var ErrName = errors.New("is not the name of a release")
+var ErrName = errors.New("is not a release name")
 
 // checkName rejects invalid release names (helm.sh/helm/v4/pkg/chart/common/util: at most 53 characters).
 func checkName(namespace, name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 || len(name) > 53 {
-		return fmt.Errorf("%q %w: lower-case letters, digits, - and ., at most 53", name, ErrName)
+		return fmt.Errorf("%q %w: use lower-case letters, digits, - and ., at most 53 characters", name, ErrName)
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
-		return fmt.Errorf("release %s: %q is not the name of a namespace", name, namespace)
+		return fmt.Errorf("release %s: %q is not a namespace name", name, namespace)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func revision(s *cluster.Secret) int {
 func unpackedRelease(s *cluster.Secret) (*Release, error) {
 	r, err := decodeOf(s.Name, s.Data[storageKey].Reveal())
 	if err != nil {
-		return nil, fmt.Errorf("the release in Secret %s/%s can't be read: %w", s.Namespace, s.Name, err)
+		return nil, fmt.Errorf("the release in Secret %s/%s cannot be read: %w", s.Namespace, s.Name, err)
 	}
 	// A Secret that was copied elsewhere still names its original namespace.
 	r.Namespace = s.Namespace

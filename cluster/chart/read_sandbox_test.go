@@ -32,7 +32,7 @@ func storedSecret(name, status string, revision int, data string) string {
 	)
 }
 
-// recorded is what stands in it.
+// recorded is its content.
 func recorded(name, status string, revision int) string {
 	raw, _ := json.Marshal(map[string]any{
 		"name": name, "version": revision, "info": map[string]any{"status": status},

@@ -27,7 +27,7 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 	var out []string
 	for _, cond := range conditions(o) {
 		if text(cond, "type") == "ReplicaFailure" && text(cond, "status") == "True" {
-			out = append(out, "no pod may be made: "+text(cond, "message"))
+			out = append(out, "pods cannot be created: "+text(cond, "message"))
 		}
 	}
 	switch o.GetKind() {
@@ -45,7 +45,7 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 	}
 	list, err := c.List(ctx, pods, o.GetNamespace(), cluster.Selector{Labels: labels.SelectorFromSet(want).String()})
 	if err != nil {
-		return append(out, "its pods can't be looked at: "+failure.Explain(err))
+		return append(out, "its pods cannot be read: "+failure.Explain(err))
 	}
 	for _, p := range list {
 		for _, r := range podReasons(p) {
@@ -80,7 +80,7 @@ func podReasons(p *unstructured.Unstructured) []string {
 	var out []string
 	for _, c := range conditions(p) {
 		if text(c, "type") == "PodScheduled" && text(c, "status") == "False" {
-			out = append(out, fmt.Sprintf("pod %s can't be scheduled: %s", p.GetName(), brief(text(c, "message"))))
+			out = append(out, fmt.Sprintf("pod %s cannot be scheduled: %s", p.GetName(), brief(text(c, "message"))))
 		}
 	}
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -111,20 +111,20 @@ func containerReason(p *unstructured.Unstructured, s map[string]any) string {
 	switch reason := text(waiting, "reason"); reason {
 	case "", "ContainerCreating", "PodInitializing":
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable":
-		return fmt.Sprintf("image %s can't be pulled (%s): %s", text(s, "image"), reason, text(waiting, "message"))
+		return fmt.Sprintf("image %s cannot be pulled (%s): %s", text(s, "image"), reason, text(waiting, "message"))
 	case "CrashLoopBackOff":
 		restarts, _, _ := unstructured.NestedInt64(s, "restartCount")
 		code, _, _ := unstructured.NestedInt64(s, "lastState", "terminated", "exitCode")
 		return fmt.Sprintf(
-			"container %s ends again and again (%d times, the last with code %d): kubectl -n %s logs %s -c %s --previous", name,
+			"container %s crashes repeatedly (%d times, last exit code %d): kubectl -n %s logs %s -c %s --previous", name,
 			restarts, code, p.GetNamespace(), p.GetName(), name,
 		)
 	default:
-		return fmt.Sprintf("container %s can't start (%s): %s", name, reason, text(waiting, "message"))
+		return fmt.Sprintf("container %s cannot start (%s): %s", name, reason, text(waiting, "message"))
 	}
 	if code, found, _ := unstructured.NestedInt64(s, "state", "terminated", "exitCode"); found && code != 0 {
 		return fmt.Sprintf(
-			"container %s has ended with code %d: kubectl -n %s logs %s -c %s", name, code, p.GetNamespace(), p.GetName(), name,
+			"container %s exited with code %d: kubectl -n %s logs %s -c %s", name, code, p.GetNamespace(), p.GetName(), name,
 		)
 	}
 	return ""

@@ -28,27 +28,27 @@ func TestWhyAPodDoesNotRun(t *testing.T) {
 		"is done": {`containerStatuses: [{name: c, state: {terminated: {exitCode: 0}}}]`, ""},
 		"image": {
 			`containerStatuses: [{name: c, image: x/y, state: {waiting: {reason: ImagePullBackOff, message: no such host}}}]`,
-			"image x/y can't be pulled (ImagePullBackOff): no such host",
+			"image x/y cannot be pulled (ImagePullBackOff): no such host",
 		},
 		"crash": {
 			`containerStatuses: [{name: c, restartCount: 4, lastState: {terminated: {exitCode: 137}}, state: {waiting: {reason: CrashLoopBackOff}}}]`,
-			"container c ends again and again (4 times, the last with code 137): kubectl -n ns logs p -c c --previous",
+			"container c crashes repeatedly (4 times, last exit code 137): kubectl -n ns logs p -c c --previous",
 		},
 		"config": {
 			`initContainerStatuses: [{name: i, state: {waiting: {reason: CreateContainerConfigError, message: secret "s" not found}}}]`,
-			`container i can't start (CreateContainerConfigError): secret "s" not found`,
+			`container i cannot start (CreateContainerConfigError): secret "s" not found`,
 		},
 		"ended": {
 			`initContainerStatuses: [{name: i, state: {terminated: {exitCode: 2}}}]`,
-			"container i has ended with code 2: kubectl -n ns logs p -c i",
+			"container i exited with code 2: kubectl -n ns logs p -c i",
 		},
 		"nowhere": {
 			`conditions: [{type: PodScheduled, status: "False", message: "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: none"}]`,
-			"pod p can't be scheduled: 0/2 nodes are available: 2 Insufficient cpu",
+			"pod p cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu",
 		},
 		"escapes": {
 			`containerStatuses: [{name: c, image: x, state: {waiting: {reason: ErrImagePull, message: "a\u001b[2Jb"}}}]`,
-			"image x can't be pulled (ErrImagePull): ab",
+			"image x cannot be pulled (ErrImagePull): ab",
 		},
 	} {
 		p := object(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ns}\nstatus: {"+c.status+"}")

@@ -44,7 +44,7 @@ func current(
 ) (*Release, *unstructured.Unstructured, error) {
 	list, err := c.Find(ctx, secrets, namespace, cluster.Selector{Labels: "owner=helm,name=" + name})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the releases of Helm: %w", err)
+		return nil, nil, fmt.Errorf("list the Helm releases: %w", err)
 	}
 	list = slices.DeleteFunc(
 		list, func(m metav1.PartialObjectMetadata) bool { return m.Name != secretName(name, number(m.Labels)) },
@@ -66,7 +66,7 @@ type UnreadableError struct {
 
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf(
-		"the release in Secret %s/%s can't be read: %v", clean.Text(e.Namespace), clean.Text(e.Secret), e.Err,
+		"the release in Secret %s/%s cannot be read: %v", clean.Text(e.Namespace), clean.Text(e.Secret), e.Err,
 	)
 }
 
@@ -186,7 +186,7 @@ func (w *Work) release(status, words string) *release.Release {
 func encode(r *release.Release, salt string) (*unstructured.Unstructured, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
-		return nil, fmt.Errorf("write down release %s: %w", r.Name, err)
+		return nil, fmt.Errorf("record release %s: %w", r.Name, err)
 	}
 	data, err := pack(raw)
 	if err != nil {
@@ -194,8 +194,8 @@ func encode(r *release.Release, salt string) (*unstructured.Unstructured, error)
 	}
 	if len(data) > mostStored {
 		return nil, fmt.Errorf(
-			"release %s can't be written down: packed it takes %d KiB, and a Secret holds %d; leave files that no template "+
-				"needs out of the chart",
+			"release %s cannot be recorded: it has %d KiB when packed, and a Secret can contain %d; remove files from the "+
+				"chart that no template uses",
 			r.Name, len(data)>>10, mostStored>>10,
 		)
 	}

@@ -112,12 +112,12 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ data, want string }{
 		"text":       {"§", "not base64"},
 		"empty":      {"", "JSON"},
-		"no release": {enc([]byte(`{}`)), "names no release"},
+		"no release": {enc([]byte(`{}`)), "has no release name"},
 		"other JSON": {enc([]byte(`{"name": 1, "x": "correct-horse"}`)), "JSON"},
 		"a command": {
-			enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b","version":"1.0.0 $(id)"}}}`)), "Helm would not take",
+			enc([]byte(`{"name":"a","chart":{"metadata":{"name":"b","version":"1.0.0 $(id)"}}}`)), "invalid in Helm",
 		},
-		"cut":  {enc(whole[:len(whole)/2]), "cut short"},
+		"cut":  {enc(whole[:len(whole)/2]), "truncated"},
 		"bomb": {enc(bomb.Bytes()), "larger than 64 MiB"},
 	} {
 		_, err := decode(c.data)

@@ -74,7 +74,7 @@ func render(
 	}
 	if want := r.chart.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
 		return nil, fmt.Errorf(
-			"chart %s %s wants Kubernetes %s, and the cluster is %s", c.Name(), c.Version(), clean.Text(want),
+			"chart %s %s requires Kubernetes %s, but the cluster has %s", c.Name(), c.Version(), clean.Text(want),
 			caps.KubeVersion.Version,
 		)
 	}
@@ -90,7 +90,7 @@ func render(
 	files, err := templates(ctx, asked, r.chart, all)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"chart %s %s can't be rendered with these values: %s", c.Name(), c.Version(), clean.Text(err.Error()),
+			"chart %s %s cannot be rendered with these values: %s", c.Name(), c.Version(), clean.Text(err.Error()),
 		)
 	}
 	return r, r.sort(files)
@@ -118,7 +118,7 @@ func (r *Rendered) sort(files map[string]string) error {
 	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
-		return fmt.Errorf("chart %s makes something that is not YAML: %s", r.chart.Name(), clean.Text(err.Error()))
+		return fmt.Errorf("chart %s renders invalid YAML: %s", r.chart.Name(), clean.Text(err.Error()))
 	}
 	var all strings.Builder
 	for _, m := range manifests {
@@ -138,7 +138,7 @@ func (r *Rendered) sort(files map[string]string) error {
 	for _, o := range slices.Concat(r.CRDs, r.Objects) {
 		if o.GetName() == "" {
 			return fmt.Errorf(
-				"chart %s makes a %s without a name of its own, which can't be installed twice without a second one",
+				"chart %s creates a %s with a generated name, so each apply would create another one",
 				r.chart.Name(), o.GetKind(),
 			)
 		}
@@ -158,7 +158,7 @@ func capabilities(ctx context.Context, on *cluster.Cluster) (*common.Capabilitie
 	}
 	parsed, err := common.ParseKubeVersion(v.Git)
 	if err != nil {
-		return nil, fmt.Errorf("the cluster's version %q can't be read: %w", v.Git, err)
+		return nil, fmt.Errorf("the cluster's version %q cannot be parsed: %w", v.Git, err)
 	}
 	parsed.Major, parsed.Minor = strconv.Itoa(v.Major), strconv.Itoa(v.Minor)
 	caps.KubeVersion = *parsed

@@ -61,10 +61,10 @@ func TestRenderRefuses(t *testing.T) {
 		want   string
 	}{
 		"schema": {
-			tree{"replicas": "two"}, "chart tiny does not take these values: at replicas: got string, want integer",
+			tree{"replicas": "two"}, "chart tiny rejects these values: at replicas: got string, want integer",
 		},
 		"two":       {tree{"replicas": -1, "message": 1}, "at replicas"},
-		"not plain": {tree{"message": func() {}}, "not what YAML can say"},
+		"not plain": {tree{"message": func() {}}, "cannot be represented in YAML"},
 	} {
 		_, err := Render(t.Context(), tiny(t), "a", "ns", c.values)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -72,7 +72,7 @@ func TestRenderRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Render(t.Context(), tiny(t), "A_b", "ns", nil); err == nil ||
-		!strings.Contains(err.Error(), "not the name of a release") {
+		!strings.Contains(err.Error(), "not a release name") {
 		t.Error(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestRenderRefuses(t *testing.T) {
 func TestASchemaFetchesNothing(t *testing.T) {
 	for _, ref := range []string{"file:///etc/hostname", "https://schema.invalid/x.json", "other.json"} {
 		err := against([]byte(`{"$ref": "`+ref+`"}`), tree{})
-		if err == nil || !strings.Contains(err.Error(), "carrick fetches no schema") {
+		if err == nil || !strings.Contains(err.Error(), "carrick does not fetch schemas") {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}

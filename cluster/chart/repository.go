@@ -43,7 +43,7 @@ func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
 	}
 	var i index
 	if err := yaml.Unmarshal(data, &i); err != nil || i.Entries == nil {
-		return nil, fmt.Errorf("chart repository %s: what stands at index.yaml is not the index of one", src)
+		return nil, fmt.Errorf("chart repository %s: its index.yaml is not a repository index", src)
 	}
 	entries := i.Entries[name]
 	if len(entries) == 0 {
@@ -51,7 +51,7 @@ func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
 		for n := range i.Entries {
 			names = append(names, clean.Text(n))
 		}
-		return nil, fmt.Errorf("chart repository %s has no chart %q: there are %s", src, name, listed(sorted(names)))
+		return nil, fmt.Errorf("chart repository %s has no chart %q; it has %s", src, name, listed(sorted(names)))
 	}
 	out := make([]Version, 0, len(entries))
 	for _, e := range entries {
@@ -76,7 +76,7 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 			continue
 		}
 		if len(v.urls) == 0 {
-			return nil, fmt.Errorf("chart repository %s does not say where chart %s %s is", src, name, version)
+			return nil, fmt.Errorf("chart repository %s has no URL for chart %s %s", src, name, version)
 		}
 		at, err := within(string(src), v.urls[0])
 		if err != nil {
@@ -89,8 +89,7 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 		sum := sha256.Sum256(data)
 		if got := hex.EncodeToString(sum[:]); v.digest != "" && v.digest != got {
 			return nil, fmt.Errorf(
-				"chart %s %s of %s has another checksum than its index says (%.12s, not %.12s): it was changed, or cut "+
-					"short on its way",
+				"chart %s %s of %s does not have the checksum of its index (%.12s, not %.12s): it was changed or truncated",
 				name, version, src, got, v.digest,
 			)
 		}
@@ -104,17 +103,16 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 func within(base, ref string) (*url.URL, error) {
 	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	if err != nil || b.Host == "" {
-		return nil, errors.New("its URL can't be read")
+		return nil, errors.New("its URL cannot be parsed")
 	}
 	r, err := url.Parse(ref)
 	if err != nil {
-		return nil, fmt.Errorf("it names an address that can't be read: %q", clean.Text(ref))
+		return nil, fmt.Errorf("it contains a URL that cannot be parsed: %q", clean.Text(ref))
 	}
 	at := b.ResolveReference(r)
 	if !safe(at) || b.Scheme == "https" && at.Scheme != "https" {
 		return nil, fmt.Errorf(
-			"%s is not https: whoever is on the way there could change the chart. A folder or a .tgz on this machine "+
-				"is taken, too",
+			"%s is not https, so the chart could be changed in transit. A folder or a .tgz file on this machine also works",
 			at.Redacted(),
 		)
 	}
@@ -139,15 +137,15 @@ func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	client := &http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) >= 10:
-			return errors.New("it leads in circles")
+			return errors.New("it redirects in a loop")
 		case !safe(next.URL) || via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
-			return fmt.Errorf("it leads to %s, which is not https", next.URL.Redacted())
+			return fmt.Errorf("it redirects to %s, which is not https", next.URL.Redacted())
 		}
 		return nil
 	}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("it can't be reached: %w", err)
+		return nil, fmt.Errorf("it cannot be reached: %w", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -156,7 +154,7 @@ func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: the answer was cut short: %w", at.Redacted(), err)
+		return nil, fmt.Errorf("%s: the answer was truncated: %w", at.Redacted(), err)
 	case int64(len(data)) > most:
 		return nil, fmt.Errorf("%s is larger than %d MiB", at.Redacted(), most>>20)
 	}

@@ -111,7 +111,7 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	if old != nil && old.Status != Uninstalled {
 		if old.Chart != req.Chart {
 			return nil, fmt.Errorf(
-				"release %s in namespace %s is of chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart,
+				"release %s in namespace %s has chart %s, not %s: choose another name", req.Name, req.Namespace, old.Chart,
 				req.Chart,
 			)
 		}
@@ -187,7 +187,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 		w.salt = w.Old.inner.salt
 		r.manifest = w.Old.inner.manifest
 		if r.Objects, err = objects(r.manifest); err != nil {
-			return fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
+			return fmt.Errorf("cannot parse the objects of release %s: %w", w.Old.Name, err)
 		}
 	}
 	w.rendered, w.Unknown = r, r.Unknown
@@ -224,7 +224,7 @@ func (w *Work) parts(
 	}
 	objs, err := objects(w.Old.inner.manifest)
 	if err != nil {
-		return nil, fmt.Errorf("what release %s consists of can't be read: %w", w.Old.Name, err)
+		return nil, fmt.Errorf("cannot parse the objects of release %s: %w", w.Old.Name, err)
 	}
 	was, err := placed(ctx, c, served(ctx, c, objs), crds, w.Old.Name, w.Old.Namespace)
 	if err != nil {
@@ -271,13 +271,12 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	case owned(live, w.request.Name, w.request.Namespace):
 		return nil
 	}
-	whose := "no release of Helm"
+	whose := "no Helm release"
 	if other := live.GetAnnotations()[releaseName]; other != "" {
 		whose = "release " + clean.Text(live.GetAnnotations()[releaseNamespace]+"/"+other)
 	}
 	return fmt.Errorf(
-		"%s is there already and belongs to %s: release %s can't have it; delete it, or leave that part of the chart out "+
-			"by its values",
+		"%s already exists and belongs to %s, not to release %s; delete it, or exclude it with the chart's values",
 		describe(o), whose, w.request.Name,
 	)
 }
@@ -289,7 +288,7 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 		live, err := c.Fetch(ctx, o)
 		switch {
 		case err == nil && !w.request.wrote(live):
-			w.Left = append(w.Left, describe(o)+" is there already; it is left as it is, in whatever version")
+			w.Left = append(w.Left, describe(o)+" already exists; it is kept unchanged, in its version")
 		case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			w.CRDs = append(w.CRDs, o)
 		default:

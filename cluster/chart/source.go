@@ -48,7 +48,7 @@ func (e *VersionError) Error() string {
 	if len(e.Has) == 0 {
 		return fmt.Sprintf("%s has no chart %q", e.Source, e.Name)
 	}
-	return fmt.Sprintf("%s has no version %q of chart %s: there are %s", e.Source, e.Version, e.Name, listed(e.Has))
+	return fmt.Sprintf("%s has no version %q of chart %s; it has %s", e.Source, e.Version, e.Name, listed(e.Has))
 }
 
 // Versions returns the versions of a chart that a source has, newest first.
@@ -91,7 +91,7 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 	}
 	if version == "" {
 		return nil, fmt.Errorf(
-			"chart %s from %s: no version is named; which one there is to be can't be left to chance", name, src,
+			"chart %s from %s: no version is set; an exact version is required", name, src,
 		)
 	}
 	var data []byte
@@ -110,7 +110,7 @@ func Load(ctx context.Context, src Source, name, version string) (*Chart, error)
 	}
 	if c.Name() != name || !sameVersion(c.Version(), version) {
 		return nil, fmt.Errorf(
-			"chart %s %s from %s is %s %s by its own word: the source is not to be trusted", name, version, src, c.Name(),
+			"chart %s %s from %s identifies itself as %s %s: do not trust this source", name, version, src, c.Name(),
 			c.Version(),
 		)
 	}
@@ -142,10 +142,10 @@ func local(src Source, name string) (*Chart, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf(
-			"there is no chart at %s: it is neither a folder nor a file, and a repository begins with https:// or oci://", src,
+			"there is no chart at %s: it is not a folder or a file, and a repository begins with https:// or oci://", src,
 		)
 	case err != nil:
-		return nil, fmt.Errorf("look for a chart at %s: %w", src, err)
+		return nil, fmt.Errorf("read the chart at %s: %w", src, err)
 	}
 	var c *Chart
 	if info.IsDir() {
@@ -164,7 +164,7 @@ func local(src Source, name string) (*Chart, error) {
 
 func file(path string, size int64) (*Chart, error) {
 	if size > mostChart {
-		return nil, fmt.Errorf("it is larger than %d MiB, which no chart is", mostChart>>20)
+		return nil, fmt.Errorf("it is larger than %d MiB, too large for a chart", mostChart>>20)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -84,10 +84,10 @@ entries:
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for version, want := range map[string]string{
-		"1.9.0": "another checksum", "1.8.0": "answers 404", "1.7.0": "by its own word",
-		"1.6.0": "not a chart, or a broken one",
-		"1.5.0": "not https", "1.4.0": "does not say where", "": "no version is named",
-		"2.0.0": "there are 1.10.0, 1.9.0, 1.8.0",
+		"1.9.0": "another checksum", "1.8.0": "answers 404", "1.7.0": "do not trust",
+		"1.6.0": "not a chart, or is damaged",
+		"1.5.0": "not https", "1.4.0": "has no URL for", "": "no version is set",
+		"2.0.0": "it has 1.10.0, 1.9.0, 1.8.0",
 	} {
 		if _, err := Load(t.Context(), src, "small", version); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", version, err)
@@ -98,7 +98,7 @@ entries:
 		t.Errorf("%v", err)
 	}
 	if _, err := Versions(t.Context(), src, "large"); err == nil ||
-		!strings.Contains(err.Error(), `no chart "large": there are small`) {
+		!strings.Contains(err.Error(), `no chart "large"; it has small`) {
 		t.Error(err)
 	}
 }
@@ -109,13 +109,13 @@ func TestARepositoryThatIsNone(t *testing.T) {
 		want string
 	}{
 		"no index":    {shop(t, nil), "index.yaml answers 404"},
-		"other YAML":  {shop(t, map[string][]byte{"index.yaml": []byte("<html>")}), "not the index of one"},
+		"other YAML":  {shop(t, map[string][]byte{"index.yaml": []byte("<html>")}), "not a repository index"},
 		"huge":        {shop(t, map[string][]byte{"index.yaml": make([]byte, mostIndex+1)}), "larger than 32 MiB"},
-		"unreachable": {"http://127.0.0.1:1/charts", "can't be reached"},
-		"no host":     {"https://", "can't be read"},
+		"unreachable": {"http://127.0.0.1:1/charts", "cannot be reached"},
+		"no host":     {"https://", "cannot be parsed"},
 		"plain": {
 			"http://charts.example.org",
-			"http://charts.example.org/index.yaml is not https: whoever is on the way there could change the chart",
+			"http://charts.example.org/index.yaml is not https, so the chart could be changed in transit",
 		},
 		"no registry": {"oci://127.0.0.1:1/charts", "registry oci://127.0.0.1:1/charts"},
 	} {
@@ -151,12 +151,12 @@ func TestAFolderAndAFile(t *testing.T) {
 		want        string
 	}{
 		"nothing":       {Source(dir + "/none"), "small", "", "there is no chart at"},
-		"half":          {write("half.tgz", whole[:len(whole)/2]), "small", "", "not a chart, or a broken one"},
-		"text":          {write("text.tgz", []byte("hello")), "small", "", "a packed chart is a .tgz"},
-		"no chart":      {Source(dir), "small", "", "not a chart, or a broken one"},
+		"half":          {write("half.tgz", whole[:len(whole)/2]), "small", "", "not a chart, or is damaged"},
+		"text":          {write("text.tgz", []byte("hello")), "small", "", "a packaged chart is a .tgz"},
+		"no chart":      {Source(dir), "small", "", "not a chart, or is damaged"},
 		"another":       {write("b.tgz", whole), "large", "", `is chart "small", not "large"`},
-		"other version": {write("c.tgz", whole), "small", "2.0.0", "there are 1.0.0"},
-		"needy":         {write("d.tgz", tgz(t, needy)), "small", "", "its subcharts are not in it: other"},
+		"other version": {write("c.tgz", whole), "small", "2.0.0", "it has 1.0.0"},
+		"needy":         {write("d.tgz", tgz(t, needy)), "small", "", "its subcharts are missing: other"},
 		"climbing":      {write("e.tgz", tgz(t, map[string]string{"../../x": "y"})), "small", "", "parent directory"},
 	} {
 		_, err := Load(t.Context(), c.src, c.chart, c.vers)

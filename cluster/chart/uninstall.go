@@ -90,13 +90,13 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 		releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder,
 	)
 	if err != nil {
-		return nil, r.unreadable("what it consists of", err)
+		return nil, r.unreadable("its objects", err)
 	}
 	var objs []*unstructured.Unstructured
 	for _, m := range manifests {
 		made, err := objects(m.Content)
 		if err != nil {
-			return nil, r.unreadable("what it consists of", err)
+			return nil, r.unreadable("its objects", err)
 		}
 		objs = append(objs, made...)
 	}

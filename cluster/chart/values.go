@@ -24,7 +24,7 @@ func plain(values map[string]any) (map[string]any, error) {
 		err = json.Unmarshal(raw, &out)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the values are not what YAML can say: %w", err)
+		return nil, fmt.Errorf("the values cannot be represented in YAML: %w", err)
 	}
 	return out, nil
 }
@@ -35,7 +35,7 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 	var faults []error
 	if len(c.Schema) > 0 {
 		if err := against(c.Schema, values); err != nil {
-			faults = append(faults, fmt.Errorf("chart %s does not take these values: %w", clean.Text(c.Name()), err))
+			faults = append(faults, fmt.Errorf("chart %s rejects these values: %w", clean.Text(c.Name()), err))
 		}
 	}
 	for _, sub := range c.Dependencies() {
@@ -54,7 +54,7 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("its schema refers to %s, and carrick fetches no schema", clean.Text(url))
+	return nil, fmt.Errorf("its schema refers to %s, but carrick does not fetch schemas", clean.Text(url))
 }
 
 func against(schema []byte, values map[string]any) error {
@@ -66,11 +66,11 @@ func against(schema []byte, values map[string]any) error {
 	compiler.UseLoader(nowhere{})
 	const name = "values.schema.json"
 	if err := compiler.AddResource(name, doc); err != nil {
-		return fmt.Errorf("its schema can't be used: %w", err)
+		return fmt.Errorf("its schema cannot be used: %w", err)
 	}
 	compiled, err := compiler.Compile(name)
 	if err != nil {
-		return fmt.Errorf("its schema can't be used: %w", err)
+		return fmt.Errorf("its schema cannot be used: %w", err)
 	}
 	exact, err := json.Marshal(values)
 	if err != nil {
@@ -94,7 +94,7 @@ func problems(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		where := strings.Join(e.InstanceLocation, ".")
 		if where == "" {
-			where = "the top"
+			where = "the top level"
 		}
 		text := e.Error()
 		if at := strings.LastIndex(text, "': "); at >= 0 {

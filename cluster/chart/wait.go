@@ -95,7 +95,7 @@ func look(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 	live, err := c.Get(ctx, gvr, o.GetNamespace(), o.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
-		return state{words: describe(o) + " is not there yet"}, nil
+		return state{words: describe(o) + " does not exist yet"}, nil
 	case err != nil:
 		return state{}, err
 	}

@@ -69,7 +69,7 @@ func (r Request) inherit(ctx context.Context, c *cluster.Cluster, o *unstructure
 	}
 	was := append([]metav1.ManagedFieldsEntry(nil), live.GetManagedFields()...)
 	if err := csaupgrade.UpgradeManagedFields(live, sets.New(HelmManager), r.Manager); err != nil {
-		return fmt.Errorf("%s: who manages its fields can't be read: %w", describe(live), err)
+		return fmt.Errorf("%s: its managed fields cannot be read: %w", describe(live), err)
 	}
 	if reflect.DeepEqual(was, live.GetManagedFields()) {
 		return nil

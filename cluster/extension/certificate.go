@@ -35,7 +35,7 @@ func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.fault = ""
 	case c.fault != err.Error():
 		c.fault = err.Error()
-		c.log.Error("the certificate can't be read", "error", err, "shown", c.pair != nil)
+		c.log.Error("the certificate cannot be read", "error", err, "shown", c.pair != nil)
 	}
 	if c.pair == nil {
 		return nil, err

@@ -52,30 +52,30 @@ func (o Options) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if o.Class == "" && !o.Profiles.wanted() {
-		bad("there is nothing to do: give a class for claims, or a role or a level for profiles")
+		bad("nothing to do: set a class for claims, or a role or a level for profiles")
 	}
 	for _, c := range append([]string{o.Class}, o.From...) {
 		if c != "" && len(validation.IsDNS1123Subdomain(c)) > 0 {
-			bad("%q is not the name of a class", c)
+			bad("%q is not a storage class name", c)
 		}
 	}
 	for _, c := range o.From {
 		if c == "" {
-			bad("a claim that asks for no class asks for a volume that is there: the empty class is never exchanged")
+			bad("a claim with an empty class asks for an existing volume: an empty class cannot be replaced")
 		}
 	}
 	if o.Class != "" && o.CertDir == "" {
-		bad("the webhook needs a folder with tls.crt and tls.key")
+		bad("the webhook requires a folder with tls.crt and tls.key")
 	}
 	if o.PSPRole != "" && len(content.IsPathSegmentName(o.PSPRole)) > 0 {
-		bad("%q is not the name of a role", o.PSPRole)
+		bad("%q is not a role name", o.PSPRole)
 	}
 	if o.Level != "" && !isLevel(o.Level) {
-		bad("%q is none of %s", o.Level, strings.Join(levels, ", "))
+		bad("%q is not one of %s", o.Level, strings.Join(levels, ", "))
 	}
 	if o.Profiles.wanted() && o.Elects {
 		if ns, name := o.lease(); len(validation.IsDNS1123Label(ns)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-			bad("%q is not NAMESPACE/NAME of a lease", o.Lease)
+			bad("%q is not a lease in the form NAMESPACE/NAME", o.Lease)
 		}
 	}
 	return errors.Join(faults...)

@@ -62,7 +62,7 @@ func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Uns
 	owner, _, _ := unstructured.NestedString(profile.Object, "spec", "owner", "name")
 	if have := namespace.GetAnnotations()[ownerNote]; owner == "" || have != owner {
 		f.log.Info(
-			"left alone: the namespace is not that of the profile's owner", "namespace", namespace.GetName(), "owner", have,
+			"skipped: the namespace does not belong to the profile's owner", "namespace", namespace.GetName(), "owner", have,
 			"profile's", owner,
 		)
 		return nil

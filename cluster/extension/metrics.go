@@ -27,20 +27,24 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			[]string{"outcome"},
 		),
 		seconds: in.NewHistogram(prometheus.HistogramOpts{
-			Name: "carrick_extension_review_seconds", Help: "Time that a review took.",
+			Name: "carrick_extension_review_seconds", Help: "Duration of a review.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
 		made: in.NewCounterVec(
-			prometheus.CounterOpts{Name: "carrick_extension_made_total", Help: "What was made for namespaces of profiles."},
+			prometheus.CounterOpts{
+				Name: "carrick_extension_made_total", Help: "Objects created for the namespaces of profiles.",
+			},
 			[]string{"kind"},
 		),
 		failed: in.NewCounter(prometheus.CounterOpts{
 			Name: "carrick_extension_failures_total",
-			Help: "Namespaces of profiles that are tried again, because the API server refused something.",
+			Help: "Namespaces of profiles that are retried because the API server rejected a request.",
 		}),
-		leads: in.NewGauge(prometheus.GaugeOpts{Name: "carrick_extension_leads", Help: "1: this one holds the lease."}),
+		leads: in.NewGauge(
+			prometheus.GaugeOpts{Name: "carrick_extension_leads", Help: "1 if this instance holds the lease."},
+		),
 		ends: in.NewGauge(prometheus.GaugeOpts{
-			Name: "carrick_extension_certificate_end_seconds", Help: "Unix time at which the certificate that is shown ends.",
+			Name: "carrick_extension_certificate_end_seconds", Help: "Unix time at which the serving certificate expires.",
 		}),
 	}
 	for _, o := range []Outcome{Changed, Kept, Unread, Malformed} {

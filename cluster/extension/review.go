@@ -39,7 +39,7 @@ type Reviewed struct {
 }
 
 // errNoReview means that a body is not an AdmissionReview v1 with a request.
-var errNoReview = errors.New("this is no AdmissionReview of admission.k8s.io/v1 with a request")
+var errNoReview = errors.New("not an AdmissionReview of admission.k8s.io/v1 with a request")
 
 // claims is the only resource that is reviewed.
 var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
@@ -123,7 +123,7 @@ func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResp
 	if err := json.Unmarshal(q.Object.Raw, &c); err != nil {
 		out.Outcome = Unread
 		return &admissionv1.AdmissionResponse{
-			Warnings: []string{"this claim can't be read by what exchanges classes: it keeps the class that it asks for"},
+			Warnings: []string{"carrick's webhook cannot parse this claim: it keeps its storage class"},
 		}, out
 	}
 	if out.Name == "" && c.Metadata.GenerateName != "" {

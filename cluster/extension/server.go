@@ -149,9 +149,9 @@ func (s *server) logReview(ctx context.Context, r Reviewed) {
 	level, said := slog.LevelInfo, "claim changed"
 	switch {
 	case r.Outcome == Unread:
-		level, said = slog.LevelWarn, "claim can't be read, and is kept"
+		level, said = slog.LevelWarn, "claim cannot be parsed, and is unchanged"
 	case r.Outcome == Kept:
-		level, said = verbose, "claim kept"
+		level, said = verbose, "claim unchanged"
 	case r.DryRun:
 		level = verbose
 	}
@@ -177,13 +177,13 @@ func (s *server) healthHandler() http.Handler {
 // unready returns why reviews cannot be answered, or "" if they can.
 func (s *server) unready() string {
 	if s.ending.Load() {
-		return "it ends"
+		return "shutting down"
 	}
 	if s.Class == "" {
 		return ""
 	}
 	if _, err := s.cert.current(nil); err != nil {
-		return "the certificate can't be read: " + err.Error()
+		return "the certificate cannot be read: " + err.Error()
 	}
 	return ""
 }

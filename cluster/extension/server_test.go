@@ -145,8 +145,10 @@ func TestChangedClaimsAreLogged(t *testing.T) {
 			"msg=\"claim changed\" namespace=alice name=data-* class=nfs-client was=vsan uid=u-1 dryRun=true",
 		},
 		{"kept", asked(of(`"accessModes":["ReadWriteOnce"]`)), slog.LevelInfo, ""},
-		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), verbose, `msg="claim kept" namespace=alice`},
-		{"unread", asked("null"), slog.LevelInfo, `level=WARN msg="claim can't be read, and is kept" namespace=alice`},
+		{"kept, -v=1", asked(of(`"accessModes":["ReadWriteOnce"]`)), verbose, `msg="claim unchanged" namespace=alice`},
+		{
+			"unread", asked("null"), slog.LevelInfo, `level=WARN msg="claim cannot be parsed, and is unchanged" namespace=alice`,
+		},
 		{"no review", []byte("{}"), slog.LevelInfo, `level=WARN msg="malformed review"`},
 	} {
 		var log strings.Builder
@@ -213,13 +215,13 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, change := range map[string]func(*Options){
-		"nothing to do":              func(o *Options) { *o = Options{} },
-		`"NFS" is not the name`:      func(o *Options) { o.Class = "NFS" },
-		"is never exchanged":         func(o *Options) { o.From = []string{""} },
-		"needs a folder":             func(o *Options) { o.CertDir = "" },
-		`"a/b" is not the name`:      func(o *Options) { o.PSPRole = "a/b" },
-		`"high" is none of`:          func(o *Options) { o.Level = "high" },
-		`"here" is not NAMESPACE/NA`: func(o *Options) { o.Lease = "here" },
+		"nothing to do":          func(o *Options) { *o = Options{} },
+		`"NFS" is not a storage`: func(o *Options) { o.Class = "NFS" },
+		"cannot be replaced":     func(o *Options) { o.From = []string{""} },
+		"requires a folder":      func(o *Options) { o.CertDir = "" },
+		`"a/b" is not a role`:    func(o *Options) { o.PSPRole = "a/b" },
+		`"high" is not one of`:   func(o *Options) { o.Level = "high" },
+		`"here" is not a lease`:  func(o *Options) { o.Lease = "here" },
 	} {
 		o := good
 		change(&o)

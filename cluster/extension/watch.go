@@ -168,7 +168,7 @@ func (f *follower) mirror(
 	// None of these can fail before the informer runs.
 	_ = m.SetTransform(decisive)
 	_ = m.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		f.log.Warn("can't be followed now, and is tried again", "kind", kind.GroupResource().String(), "error", err)
+		f.log.Warn("cannot watch, retrying", "kind", kind.GroupResource().String(), "error", err)
 	})
 	_, _ = m.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: put, UpdateFunc: func(_, v any) { put(v) }})
 	return m
@@ -190,7 +190,7 @@ func (f *follower) next(
 	}
 	if ctx.Err() == nil {
 		f.metrics.failed.Inc()
-		f.log.Warn("is tried again", "namespace", name, "error", err)
+		f.log.Warn("failed, retrying", "namespace", name, "error", err)
 		queue.AddRateLimited(name)
 	}
 	return true

@@ -11,11 +11,11 @@ import (
 
 var (
 	// ErrNotServed means that the cluster does not serve the kind.
-	ErrNotServed = errors.New("the cluster serves no such kind")
+	ErrNotServed = errors.New("the cluster does not serve this kind")
 	// ErrProxy means that a kubeconfig of another user requires a proxy. This machine connects to no proxy that another
 	// user names.
 	ErrProxy = errors.New(
-		"the kubeconfig leads through a proxy of its own, which may be there for others: from this machine it is not used",
+		"the kubeconfig names its own proxy, which is not used from this machine, because another user may have set it",
 	)
 	// ErrClosed means that the Cluster was closed.
 	ErrClosed = errors.New("the cluster is closed")
@@ -23,7 +23,7 @@ var (
 	// ErrNoAnswer means that there has been no answer yet.
 	ErrNoAnswer = errors.New("the API server has not answered yet")
 	// ErrTimeout means that a request timed out.
-	ErrTimeout = errors.New("the API server took too long to answer")
+	ErrTimeout = errors.New("the API server did not answer in time")
 	// ErrNotJSON means that something other than an API server answered.
 	ErrNotJSON = errors.New("the answer is not from an API server")
 )
@@ -67,7 +67,7 @@ func WentSilent(err error) bool {
 var ErrPanicked = errors.New("panicked")
 
 // ErrHeld means that a watch receives no first event although its connection is alive.
-var ErrHeld = errors.New("the watch is held back on its way")
+var ErrHeld = errors.New("a proxy delays the watch")
 
 // ErrEnded means that a watch ended normally.
 var ErrEnded = errors.New("the watch ended")

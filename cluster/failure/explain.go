@@ -77,27 +77,28 @@ func explainOurs(err error) string {
 		return "the connection to the cluster was closed"
 	case errors.Is(err, ErrNotServed):
 		return withContext(
-			"the cluster serves no such kind: what brings it is not installed, or in another version", kindOf(err),
+			"the cluster does not serve this kind: its component is not installed, or has another version", kindOf(err),
 		)
 	case errors.Is(err, ErrPanicked):
-		return "carrick has a fault here: " + err.Error()
+		return "internal error (please report): " + err.Error()
 	case errors.Is(err, ErrTimeout):
-		return "the API server did not answer in time: it is overloaded, or something between drops the packets"
+		return "the API server did not answer in time: it is overloaded, or packets are dropped on the way"
 	case errors.Is(err, ErrHeld):
-		return "a proxy on the way to the API server holds answers back"
+		return "a proxy between this machine and the API server delays answers"
 	case errors.Is(err, ErrEnded):
 		return "the API server ended the watch and has not answered since"
 	case errors.Is(err, errCutShort), errors.Is(err, ErrTooLarge):
-		return "the answer can't be used: something between the API server and this machine changes or cuts it (" +
+		return "the answer is invalid: something between the API server and this machine changes or truncates it (" +
 			foreign.err.Error() + ")"
 	case foreign != nil:
-		return "what answers is no API server: a proxy, a login page or another service (" + foreign.err.Error() + ")"
+		return "the server that answers is not an API server, but a proxy, a login page or another service (" +
+			foreign.err.Error() + ")"
 	case errors.As(err, &kubeconfig):
-		return "the kubeconfig can't be used: " + kubeconfig.Error()
+		return "the kubeconfig cannot be used: " + kubeconfig.Error()
 	case errors.As(err, &status):
 		return ""
 	case errors.Is(err, context.Canceled):
-		return "it was stopped"
+		return "it was canceled"
 	}
 	return ""
 }
@@ -137,12 +138,11 @@ func explainPlugin(err error) string {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), strings.Contains(detail, "not found"):
 		first, _, _ := strings.Cut(detail, "\n")
-		return "the program that gives the credentials is not installed or not in PATH: " + first
+		return "the credential plugin is not installed or not in PATH: " + first
 	case strings.Contains(detail, "standard input is"):
-		return "the program that gives the credentials wants to ask on the terminal, which carrick holds: log in " +
-			"with it first"
+		return "the credential plugin needs the terminal, which carrick uses: log in with the plugin first"
 	}
-	return "the program that gives the credentials did not: " + detail
+	return "the credential plugin failed: " + detail
 }
 
 // explainName explains names that do not resolve.
@@ -153,9 +153,9 @@ func explainName(err error) string {
 	}
 	switch {
 	case dns.IsNotFound:
-		return fmt.Sprintf("the name %s does not resolve: it is wrong, or known only inside another network", dns.Name)
+		return fmt.Sprintf("the name %s does not resolve: it is wrong, or exists only in another network", dns.Name)
 	case dns.IsTimeout:
-		return fmt.Sprintf("the name %s could not be resolved: the name server does not answer", dns.Name)
+		return fmt.Sprintf("the name %s could not be resolved: the DNS server does not answer", dns.Name)
 	}
 	return fmt.Sprintf("the name %s could not be resolved: %s", dns.Name, dns.Err)
 }
@@ -169,16 +169,18 @@ func explainNetwork(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("the connection to %s was refused: nothing listens there, or a firewall rejects it%s", at, through)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Sprintf("there is no route to %s: this machine is not in its network (a VPN?)%s", at, through)
+		return fmt.Sprintf("there is no route to %s: this machine is not in its network (VPN?)%s", at, through)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Sprintf("the connection to %s was cut: the server restarts, or something between cuts it%s", at, through)
+		return fmt.Sprintf(
+			"the connection to %s was reset: the server restarts, or something on the way closes it%s", at, through,
+		)
 	case WentSilent(err):
-		return "the connection gives no sign of life: the server hangs, or the network between is gone"
+		return "the connection was lost without notice: the server hangs, or the network is down"
 	case errors.As(err, &path):
 		return fmt.Sprintf("%s %s: %v", path.Op, path.Path, path.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), endedStream(err):
 		return fmt.Sprintf(
-			"%s ended the connection before it answered: the server restarts, or something between ends it%s", at, through,
+			"%s closed the connection before it answered: the server restarts, or something on the way closes it%s", at, through,
 		)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) &&
 		timeout.Timeout():

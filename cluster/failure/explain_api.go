@@ -34,7 +34,7 @@ func explainAPI(err error) string {
 	status := api.Status()
 	switch status.Code {
 	case http.StatusUnauthorized:
-		return "the API server does not accept the credentials: the token or client certificate is wrong, revoked or expired"
+		return "the API server rejects the credentials: the token or client certificate is wrong, revoked or expired"
 	case http.StatusForbidden:
 		return explainForbidden(status)
 	case http.StatusNotFound:
@@ -42,22 +42,22 @@ func explainAPI(err error) string {
 	case http.StatusConflict:
 		return explainConflict(err, status)
 	case http.StatusGone:
-		return "the API server no longer has the version that was asked for: it must be read again"
+		return "the API server no longer has the requested version: read the object again"
 	case http.StatusRequestEntityTooLarge:
-		return "it is too large for the API server (an object may have about 1.5 MiB)"
+		return "it is too large for the API server (an object can have about 1.5 MiB)"
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return explainInvalidObject(status)
 	case http.StatusTooManyRequests:
-		return "the API server is overloaded, or a disruption budget holds: try again later"
+		return "the API server is overloaded, or a disruption budget blocks this: try again later"
 	case http.StatusMethodNotAllowed:
-		return "the API server does not offer this for this kind" + said(status)
+		return "the API server does not support this for this kind" + said(status)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fmt.Sprintf(
-			"the API server, or what stands behind it, is not available at the moment (%d)%s", status.Code, said(status),
+			"the API server or its backend is not available at the moment (%d)%s", status.Code, said(status),
 		)
 	}
 	if status.Code >= http.StatusInternalServerError {
-		return fmt.Sprintf("the API server has a fault (%d)%s", status.Code, said(status))
+		return fmt.Sprintf("the API server has an internal error (%d)%s", status.Code, said(status))
 	}
 	return ""
 }
@@ -71,9 +71,9 @@ func said(status metav1.Status) string {
 
 func explainForbidden(status metav1.Status) string {
 	if who, right, ok := forbidden(status); ok {
-		return fmt.Sprintf("%s may not %s", who, right)
+		return fmt.Sprintf("%s cannot %s", who, right)
 	}
-	return "the cluster refuses it" + said(status)
+	return "the cluster rejects it" + said(status)
 }
 
 // forbidden parses the user and the missing permission from RBAC's message.
@@ -113,7 +113,7 @@ func explainNotFound(status metav1.Status) string {
 	if status.Details != nil && status.Details.Name != "" {
 		return fmt.Sprintf("there is no %s %q", thing(status.Details), status.Details.Name)
 	}
-	return "there is no such thing, or the cluster serves no such kind"
+	return "the object does not exist, or the cluster does not serve its kind"
 }
 
 func thing(d *metav1.StatusDetails) string {
@@ -130,20 +130,20 @@ func explainConflict(err error, status metav1.Status) string {
 		for _, conflict := range conflicts {
 			owned = append(owned, fmt.Sprintf("%s is managed by %q", conflict.Field, conflict.Manager))
 		}
-		return "somebody else manages what would be changed: " + clean.List(owned)
+		return "another manager owns these fields: " + clean.List(owned)
 	}
 	if status.Reason == metav1.StatusReasonAlreadyExists {
 		if status.Details != nil && status.Details.Name != "" {
-			return fmt.Sprintf("%s %q exists already", thing(status.Details), status.Details.Name)
+			return fmt.Sprintf("%s %q already exists", thing(status.Details), status.Details.Name)
 		}
-		return "it exists already"
+		return "it already exists"
 	}
-	return "it was changed by somebody else at the same time" + said(status)
+	return "another user or controller changed it at the same time" + said(status)
 }
 
 func explainInvalidObject(status metav1.Status) string {
 	if status.Details == nil || len(status.Details.Causes) == 0 {
-		return "the API server does not accept it" + said(status)
+		return "the API server rejects it" + said(status)
 	}
 	problems := make([]string, 0, len(status.Details.Causes))
 	for _, cause := range status.Details.Causes {
@@ -157,5 +157,5 @@ func explainInvalidObject(status metav1.Status) string {
 	if status.Details.Name != "" {
 		what = fmt.Sprintf("%s %q", thing(status.Details), status.Details.Name)
 	}
-	return fmt.Sprintf("the API server does not accept %s: %s", what, strings.Join(problems, "; "))
+	return fmt.Sprintf("the API server rejects %s: %s", what, strings.Join(problems, "; "))
 }

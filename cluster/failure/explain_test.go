@@ -50,22 +50,22 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 	}{
 		"refused":  {dialError(syscall.ECONNREFUSED), "192.0.2.1:6443 was refused"},
 		"no route": {dialError(syscall.EHOSTUNREACH), "no route to 192.0.2.1:6443"},
-		"reset":    {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, "was cut"},
+		"reset":    {&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, "was reset"},
 		"still there": {
 			fmt.Errorf("delete it: %w", &failure.StillThereError{What: "namespaces demo", Why: "it is held by x"}),
 			"delete it: namespaces demo: it is held by x",
 		},
 		"timeout":     {&url.Error{Op: "Get", URL: "https://x", Err: context.DeadlineExceeded}, "did not answer in time"},
 		"i/o timeout": {dialError(os.ErrDeadlineExceeded), "192.0.2.1:6443 did not answer in time"},
-		"eof":         {&url.Error{Op: "Get", URL: "https://x", Err: io.EOF}, "ended the connection"},
+		"eof":         {&url.Error{Op: "Get", URL: "https://x", Err: io.EOF}, "closed the connection"},
 		"http/2 closed": {
 			&url.Error{
 				Op: "Get", URL: "https://x", Err: errors.New("http2: client connection force closed via ClientConn.Close"),
 			},
-			"ended the connection",
+			"closed the connection",
 		},
 		"no such name": {dialError(&net.DNSError{Name: "api.nowhere", IsNotFound: true}), "api.nowhere does not resolve"},
-		"dns timeout":  {&net.DNSError{Name: "api.nowhere", IsTimeout: true}, "name server does not answer"},
+		"dns timeout":  {&net.DNSError{Name: "api.nowhere", IsTimeout: true}, "DNS server does not answer"},
 		"proxy": {
 			&net.OpError{Op: "proxyconnect", Err: dialError(syscall.ECONNREFUSED)},
 			"192.0.2.1:6443 was refused … this is the proxy",
@@ -93,28 +93,28 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		},
 		"client cert": {errors.New("remote error: tls: expired certificate"), "client certificate: it has expired"},
 		"401": {
-			apiError(401, metav1.StatusReasonUnauthorized, "Unauthorized"), "does not accept the credentials",
+			apiError(401, metav1.StatusReasonUnauthorized, "Unauthorized"), "rejects the credentials",
 		},
 		"403": {
 			apiError(
 				403, metav1.StatusReasonForbidden,
 				`secrets "x" is forbidden: User "system:serviceaccount:a:b" cannot get resource "secrets" in API group "" in the namespace "c"`,
 			),
-			`system:serviceaccount:a:b may not get secrets "x" in c`,
+			`system:serviceaccount:a:b cannot get secrets "x" in c`,
 		},
 		"403 cluster": {
 			apiError(
 				403, metav1.StatusReasonForbidden,
 				`pods is forbidden: User "jane" cannot create resource "pods/exec" in API group "" at the cluster scope`,
 			),
-			`jane may not create pods/exec`,
+			`jane cannot create pods/exec`,
 		},
 		"403 path": {
 			apiError(403, metav1.StatusReasonForbidden, `forbidden: User "jane" cannot get path "/metrics"`),
-			`jane may not get /metrics`,
+			`jane cannot get /metrics`,
 		},
 		"403 admission": {
-			apiError(403, metav1.StatusReasonForbidden, `exceeded quota: small`), `refuses it: exceeded quota`,
+			apiError(403, metav1.StatusReasonForbidden, `exceeded quota: small`), `rejects it: exceeded quota`,
 		},
 		"404": {apiError(404, metav1.StatusReasonNotFound, `x`), `no deployments.apps "web"`},
 		"409 conflict": {
@@ -126,11 +126,11 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 			),
 			`.spec.replicas is managed by "helm"`,
 		},
-		"409 exists": {apiError(409, metav1.StatusReasonAlreadyExists, `x`), `"web" exists already`},
+		"409 exists": {apiError(409, metav1.StatusReasonAlreadyExists, `x`), `"web" already exists`},
 		"409 changed": {
-			apiError(409, metav1.StatusReasonConflict, `the object has been modified`), `changed by somebody else`,
+			apiError(409, metav1.StatusReasonConflict, `the object has been modified`), `changed it at the same time`,
 		},
-		"410": {apiError(410, metav1.StatusReasonExpired, `x`), `read again`},
+		"410": {apiError(410, metav1.StatusReasonExpired, `x`), `read the object again`},
 		"413": {apiError(413, metav1.StatusReasonRequestEntityTooLarge, `x`), `too large`},
 		"422": {
 			apiError(
@@ -140,11 +140,11 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		},
 		"429": {apiError(429, metav1.StatusReasonTooManyRequests, `x`), `overloaded`},
 		"500": {
-			apiError(500, metav1.StatusReasonInternalError, "etcd \x1b[31mis away"), `has a fault (500): etcd is away`,
+			apiError(500, metav1.StatusReasonInternalError, "etcd \x1b[31mis away"), `has an internal error (500): etcd is away`,
 		},
 		"503": {apiError(503, metav1.StatusReasonServiceUnavailable, `x`), `not available`},
 		"not served": {
-			fmt.Errorf("read widgets.shop: %w", failure.ErrNotServed), `serves no such kind … (widgets.shop)`,
+			fmt.Errorf("read widgets.shop: %w", failure.ErrNotServed), `does not serve this kind … (widgets.shop)`,
 		},
 		"stale": {
 			&failure.StaleError{Since: since, Cause: dialError(syscall.ECONNREFUSED)}, `since 12:30:15 … was refused`,
@@ -156,14 +156,14 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		},
 		"plugin failed": {
 			errors.New(`Get "https://x": getting credentials: exec: executable aws failed with exit code 255`),
-			`did not: exec: executable aws failed with exit code 255`,
+			`failed: exec: executable aws failed with exit code 255`,
 		},
 		"plugin asks": {
 			errors.New(`getting credentials: exec plugin cannot support interactive mode: standard input is unavailable`),
-			`log in with it first`,
+			`log in with the plugin first`,
 		},
 		"something else": {errors.New("a\n\tb\u202ec"), `a bc`},
-		"stopped":        {context.Canceled, "was stopped"},
+		"stopped":        {context.Canceled, "was canceled"},
 		"a long story":   {errors.New(strings.Repeat("long ", 200)), "…"},
 		"nothing at all": {nil, ""},
 		"generic gateway": {

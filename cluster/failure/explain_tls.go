@@ -27,22 +27,22 @@ func explainTLS(err error) string {
 	case errors.As(err, &invalid):
 		return explainInvalid(invalid)
 	case errors.As(err, &authority):
-		return "the server's certificate is signed by an authority that the kubeconfig does not trust" + issuedBy(err) +
-			": the certificate authority is wrong, or something between answers in the server's place"
+		return "the server's certificate is signed by a CA that the kubeconfig does not trust" + issuedBy(err) +
+			": the CA in the kubeconfig is wrong, or another server answers instead"
 	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return "what answers does not speak TLS: the port is wrong, or the address should start with http"
+		return "the server does not speak TLS: the port is wrong, or the URL should start with http"
 	case errors.As(err, &alert), strings.Contains(text, "remote error: tls:"):
 		return explainAlert(text)
 	case strings.Contains(text, "private key does not match public key"):
-		return "the client certificate and the client key of the kubeconfig don't belong together"
+		return "the client certificate and the client key in the kubeconfig do not match"
 	case strings.Contains(text, "TLS handshake timeout"):
-		return "the server takes the connection and then says nothing: it hangs, or it is not an API server"
+		return "the server accepts the connection and then does not answer: it hangs, or it is not an API server"
 	}
 	return ""
 }
 
 func explainHostname(err x509.HostnameError) string {
-	names := "no name at all"
+	names := "no name"
 	if err.Certificate != nil {
 		var all []string
 		all = append(all, err.Certificate.DNSNames...)
@@ -65,12 +65,12 @@ func explainInvalid(err x509.CertificateInvalidError) string {
 	}
 	who := "the server's certificate"
 	if err.Cert.IsCA {
-		who = fmt.Sprintf("the authority %q that signed the server's certificate", err.Cert.Subject.CommonName)
+		who = fmt.Sprintf("the CA %q that signed the server's certificate", err.Cert.Subject.CommonName)
 	}
 	if strings.Contains(err.Detail, "is before") {
-		return fmt.Sprintf("%s is not valid before %s: a clock is wrong, here or there", who, day(err.Cert.NotBefore))
+		return fmt.Sprintf("%s is not valid before %s: one of the two clocks is wrong", who, day(err.Cert.NotBefore))
 	}
-	return fmt.Sprintf("%s expired on %s: it must be renewed, or a clock is wrong", who, day(err.Cert.NotAfter))
+	return fmt.Sprintf("%s expired on %s: renew it, or correct the clock", who, day(err.Cert.NotAfter))
 }
 
 func issuedBy(err error) string {
@@ -89,15 +89,15 @@ func issuedBy(err error) string {
 func explainAlert(text string) string {
 	switch {
 	case strings.Contains(text, "expired certificate"), strings.Contains(text, "certificate expired"):
-		return "the server refuses the client certificate: it has expired"
+		return "the server rejects the client certificate: it has expired"
 	case strings.Contains(text, "certificate required"):
-		return "the server wants a client certificate, and the kubeconfig has none"
+		return "the server requires a client certificate, but the kubeconfig has none"
 	case strings.Contains(text, "bad certificate"), strings.Contains(text, "unknown certificate"):
-		return "the server refuses the client certificate: it is signed by an authority that the server does not trust"
+		return "the server rejects the client certificate: it is signed by a CA that the server does not trust"
 	case strings.Contains(text, "unrecognized name"):
-		return "the server knows no host of this name: the address or tls-server-name is wrong"
+		return "the server does not recognize this host name: the address or tls-server-name is wrong"
 	}
-	return "the server ended the TLS handshake: " + after(text, "remote error: ")
+	return "the server aborted the TLS handshake: " + after(text, "remote error: ")
 }
 
 func day(t time.Time) string { return t.UTC().Format("2 January 2006 15:04 UTC") }

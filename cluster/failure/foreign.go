@@ -21,7 +21,7 @@ func (e *foreignError) Unwrap() error        { return e.err }
 func NotJSON(err error) error { return &foreignError{err} }
 
 // errCutShort is a truncated answer of an API server.
-var errCutShort = errors.New("the answer ends in its middle")
+var errCutShort = errors.New("the answer is truncated")
 
 // Unreadable returns the error for a body that cannot be decoded. It does not repeat a body that starts like an object,
 // because that may contain secrets.

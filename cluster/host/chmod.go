@@ -11,7 +11,7 @@ import (
 )
 
 // errOtherFolder means that a folder was replaced by another one.
-var errOtherFolder = errors.New("it is not the folder that it was when it was looked at")
+var errOtherFolder = errors.New("the folder was replaced since it was read")
 
 // FolderInfo describes a folder whose mode may be changed.
 type FolderInfo struct {
@@ -24,7 +24,7 @@ type FolderInfo struct {
 func (h *Host) Folder(name string) (FolderInfo, error) {
 	f, info, err := h.holdFolder(name)
 	if err != nil {
-		return info, fmt.Errorf("look at %s: %w", clean.Text(name), err)
+		return info, fmt.Errorf("read %s: %w", clean.Text(name), err)
 	}
 	return info, f.Close()
 }

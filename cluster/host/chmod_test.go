@@ -18,8 +18,8 @@ func modeAt(t *testing.T, h *Host, name string) fs.FileMode {
 	return info.Mode().Perm()
 }
 
-// Whose folder another user can replace, by a link or by a folder of somebody else's, keeps its mode; so does what has
-// come to the place of one that was looked at.
+// A folder that another user can replace, by a link or by a folder of another user, keeps its mode. So does a folder
+// that replaced the one that was read.
 func TestChmodChangesTheFolderThatIsMeant(t *testing.T) {
 	for _, tc := range []struct {
 		situation, path, changes string
@@ -31,7 +31,7 @@ func TestChmodChangesTheFolderThatIsMeant(t *testing.T) {
 		{"root's link to root's folder", "/srv/jobs", "shared/jobs", ""},
 		{"a user's link", "/home/alice/etc", "etc", "is a symlink in a folder that uid 1000 can write to"},
 		{"behind a user's link", "/home/alice/etc/conf", "etc/conf", "is a symlink in a folder that uid 1000 can write to"},
-		{"root's folder in one that all can write to", "/tmp/jobs", "tmp/jobs", "can be written to by users other than root"},
+		{"root's folder in one that all can write to", "/tmp/jobs", "tmp/jobs", "is writable by users other than root"},
 		{"a file", "/etc/file", "etc/file", "not a folder"},
 	} {
 		h := newHostOf(t, map[string]string{

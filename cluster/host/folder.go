@@ -14,7 +14,7 @@ import (
 )
 
 // errSwapped means that a component of a path was replaced while it was being opened.
-var errSwapped = errors.New("it was replaced while it was being opened")
+var errSwapped = errors.New("it was replaced while it was opened")
 
 // FolderError means that a file must not be written because a user other than root could redirect the write: they can
 // replace a component of the path.
@@ -65,7 +65,7 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 		}
 		todo = rest
 	}
-	return nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
+	return nil, fmt.Errorf("it contains more than %d symlinks", mostLinks)
 }
 
 // RootsAlone returns the target of a path, without symlinks. It returns a FolderError if a user other than root can put
@@ -76,14 +76,14 @@ func (h *Host) RootsAlone(name string) (string, error) {
 	for range mostLinks + 1 {
 		leads, linked, err := h.linkAt(at)
 		if err != nil {
-			return "", fmt.Errorf("look at %s: %w", clean.Text(name), err)
+			return "", fmt.Errorf("read %s: %w", clean.Text(name), err)
 		}
 		if !linked {
 			return leads, nil
 		}
 		at = leads
 	}
-	return "", fmt.Errorf("look at %s: it leads through more than %d symlinks", clean.Text(name), mostLinks)
+	return "", fmt.Errorf("read %s: it contains more than %d symlinks", clean.Text(name), mostLinks)
 }
 
 // Readlink returns the target of a symlink, or "" for any other file and for a missing one. The trace of ctx wakes when
@@ -95,7 +95,7 @@ func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
-		return "", fmt.Errorf("look at %s: %w", clean.Text(name), err)
+		return "", fmt.Errorf("read %s: %w", clean.Text(name), err)
 	case !linked:
 		return "", nil
 	}
@@ -234,7 +234,7 @@ func (f *foreign) refusal() error {
 		return &FolderError{
 			f.path,
 			fmt.Sprintf(
-				"belongs to uid %d, who can replace what is in it: chown root %s, or choose another path", f.uid,
+				"is owned by uid %d, who can replace its content: chown root %s, or choose another path", f.uid,
 				clean.Text(f.path),
 			),
 		}
@@ -242,7 +242,7 @@ func (f *foreign) refusal() error {
 	return &FolderError{
 		f.path,
 		fmt.Sprintf(
-			"can be written to by users other than root: chown root:root %[1]s && chmod go-w %[1]s, or choose another path",
+			"is writable by users other than root: chown root:root %[1]s && chmod go-w %[1]s, or choose another path",
 			clean.Text(f.path),
 		),
 	}

@@ -24,14 +24,14 @@ func TestWhereOthersCanWrite(t *testing.T) {
 		refused         string // the component; "": it is written
 		says            string
 	}{
-		{"a new file in a user's folder", "/home/alice/hook", "/home/alice", "belongs to uid 1000"},
+		{"a new file in a user's folder", "/home/alice/hook", "/home/alice", "is owned by uid 1000"},
 		{"a new folder there", "/home/alice/new/hook", "/home/alice", "chown root /home/alice"},
-		{"a new file below", "/home/alice/conf/hook", "/home/alice", "belongs to uid 1000"},
+		{"a new file below", "/home/alice/conf/hook", "/home/alice", "is owned by uid 1000"},
 		{
 			"a symlink of a user's", "/home/alice/etc/hook", "/home/alice/etc",
 			"is a symlink in a folder that uid 1000 can write to",
 		},
-		{"root's symlink to a user's folder", "/srv/alice/hook", "/home/alice", "belongs to uid 1000"},
+		{"root's symlink to a user's folder", "/srv/alice/hook", "/home/alice", "is owned by uid 1000"},
 		{"a folder that all can write to", "/shared/hook", "/shared", "chmod go-w /shared"},
 		{"a folder below it", "/shared/conf/hook", "/shared", "chmod go-w /shared"},
 		{"a file that exists there", "/shared/file", "/shared", "chmod go-w /shared"},

@@ -117,7 +117,7 @@ func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
 	h.track(ctx, path)
 	info, err := h.stat(path)
 	if err != nil {
-		return FileInfo{}, fmt.Errorf("look at %s: %w", clean.Text(path), err)
+		return FileInfo{}, fmt.Errorf("read %s: %w", clean.Text(path), err)
 	}
 	out := FileInfo{Mode: info.Mode(), Size: info.Size(), ModTime: info.ModTime()}
 	out.UID, out.GID = h.ownerOf(path, info)
@@ -129,7 +129,7 @@ func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
 	case err == nil:
 		out.Hash = masked.Hash(string(data))
 	case context.Cause(ctx) != nil:
-		return FileInfo{}, fmt.Errorf("look at %s: %w", clean.Text(path), err)
+		return FileInfo{}, fmt.Errorf("read %s: %w", clean.Text(path), err)
 	}
 	return out, nil
 }

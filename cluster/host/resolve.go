@@ -41,7 +41,7 @@ func (h *Host) follow(name string) (done []string, links [][]string, err error) 
 			continue
 		}
 		if links = append(links, slices.Clone(done)); len(links) > mostLinks {
-			return nil, nil, fmt.Errorf("it leads through more than %d symlinks", mostLinks)
+			return nil, nil, fmt.Errorf("it contains more than %d symlinks", mostLinks)
 		}
 		target, err := h.files.Readlink(join(done))
 		if err != nil {

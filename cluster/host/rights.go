@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotRoot means that only root may write a file.
-var ErrNotRoot = errors.New("only root may write there, and carrick does not run as root")
+var ErrNotRoot = errors.New("only root can write there, and carrick does not run as root")
 
 // ByRoot reports whether files that carrick writes belong to root on the host: carrick runs as root, or it writes into
 // a folder whose files get their owners when they are copied.

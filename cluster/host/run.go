@@ -14,7 +14,7 @@ import (
 )
 
 // ErrFolder means that a command was requested on a host that is only a folder.
-var ErrFolder = errors.New("this host is only a folder: it can't run commands")
+var ErrFolder = errors.New("this host is only a folder, which cannot run commands")
 
 const (
 	runTimeout = 10 * time.Second
@@ -22,7 +22,7 @@ const (
 )
 
 // errSlowCommand is the cause of the end of a command that timed out.
-var errSlowCommand = fmt.Errorf("the command took longer than %s", runTimeout)
+var errSlowCommand = fmt.Errorf("the command timed out after %s", runTimeout)
 
 // runEnvironment are the environment variables that commands get. Others are withheld because they may contain secrets.
 var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}

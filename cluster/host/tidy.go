@@ -12,7 +12,7 @@ import (
 const partPrefix = ".carrick-"
 
 // errTidied means that two processes wrote into one folder at the same time.
-var errTidied = errors.New("another carrick writes there at the same time: try again")
+var errTidied = errors.New("another carrick process writes there at the same time: try again")
 
 // Tidy removes the temporary files that a killed carrick left next to a file. It keeps those that another carrick is
 // writing.

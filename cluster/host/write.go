@@ -19,7 +19,7 @@ import (
 var errSymlink = errors.New("it is a symlink, and is not followed")
 
 // errChanged means that a file has changed since it was last read.
-var errChanged = errors.New("its content has changed since it was looked at")
+var errChanged = errors.New("its content changed since it was read")
 
 // Write writes a file atomically: readers see the old content or the new. Mode 0 is 0600; the mode is set before the
 // content is written. Missing parent folders are created with 0755. A replaced file keeps its owner; if that is not

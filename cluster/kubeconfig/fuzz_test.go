@@ -44,7 +44,7 @@ func FuzzForeignKubeconfig(f *testing.F) {
 		}
 		theirs, err := clientcmd.Load(data)
 		if err != nil {
-			return // client-go is stricter here: it would refuse what we take, which harms nobody
+			return // client-go is stricter here: it would refuse what we take, which is harmless
 		}
 		context := theirs.Contexts[theirs.CurrentContext]
 		if context == nil {

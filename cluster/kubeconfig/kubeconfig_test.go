@@ -106,7 +106,7 @@ func TestParseKubeconfig(t *testing.T) {
 		},
 		{
 			situation: "a current context that is not there", from: current, to: "current-context: milan\n",
-			rules: []string{RuleUnknownContext}, words: `line 19: current-context is "milan", and there is no such context`,
+			rules: []string{RuleUnknownContext}, words: `line 19: current-context is "milan", which does not exist`,
 		},
 		{situation: "a context without a cluster", from: "    cluster: rome\n", rules: []string{RuleNoCluster}},
 		{

@@ -91,8 +91,8 @@ func unasked(user *clientcmdapi.AuthInfo, path string) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"kubeconfig %s is named by a file and %s, which a file can't ask for: name the kubeconfig yourself, with "+
-			"--kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG",
+		"kubeconfig %s is named by a file and %s, which a file is not allowed to request: name the kubeconfig yourself, "+
+			"with --kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG",
 		path, does,
 	)
 }
@@ -185,9 +185,9 @@ func checkContext(merged *clientcmdapi.Config, name, path string) error {
 	chosen := merged.Contexts[name]
 	if chosen == nil {
 		if near := nearest.Name(name, names); near != "" {
-			return fmt.Errorf("%s has no context %q: did you mean %q? there are %s", where, name, near, clean.List(names))
+			return fmt.Errorf("%s has no context %q: did you mean %q? Its contexts are %s", where, name, near, clean.List(names))
 		}
-		return fmt.Errorf("%s has no context %q: there are %s", where, name, clean.List(names))
+		return fmt.Errorf("%s has no context %q: its contexts are %s", where, name, clean.List(names))
 	}
 	if at := merged.Clusters[chosen.Cluster]; at == nil {
 		return fmt.Errorf("context %q: %s has no cluster %q, which it names", name, where, chosen.Cluster)

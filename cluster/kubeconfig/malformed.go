@@ -72,20 +72,20 @@ func plainYAML(problem string) string {
 		return problem
 	}
 	words := map[string]string{
-		"!!map": "a map", "!!seq": "a list", "!!str": "a text", "!!int": "a number", "!!bool": "a truth value",
+		"!!map": "a map", "!!seq": "a list", "!!str": "a string", "!!int": "a number", "!!bool": "a boolean",
 	}
 	found, known := words[m[1]]
 	if !known {
 		found = m[1]
 	}
-	expected := "a text"
+	expected := "a string"
 	switch {
 	case strings.HasPrefix(m[2], "[]"):
 		expected = "a list"
 	case strings.HasPrefix(m[2], "map["), strings.HasPrefix(m[2], "struct"), strings.HasPrefix(m[2], "kubeconfig."):
 		expected = "a map"
 	}
-	return fmt.Sprintf("there is %s where %s belongs", found, expected)
+	return fmt.Sprintf("found %s, expected %s", found, expected)
 }
 
 // notBase64 returns the first "…-data" key whose value does not decode.

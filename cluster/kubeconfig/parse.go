@@ -96,14 +96,14 @@ func (p *parser) document(data []byte) *yaml.Node {
 		p.say(nil, RuleNotYAML, "it is empty")
 		return nil
 	case err != nil && strings.Contains(err.Error(), "anchor"):
-		p.say(nil, RuleAlias, "it refers to a YAML anchor that is not there")
+		p.say(nil, RuleAlias, "it refers to a YAML anchor that does not exist")
 		return nil
 	case err != nil:
-		p.say(nil, RuleNotYAML, "it is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		p.say(nil, RuleNotYAML, "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return nil
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		p.say(nil, RuleSeveralDocuments, "it holds more than one YAML document")
+		p.say(nil, RuleSeveralDocuments, "it contains more than one YAML document")
 		return nil
 	}
 	if alias := findAlias(&first); alias != nil {
@@ -111,7 +111,7 @@ func (p *parser) document(data []byte) *yaml.Node {
 		return nil
 	}
 	if len(first.Content) != 1 || first.Content[0].Kind != yaml.MappingNode {
-		p.say(&first, RuleNotYAML, "it is not a mapping at its top")
+		p.say(&first, RuleNotYAML, "its top level is not a mapping")
 		return nil
 	}
 	return first.Content[0]
@@ -141,7 +141,7 @@ func (p *parser) mapping(n *yaml.Node, what string, known ...string) settings {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || !slices.Contains(known, key.Value):
-			p.say(key, RuleUnknownKey, "%s has a key that kubeconfigs don't have: %q", what, key.Value)
+			p.say(key, RuleUnknownKey, "%s has an unknown key: %q", what, key.Value)
 			continue
 		case seen[key.Value]:
 			p.say(key, RuleDuplicateKey, "%s has the key %s twice", what, key.Value)
@@ -177,7 +177,7 @@ func (p *parser) named(list *yaml.Node, kind string, known ...string) map[string
 		case name == "" && entry["name"] == nil:
 			p.say(item, RuleNoName, "a %s has no name", kind)
 		case out[name] != nil:
-			p.say(item, RuleDuplicateName, "the name %q stands for two %ss", name, kind)
+			p.say(item, RuleDuplicateName, "the name %q is used by two %ss", name, kind)
 		default:
 			if inner == nil {
 				inner = settings{}
@@ -195,7 +195,7 @@ func (p *parser) text(from settings, key string) string {
 		return ""
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		p.say(n, RuleWrongType, "%s must be text (in quotes, if it looks like a number)", key)
+		p.say(n, RuleWrongType, "%s must be a string (in quotes, if it looks like a number)", key)
 		return ""
 	}
 	return n.Value

@@ -18,7 +18,7 @@ import (
 func (p *parser) refuseCluster(name string, f settings) {
 	if n := f["certificate-authority"]; n != nil && p.file == nil {
 		p.say(
-			n, RuleFileReference, "cluster %q takes its certificate authority from a file: put it in certificate-authority-data",
+			n, RuleFileReference, "cluster %q reads its CA from a file: put it in certificate-authority-data",
 			name,
 		)
 	}
@@ -33,18 +33,18 @@ func (p *parser) refuseUser(name string, f settings) {
 	for _, refused := range []struct{ key, rule, words string }{
 		{
 			"client-certificate", RuleFileReference,
-			"takes its client certificate from a file: put it in client-certificate-data",
+			"reads its client certificate from a file: put it in client-certificate-data",
 		},
-		{"client-key", RuleFileReference, "takes its client key from a file: put it in client-key-data"},
-		{"tokenFile", RuleFileReference, "takes its token from a file: put it in token"},
+		{"client-key", RuleFileReference, "reads its client key from a file: put it in client-key-data"},
+		{"tokenFile", RuleFileReference, "reads its token from a file: put it in token"},
 		{"exec", RuleExec, "runs a command to log in"},
 		{"auth-provider", RuleAuthProvider, "logs in through an auth-provider plugin"},
-		{"username", RuleBasicAuth, "logs in with a user name, which API servers take no more"},
-		{"password", RuleBasicAuth, "logs in with a password, which API servers take no more"},
-		{"as", RuleImpersonation, "acts as somebody else"},
-		{"as-uid", RuleImpersonation, "acts as somebody else"},
-		{"as-groups", RuleImpersonation, "acts as a member of other groups"},
-		{"as-user-extra", RuleImpersonation, "acts as somebody else"},
+		{"username", RuleBasicAuth, "logs in with a user name, which API servers no longer support"},
+		{"password", RuleBasicAuth, "logs in with a password, which API servers no longer support"},
+		{"as", RuleImpersonation, "impersonates another user"},
+		{"as-uid", RuleImpersonation, "impersonates another user"},
+		{"as-groups", RuleImpersonation, "impersonates other groups"},
+		{"as-user-extra", RuleImpersonation, "impersonates another user"},
 	} {
 		if n := f[refused.key]; n != nil && (p.file == nil || refused.rule != RuleFileReference) {
 			p.say(n, refused.rule, "user %q %s (%s)", name, refused.words, refused.key)
@@ -61,7 +61,7 @@ func (p *parser) chosen(config settings, clusters, users, contexts map[string]se
 	}
 	context, ok := contexts[k.Name]
 	if !ok {
-		p.say(config["current-context"], RuleUnknownContext, "current-context is %q, and there is no such context", k.Name)
+		p.say(config["current-context"], RuleUnknownContext, "current-context is %q, which does not exist", k.Name)
 		return k
 	}
 	k.Namespace = p.text(context, "namespace")
@@ -77,12 +77,12 @@ func (p *parser) chosen(config settings, clusters, users, contexts map[string]se
 func (p *parser) follow(context settings, key, rule, name string, among map[string]settings) settings {
 	want := p.text(context, key)
 	if want == "" {
-		p.say(context[key], rule, "context %q names no %s", name, key)
+		p.say(context[key], rule, "context %q has no %s", name, key)
 		return nil
 	}
 	f, ok := among[want]
 	if !ok {
-		p.say(context[key], rule, "context %q names the %s %q, which is not there", name, key, want)
+		p.say(context[key], rule, "context %q names the %s %q, which does not exist", name, key, want)
 	}
 	return f
 }
@@ -110,7 +110,7 @@ func (p *parser) server(server string, at *yaml.Node) {
 	case u.Scheme != "https":
 		p.say(at, RuleNotHTTPS, "the server %q is not an https URL", u.Redacted())
 	case u.Hostname() == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
-		p.say(at, RuleBadServer, "the server %q is not the plain URL of a host", u.Redacted())
+		p.say(at, RuleBadServer, "the server %q must be only scheme, host and port", u.Redacted())
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *parser) proxy(proxy string, at *yaml.Node) {
 	case err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme):
 		p.say(at, RuleBadProxy, "proxy-url is not the URL of an http, https or socks5 proxy")
 	case u.User != nil:
-		p.say(at, RuleBadProxy, "proxy-url holds a user name or a password")
+		p.say(at, RuleBadProxy, "proxy-url contains a user name or a password")
 	}
 }
 
@@ -139,9 +139,9 @@ func (p *parser) user(k *Config, f settings) {
 	case k.ClientCert != nil && key != nil:
 		p.pair(f, k.ClientCert, key)
 	case k.ClientCert != nil && f["client-key"] == nil:
-		p.say(f["client-certificate-data"], RuleBadClientCert, "there is a client certificate, but no client-key-data")
+		p.say(f["client-certificate-data"], RuleBadClientCert, "client-certificate-data is set, but client-key-data is not")
 	case key != nil && f["client-certificate"] == nil:
-		p.say(f["client-key-data"], RuleBadClientCert, "there is a client key, but no client-certificate-data")
+		p.say(f["client-key-data"], RuleBadClientCert, "client-key-data is set, but client-certificate-data is not")
 	}
 	for _, other := range []string{
 		"token", "tokenFile", "exec", "auth-provider", "username", "password",
@@ -163,9 +163,9 @@ func (p *parser) token(at *yaml.Node, token string) {
 	case token == "":
 		p.say(at, RuleNoCredentials, "the token is empty")
 	case errors.Is(err, bearer.ErrDoubleBase64):
-		p.say(at, RuleDoubleBase64, "the token is base64-encoded once more than it should be")
+		p.say(at, RuleDoubleBase64, "the token is base64-encoded twice")
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		p.say(at, RuleBadToken, "the token has white space or other characters in it that no token has")
+		p.say(at, RuleBadToken, "the token contains white space or other invalid characters")
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *parser) pair(f settings, cert, key []byte) {
 func (p *parser) material(at *yaml.Node, rule, key string, err error) {
 	switch {
 	case errors.Is(err, probe.ErrDoubleBase64):
-		p.say(at, RuleDoubleBase64, "%s is base64-encoded once more than it should be", key)
+		p.say(at, RuleDoubleBase64, "%s is base64-encoded twice", key)
 	case err != nil:
 		p.say(at, rule, "%s: %v", key, err)
 	}

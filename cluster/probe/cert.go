@@ -87,13 +87,13 @@ func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.
 	}
 	for _, cert := range chain[1:] {
 		if kind, words := timeProblem(cert, now); kind != "" {
-			return kind, fmt.Sprintf("the authority %s that signed it %s", plain(subject(cert)), words)
+			return kind, fmt.Sprintf("the CA %s that signed it %s", plain(subject(cert)), words)
 		}
 	}
 	if !at.Equal(leaf.NotBefore) {
 		opts.CurrentTime = leaf.NotBefore
 		if _, earlier := leaf.Verify(opts); earlier == nil {
-			return Expired, "an authority above it has expired"
+			return Expired, "a CA above it has expired"
 		}
 	}
 	return unverified(chain, roots, err)
@@ -104,20 +104,20 @@ func unverified(chain []*x509.Certificate, roots *x509.CertPool, err error) (Pro
 	leaf, top := chain[0], chain[len(chain)-1]
 	trust := "in the given CA"
 	if roots == nil {
-		trust = "among the system's authorities"
+		trust = "among the system's CAs"
 	}
 	if !errors.As(err, new(x509.UnknownAuthorityError)) {
-		return Other, "can't be verified: " + plain(err.Error())
+		return Other, "cannot be verified: " + plain(err.Error())
 	}
 	switch {
 	case selfSigned(leaf):
 		return UnknownAuthority, fmt.Sprintf("self-signed by %s, which is not %s", plain(subject(leaf)), trust)
 	case len(chain) == 1 && roots == nil:
 		return UnknownAuthority, fmt.Sprintf(
-			"signed by an authority that is not %s (issuer: %s; no intermediate certificate came with it)", trust,
+			"signed by a CA that is not %s (issuer: %s; no intermediate certificate was sent)", trust,
 			plain(issuer(leaf)))
 	}
-	return UnknownAuthority, fmt.Sprintf("signed by an authority that is not %s (issuer: %s)", trust, plain(issuer(top)))
+	return UnknownAuthority, fmt.Sprintf("signed by a CA that is not %s (issuer: %s)", trust, plain(issuer(top)))
 }
 
 func nameProblem(cert *x509.Certificate, name string) (Problem, string) {
@@ -127,7 +127,7 @@ func nameProblem(cert *x509.Certificate, name string) (Problem, string) {
 	names := Names(cert)
 	if len(names) == 0 {
 		return NameMismatch, fmt.Sprintf(
-			"names no host at all, so it is not valid for %s (its common name %s does not count)",
+			"contains no host name, so it is not valid for %s (its common name %s does not count)",
 			plain(name), plain(cert.Subject.CommonName),
 		)
 	}
@@ -157,7 +157,7 @@ func usageProblem(cert *x509.Certificate) (Problem, string) {
 		slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny) {
 		return "", ""
 	}
-	return Other, "not made for a server (its extended key usage leaves server authentication out)"
+	return Other, "not a server certificate (its extended key usage does not include server authentication)"
 }
 
 // Names lists the DNS names and IP addresses of a certificate, printable, in their original order.

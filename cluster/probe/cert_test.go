@@ -41,16 +41,16 @@ func TestCertProblem(t *testing.T) {
 		{
 			situation: "the intermediate has expired", chain: []*x509.Certificate{stale.issue(t, nil).cert, stale.cert},
 			name: "localhost",
-			kind: Expired, words: []string{"authority stale middle that signed it expired 3 days ago"},
+			kind: Expired, words: []string{"CA stale middle that signed it expired 3 days ago"},
 		},
 		{
 			situation: "the root has expired", roots: []authority{old}, name: "localhost",
 			chain: []*x509.Certificate{old.issue(t, func(c *x509.Certificate) { c.NotBefore = now.AddDate(-1, 0, 0) }).cert},
-			kind:  Expired, words: []string{"an authority above it has expired"},
+			kind:  Expired, words: []string{"a CA above it has expired"},
 		},
 		{
 			situation: "another authority", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "localhost",
-			kind: UnknownAuthority, words: []string{"signed by an authority that is not in the given CA (issuer: stranger)"},
+			kind: UnknownAuthority, words: []string{"signed by a CA that is not in the given CA (issuer: stranger)"},
 		},
 		{
 			situation: "self-signed", chain: []*x509.Certificate{stranger.cert},
@@ -63,7 +63,7 @@ func TestCertProblem(t *testing.T) {
 		{
 			situation: "a common name alone", name: "leaf",
 			chain: []*x509.Certificate{root.issue(t, func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = nil, nil }).cert},
-			kind:  NameMismatch, words: []string{"names no host at all", "common name leaf does not count"},
+			kind:  NameMismatch, words: []string{"contains no host name", "common name leaf does not count"},
 		},
 		{
 			situation: "expired", chain: []*x509.Certificate{good.cert}, name: "localhost",
@@ -120,8 +120,8 @@ func TestCertProblem(t *testing.T) {
 func TestCertProblemSaysThatTheSystemsRootsWereUsed(t *testing.T) {
 	leaf := newAuthority(t, "private", time.Now().AddDate(1, 0, 0)).issue(t, nil)
 	kind, words := CertProblem([]*x509.Certificate{leaf.cert}, nil, "localhost", time.Time{})
-	if kind != UnknownAuthority || !strings.Contains(words, "not among the system's authorities") ||
-		!strings.Contains(words, "no intermediate certificate came with it") {
+	if kind != UnknownAuthority || !strings.Contains(words, "not among the system's CAs") ||
+		!strings.Contains(words, "no intermediate certificate was sent") {
 		t.Errorf("got %q, %q", kind, words)
 	}
 }

@@ -70,4 +70,4 @@ func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (H
 	}
 }
 
-var errLetGo = errors.New("it was held for as long as was asked")
+var errLetGo = errors.New("it was held for the requested time")

@@ -96,7 +96,7 @@ func followSafely(req *http.Request, via []*http.Request) error {
 	case len(via) >= 10:
 		return errors.New("stopped after 10 redirects")
 	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
-		return fmt.Errorf("refused to be redirected from https to %s", plain(req.URL.Redacted()))
+		return fmt.Errorf("refused to follow a redirect from https to %s", plain(req.URL.Redacted()))
 	}
 	return nil
 }

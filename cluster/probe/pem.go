@@ -16,11 +16,11 @@ import (
 // Problems of PEM text as a whole.
 var (
 	// errNoPEM means that the text has no PEM block.
-	errNoPEM = errors.New("there is no PEM block in it")
+	errNoPEM = errors.New("it contains no PEM block")
 	// ErrDoubleBase64 means that the text is PEM that was base64-encoded once more, a common mistake with Secrets.
-	ErrDoubleBase64 = errors.New("it is base64-encoded once more than it should be")
+	ErrDoubleBase64 = errors.New("it is base64-encoded twice")
 	// ErrKeyMismatch means that a private key does not belong to a certificate.
-	ErrKeyMismatch = errors.New("the key does not belong to the certificate")
+	ErrKeyMismatch = errors.New("the key does not match the certificate")
 )
 
 const certBlock = "CERTIFICATE"
@@ -46,7 +46,7 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	case len(certs) > 0:
 		return certs, nil
 	case blocks > 0:
-		return nil, errors.New("there is PEM in it, but no certificate")
+		return nil, errors.New("it contains PEM, but no certificate")
 	}
 	return nil, notPEM(data)
 }
@@ -73,27 +73,27 @@ func parseKey(data []byte) (crypto.Signer, error) {
 		case "PRIVATE KEY":
 			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 			if err != nil {
-				return nil, errors.New("the PKCS #8 block in it is damaged")
+				return nil, errors.New("its PKCS #8 block is invalid")
 			}
 			return signer(key)
 		case "RSA PRIVATE KEY":
 			key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
 			if err != nil {
-				return nil, errors.New("the RSA block in it is damaged")
+				return nil, errors.New("its RSA block is invalid")
 			}
 			return key, nil
 		case "EC PRIVATE KEY":
 			key, err := x509.ParseECPrivateKey(block.Bytes)
 			if err != nil {
-				return nil, errors.New("the EC block in it is damaged")
+				return nil, errors.New("its EC block is invalid")
 			}
 			return key, nil
 		case "ENCRYPTED PRIVATE KEY":
-			return nil, errors.New("it is locked with a passphrase")
+			return nil, errors.New("it is encrypted with a passphrase")
 		}
 	}
 	if blocks > 0 {
-		return nil, errors.New("there is PEM in it, but no private key")
+		return nil, errors.New("it contains PEM, but no private key")
 	}
 	return nil, notPEM(data)
 }
@@ -107,7 +107,7 @@ func signer(key any) (crypto.Signer, error) {
 	case ed25519.PrivateKey:
 		return key, nil
 	}
-	return nil, fmt.Errorf("a key of type %T can't sign", key)
+	return nil, fmt.Errorf("a key of type %T cannot sign", key)
 }
 
 func notPEM(data []byte) error {

@@ -16,11 +16,11 @@ import (
 
 var (
 	// ErrLogin means that a registry rejects a user and password.
-	ErrLogin = errors.New("the registry refuses that user and password")
+	ErrLogin = errors.New("the registry rejects the user name or the password")
 	// ErrElsewhere means that a registry requires logins at another site. They are not sent there.
-	ErrElsewhere = errors.New("the registry sends logins to another site")
+	ErrElsewhere = errors.New("the registry sends logins to another host")
 	// ErrNoRegistry means that the server does not implement the distribution API.
-	ErrNoRegistry = errors.New("it does not answer as an image registry does")
+	ErrNoRegistry = errors.New("it does not answer like an image registry")
 )
 
 // RegistryLogin is a login to try at an image registry.
@@ -75,7 +75,7 @@ func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	if _, ok := challenge(answer.Header, "basic"); ok {
 		return report, l.judge(ctx, base.String(), l.basic())
 	}
-	return report, fmt.Errorf("%w: %s asks for neither a Basic nor a Bearer login", ErrNoRegistry, base.String())
+	return report, fmt.Errorf("%w: %s supports neither Basic nor Bearer login", ErrNoRegistry, base.String())
 }
 
 // bearer gets a token from the realm that the registry names, and sends it to the registry.
@@ -83,7 +83,7 @@ func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]st
 	report := RegistryReport{URL: base.String()}
 	realm, err := url.Parse(c["realm"])
 	if err != nil || realm.Hostname() == "" || realm.User != nil {
-		return report, fmt.Errorf("%w: it names no address for logins, but %q", ErrNoRegistry, cut(c["realm"]))
+		return report, fmt.Errorf("%w: its login URL is invalid: %q", ErrNoRegistry, cut(c["realm"]))
 	}
 	report.Realm = plain(realm.Scheme + "://" + realm.Host + realm.Path)
 	if realm.Scheme != "https" || !SameSite(base.Hostname(), realm.Hostname()) {
@@ -108,7 +108,7 @@ func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]st
 		AccessToken string `json:"access_token"`
 	}
 	if json.Unmarshal(answer.Body, &token) != nil || cmp.Or(token.Token, token.AccessToken) == "" {
-		return report, fmt.Errorf("%w: %s gives no token", ErrNoRegistry, report.Realm)
+		return report, fmt.Errorf("%w: %s returns no token", ErrNoRegistry, report.Realm)
 	}
 	return report, l.judge(ctx, base.String(), "Bearer "+cmp.Or(token.Token, token.AccessToken))
 }
@@ -231,12 +231,12 @@ func ValidRegistry(registry string) error {
 	u, err := url.Parse("https://" + registry + "/")
 	if err != nil || len(registry) > 253 || !registryName.MatchString(registry) {
 		return fmt.Errorf(
-			"%q is not the address of a registry: host or host:port, as image names begin, without scheme and path",
+			"%q is not a registry address: enter host or host:port, as in image names, without scheme and path",
 			cut(registry),
 		)
 	}
 	if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
-		return fmt.Errorf("%q is not the address of a registry: its port is not a number from 1 to 65535", registry)
+		return fmt.Errorf("%q is not a registry address: its port is not a number from 1 to 65535", registry)
 	}
 	return nil
 }

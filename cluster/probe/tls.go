@@ -67,7 +67,7 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 		kind, words := handshakeProblem(err, asked)
 		return TLSReport{
 			Kind: kind, Problem: words,
-		}, fmt.Errorf("shake hands with %s: %w", plain(hostport), orCause(ctx, err))
+		}, fmt.Errorf("TLS handshake with %s: %w", plain(hostport), orCause(ctx, err))
 	}
 	report := describe(conn.ConnectionState())
 	report.Latency = time.Since(start)
@@ -89,7 +89,7 @@ func (r TLSReport) judged(pool *x509.CertPool, serverName string) TLSReport {
 	r.Kind, r.Problem = CertProblem(r.Chain, pool, serverName, time.Time{})
 	if r.strangers {
 		r.Kind = ClientCertRequired
-		r.Problem = strings.Trim("the server asks for a client certificate; "+r.Problem, "; ")
+		r.Problem = strings.Trim("the server requires a client certificate; "+r.Problem, "; ")
 	}
 	r.Trusted = r.Kind == ""
 	return r
@@ -148,17 +148,17 @@ func handshakeProblem(err error, asked bool) (Problem, string) {
 	alert := alertText(err)
 	switch {
 	case errors.As(err, &header) && string(header.RecordHeader[:]) == "HTTP/":
-		return NotTLS, "something answers there, but in plain HTTP, not in TLS"
+		return NotTLS, "the server answers in plain HTTP, not in TLS"
 	case errors.As(err, &header):
-		return NotTLS, "something answers there, but not in TLS"
+		return NotTLS, "the server does not answer in TLS"
 	case needsClientCert(alert, asked):
-		return ClientCertRequired, "the server asks for a client certificate"
+		return ClientCertRequired, "the server requires a client certificate"
 	case alert == unrecognizedName.Error():
 		return NameMismatch, "the server has no certificate for that name"
 	case alert != "":
-		return Other, "the server ended the handshake: " + plain(alert)
+		return Other, "the server aborted the handshake: " + plain(alert)
 	case errors.Is(err, io.EOF):
-		return Other, "the connection was closed in the middle of the handshake"
+		return Other, "the connection was closed during the handshake"
 	}
 	return Other, ""
 }

@@ -71,11 +71,11 @@ func TestTLS(t *testing.T) {
 		},
 		{
 			situation: "a client certificate is a must, TLS 1.3", cert: good.tls(), kind: ClientCertRequired,
-			config: asking(tls.VersionTLS13, tls.RequireAnyClientCert), words: "asks for a client certificate",
+			config: asking(tls.VersionTLS13, tls.RequireAnyClientCert), words: "requires a client certificate",
 		},
 		{
 			situation: "a client certificate is a must, TLS 1.2", cert: good.tls(), kind: ClientCertRequired,
-			config: asking(tls.VersionTLS12, tls.RequireAnyClientCert), words: "asks for a client certificate", noReport: true,
+			config: asking(tls.VersionTLS12, tls.RequireAnyClientCert), words: "requires a client certificate", noReport: true,
 		},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {

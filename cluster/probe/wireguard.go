@@ -38,9 +38,9 @@ func (e *NoAnswerError) Error() string {
 	switch e.Strays {
 	case 0:
 	case 1:
-		text += "; 1 datagram came from there, and it does not verify with the peer's key"
+		text += "; 1 datagram came from there that does not verify with the peer's key"
 	default:
-		text += fmt.Sprintf("; %d datagrams came from there, and none verifies with the peer's key", e.Strays)
+		text += fmt.Sprintf("; %d datagrams came from there that do not verify with the peer's key", e.Strays)
 	}
 	return text
 }
@@ -73,7 +73,7 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 }
 
 // errTimeout is the cause of a probe's context if the caller's has not ended.
-var errTimeout = errors.New("six seconds are over")
+var errTimeout = errors.New("timed out after six seconds")
 
 // handshake is one probe. WireGuard sends its own second initiation only after five seconds, so another try with its
 // own device starts whenever again fires. All tries stay open until the end, so that a late answer counts.
@@ -102,7 +102,7 @@ func (h *handshake) run(
 		return r, err
 	}
 	if ctx.Err() != nil {
-		return r, orCause(ctx, errors.New("not begun"))
+		return r, orCause(ctx, errors.New("not started"))
 	}
 	defer func() { r.Sent = int(h.sent.Load()) }()
 	outcomes := make(chan outcome, 1) // the first decides
@@ -136,7 +136,7 @@ func (h *handshake) silence(ctx context.Context, over time.Duration) error {
 	case errors.Is(context.Cause(ctx), errTimeout):
 		return silent
 	case errors.Is(ctx.Err(), context.Canceled):
-		return orCause(ctx, errors.New("called off"))
+		return orCause(ctx, errors.New("canceled"))
 	}
 	return orCause(ctx, silent)
 }

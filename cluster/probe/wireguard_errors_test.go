@@ -75,9 +75,9 @@ func TestHandshakeNeverBegun(t *testing.T) {
 		{"no port", "192.0.2.1", own, peer, nil, "missing port"},
 		{"no number", "192.0.2.1:wireguard", own, peer, nil, "wireguard is not a port"},
 		{"port 0", "192.0.2.1:0", own, peer, nil, "0 is not a port"},
-		{"our own key as the peer's", "192.0.2.1:51820", own, own.Public(), isErrKey, "our own"},
+		{"our own key as the peer's", "192.0.2.1:51820", own, own.Public(), isErrKey, "same as ours"},
 		{"no private key", "192.0.2.1:51820", PrivateKey{}, peer, isErrKey, "no private key"},
-		{"no public key", "192.0.2.1:51820", own, PublicKey{}, isErrKey, "low order"},
+		{"no public key", "192.0.2.1:51820", own, PublicKey{}, isErrKey, "low-order"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			r, err := Handshake(t.Context(), tc.address, tc.own, tc.peer)

@@ -40,7 +40,7 @@ type PublicKey [keySize]byte
 func NewPrivateKey() (PrivateKey, error) {
 	var raw [keySize]byte
 	if _, err := rand.Read(raw[:]); err != nil {
-		return PrivateKey{}, fmt.Errorf("make a WireGuard key: %w", err)
+		return PrivateKey{}, fmt.Errorf("generate a WireGuard key: %w", err)
 	}
 	raw[0] &= 248
 	raw[31] = raw[31]&127 | 64
@@ -112,14 +112,14 @@ func (k PrivateKey) agrees(peer PublicKey) error {
 		return fmt.Errorf("%w: there is no private key", ErrKey)
 	}
 	if peer == k.Public() {
-		return fmt.Errorf("%w: the peer's public key is our own", ErrKey)
+		return fmt.Errorf("%w: the peer's public key is the same as ours", ErrKey)
 	}
 	point, err := ecdh.X25519().NewPublicKey(peer[:])
 	if err == nil {
 		_, err = key.ECDH(point) // fails on the points of low order, including zero
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the public key %s is a point of low order", ErrKey, peer)
+		return fmt.Errorf("%w: the public key %s is a low-order point", ErrKey, peer)
 	}
 	return nil
 }
@@ -135,9 +135,9 @@ func checkSize(which string, raw []byte) error {
 	case len(raw) == keySize && zero != 0:
 		return nil
 	case len(raw) == keySize:
-		return fmt.Errorf("%w: the %s key is all zero", ErrKey, which)
+		return fmt.Errorf("%w: the %s key contains only zeros", ErrKey, which)
 	case (len(raw) == base64Size || len(raw) == newlineSize) && text == nil:
-		what = ", which are base64 text: the key was encoded once more than it should be"
+		what = ", which are base64 text: the key was base64-encoded twice"
 	case len(raw) == base64Size || len(raw) == pkcs8Size:
 		what = ", the size of a key in DER: only its last 32 bytes are the key"
 	}

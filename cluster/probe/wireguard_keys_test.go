@@ -41,12 +41,12 @@ func TestParseKeys(t *testing.T) {
 		{"32 bytes, not clamped", bytes.Repeat([]byte{0xff}, keySize), "", ""},
 		{"nothing", nil, "the private key has 0 bytes, not 32", "the public key has 0 bytes, not 32"},
 		{"a byte too few", key.Reveal()[1:], "has 31 bytes, not 32", "has 31 bytes, not 32"},
-		{"all zero", make([]byte, keySize), "all zero", "all zero"},
+		{"all zero", make([]byte, keySize), "only zeros", "only zeros"},
 		{"encoded twice", []byte(text), "44 bytes, not 32, which are base64 text", "44 bytes, not 32, which are base64 text"},
 		{"encoded twice, with a newline", []byte(text + "\n"), "45 bytes, not 32, which are base64 text", "45 bytes"},
 		{"a private key in DER", private, "48 bytes, not 32, the size of a key in DER", "DER"},
 		{"a public key in DER", public, "DER", "44 bytes, not 32, the size of a key in DER"},
-		{"a point of low order", one, "", "low order"},
+		{"a point of low order", one, "", "low-order"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			_, err := ParsePrivateKey(tc.raw)

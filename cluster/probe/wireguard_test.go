@@ -84,10 +84,10 @@ func TestNoAnswerError(t *testing.T) {
 	for want, err := range map[string]NoAnswerError{
 		"no answer to one initiation in 1.25s": {Sent: 1, Over: 1250 * time.Millisecond},
 		"no answer to 5 initiations in 6s":     {Sent: 5, Over: 6004 * time.Millisecond},
-		"no answer to 2 initiations in 2s; 1 datagram came from there, and it does not verify with the peer's key": {
+		"no answer to 2 initiations in 2s; 1 datagram came from there that does not verify with the peer's key": {
 			Sent: 2, Over: 2 * time.Second, Strays: 1,
 		},
-		"no answer to 2 initiations in 2s; 3 datagrams came from there, and none verifies with the peer's key": {
+		"no answer to 2 initiations in 2s; 3 datagrams came from there that do not verify with the peer's key": {
 			Sent: 2, Over: 2 * time.Second, Strays: 3,
 		},
 	} {

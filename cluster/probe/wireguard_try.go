@@ -73,7 +73,7 @@ func (t *try) verify() error {
 			return nil
 		}
 	}
-	return errors.New("the device began a session, and knows of no handshake")
+	return errors.New("the device has a session but no handshake")
 }
 
 // tell reports an outcome, unless another came first.

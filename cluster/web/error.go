@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 func (a response) problem(target string) *Error {
 	e := &Error{Status: a.status, URL: clean.Text(target), Message: http.StatusText(a.status)}
 	if to := a.header.Get("Location"); a.status < 400 && to != "" {
-		e.Detail = "it leads to " + clean.Text(to)
+		e.Detail = "it redirects to " + clean.Text(to)
 		return e
 	}
 	var top map[string]any
@@ -64,7 +64,7 @@ func (a response) text() string {
 	case len(body) == 0:
 		return ""
 	case strings.Contains(a.header.Get("Content-Type"), "html"):
-		return "the answer is a web page, as of a proxy or a login"
+		return "the answer is a web page, such as from a proxy or a login"
 	}
 	return a.excerpt()
 }
@@ -72,7 +72,7 @@ func (a response) text() string {
 // excerpt returns the start of the body if it may be shown.
 func (a response) excerpt() string {
 	if a.secret {
-		return fmt.Sprintf("%d bytes, which are not shown because a token may be among them", len(a.body))
+		return fmt.Sprintf("%d bytes, not shown because they may contain a token", len(a.body))
 	}
 	return clean.Excerpt(bytes.TrimSpace(a.body))
 }

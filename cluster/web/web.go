@@ -65,11 +65,11 @@ func New(base string, token masked.Value, o Options) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the URL of an API", clean.Text(base))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf(
-			"%q is more than the URL of an API: leave out what stands before the host and after the path",
+			"%q is more than an API URL: leave out user, query and fragment",
 			clean.Text(u.Redacted()),
 		)
 	case u.Scheme == "http" && !token.IsZero() && !isThisMachine(u.Hostname()):
-		return nil, fmt.Errorf("%s is not https: the token is not sent there", clean.Text(u.String()))
+		return nil, fmt.Errorf("%s is not https: the token is not sent", clean.Text(u.String()))
 	}
 	pool, err := probe.Pool(o.CA)
 	if err == nil && len(o.AlsoCA) > 0 {
@@ -180,7 +180,7 @@ func (w *Client) target(path string) (string, error) {
 }
 
 func (w *Client) call(ctx context.Context, method, target, kind string, body []byte) (response, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%s took too long to answer", w.base.Host))
+	ctx, cancel := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%s did not answer in time", w.base.Host))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {

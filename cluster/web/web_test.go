@@ -107,7 +107,7 @@ func TestWebErrors(t *testing.T) {
 		{situation: "nothing", status: 502, message: "Bad Gateway"},
 		{
 			situation: "a page", status: 503, contentType: "text/html", body: "<html>", message: "Service Unavailable",
-			detail: "the answer is a web page, as of a proxy or a login",
+			detail: "the answer is a web page, such as from a proxy or a login",
 		},
 		{
 			situation: "text", status: 500, contentType: "text/plain", body: "oh no\x1b[2J", message: "Internal Server Error",
@@ -207,7 +207,7 @@ func TestWebKeepsAnswers(t *testing.T) {
 	}
 }
 
-// A CA of somebody's own is trusted besides the system's roots, and needed.
+// A private CA is trusted in addition to the system's roots, and required.
 func TestWebAddressTrustsItsCAToo(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil || r.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
