@@ -113,7 +113,7 @@ var arrows = []arrow{
 	{
 		under: "steps/guides", never: []string{"carrick/steps/engine"}, why: "guides are data: they don't know who runs them",
 	},
-	{under: "steps/facts", never: []string{"carrick/", "k8s.io/"}, why: "a file of facts knows no guide and no cluster"},
+	{under: "steps/facts", never: []string{"carrick/", "k8s.io/"}, why: "a facts file knows no guide and no cluster"},
 	{
 		under: ".", except: "steps/facts", never: []string{"filippo.io/age"},
 		why: "seals are made and opened in steps/facts and nowhere else",

@@ -34,7 +34,10 @@ func trial() *steps.Guide {
 		Steps: []steps.Step{{
 			Name: "login", Title: "Login", Why: "Nobody may write on the shelf without a token.",
 			Ask: []steps.Question{
-				{Key: "trial.token", Title: "Token", Help: "of somebody who may write", Kind: steps.Text, Secret: true, Opt: true},
+				{
+					Key: "trial.token", Title: "Token", Help: "of an account that can write", Kind: steps.Text, Secret: true,
+					Opt: true,
+				},
 				{Key: "trial.pin", Title: "PIN", Help: "a number", Kind: steps.Number, Secret: true, Opt: true},
 				{Key: "trial.port", Title: "Port", Help: "any", Kind: steps.Port, Default: steps.Fixed(80, "the usual one")},
 			},
@@ -107,7 +110,7 @@ func loginPreview(_ context.Context, e steps.Env) (steps.Change, error) {
 // in the desk.
 func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if !e.Attended {
-		return errors.New("nobody is there to log in; give a token: --secret trial.token=@FILE")
+		return errors.New("no terminal to log in on; give a token: --secret trial.token=@FILE")
 	}
 	say.Say("to log in, open https://login.example.org/realms/Trial/device?user_code=WDJB-MJHT in a browser")
 	say.Say("or open https://login.example.org/device and type the code WDJB-MJHT there")

@@ -66,7 +66,7 @@ func (w Walk) Undo(p *Terminal) {
 	p.Types("n")
 	p.Wait(`(?s)summary · .*u undo all`)
 	p.Types("u")
-	p.Wait(`Take back all that this link made\?`)
+	p.Wait(`Undo all that this link created\?`)
 	p.Types("y")
-	p.Wait(`✓ took back all that this link made`)
+	p.Wait(`✓ undid all that this link created`)
 }

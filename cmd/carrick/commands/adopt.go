@@ -31,12 +31,11 @@ type adoptFlags struct {
 func (a *app) adopt() *cobra.Command {
 	var f adoptFlags
 	cmd := &cobra.Command{
-		Use: "adopt GUIDE", Short: "A link file for a set-up that somebody else made",
-		Long: "Looks at two sides that somebody has joined already, finds out what that set-up calls\nthings, and writes a " +
-			"link file that says so. It changes nothing in any cluster. What it could\nnot find out stands in the link file " +
-			"as comments.\n\n" +
-			"Exit code 0: the file is written, whatever the checks say; 2: usage, the file is there\nalready; 5: a side does " +
-			"not answer, and nothing was written.",
+		Use: "adopt GUIDE", Short: "Write a link file for an existing set-up",
+		Long: "Inspects two sides that are already joined, discovers the names that the set-up uses, and\nwrites them to a " +
+			"link file. It changes nothing in any cluster. Answers that it could not\ndiscover are comments in the link " +
+			"file.\n\nExit code 0: the file is written, whatever the checks report; 2: usage error, or the file\nalready " +
+			"exists; 5: a side does not answer, and nothing was written.",
 		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo " +
 			"--remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -49,12 +48,12 @@ func (a *app) adopt() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the link")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
-	cmd.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
+	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing file")
 	cmd.Flags().StringVar(
-		&f.host, "host", "", "the side that is a machine: / for this one, or a folder that stands for it",
+		&f.host, "host", "", "root folder of the side that is a machine: / for this machine, or another folder",
 	)
-	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE that is known already")
-	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to what only tells its admins more")
+	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE, an answer that you know")
+	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to services that show details only to admins")
 	a.secrets.add(cmd.Flags())
 	return cmd
 }
@@ -83,7 +82,7 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	defer func() { s.Close() }()
 	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
 		fmt.Fprintf(
-			a.err, "carrick made some of it for link %s: that is its name here, too, so that it can be taken back\n", links[0],
+			a.err, "carrick created some of it for link %s: the new link has the same name, so that undo works\n", links[0],
 		)
 		f.name = links[0]
 		if l, err = a.adoptedLink(g, f); err != nil {
@@ -118,7 +117,7 @@ func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options)
 // this run.
 func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) error {
 	if a.attended = isTerminalStream(a.in) && isTerminalStream(a.err); !a.attended {
-		return exit.Usagef("--sign-in needs a terminal and somebody at it: give a token with --secret instead")
+		return exit.Usagef("--sign-in requires an interactive terminal: give a token with --secret instead")
 	}
 	l, err := a.adoptedLink(g, f)
 	if err != nil {
@@ -140,7 +139,7 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
 	path := s.Link().Path
 	if _, err := os.Lstat(path); err == nil && !f.force {
-		return nil, exit.Usagef("%s is there already: name another file with -o, or add --force to write over it", path)
+		return nil, exit.Usagef("%s already exists: name another file with -o, or add --force to overwrite it", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]en
 	for _, side := range namedSides(s) {
 		at = append(at, plain.OneLine(s.Endpoint(side).Name))
 	}
-	fmt.Fprintf(a.err, "looking at %s for what the guide %s makes …\n", strings.Join(at, " and "), s.Guide().Name)
+	fmt.Fprintf(a.err, "inspecting %s for the set-up of the guide %s …\n", strings.Join(at, " and "), s.Guide().Name)
 	found, err := s.Adopt(ctx)
 	if err != nil {
 		return nil, err
@@ -197,7 +196,7 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 		return exit.Usagef("--answer %s has no value: write %s=VALUE", key, key)
 	case q == nil && ok:
 		return exit.Usagef(
-			"--answer: guide %s asks nothing called %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys",
+			"--answer: guide %s has no question %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys",
 		)
 	case q == nil:
 		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)

@@ -24,22 +24,22 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 	fmt.Fprintf(a.err, "\n%s is written\n", link.Path)
 	if holds == 0 {
 		fmt.Fprintf(
-			a.out, "No set-up was found: nothing of what the guide %s makes stands on these two clusters.\n", s.Guide().Name,
+			a.out, "No set-up was found: nothing that the guide %s creates exists on these two clusters.\n", s.Guide().Name,
 		)
-		fmt.Fprintf(a.out, "Go on as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
+		fmt.Fprintf(a.out, "Continue as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
 		return nil
 	}
 	fmt.Fprintf(
-		a.out, "A set-up was found: %d of the %d things that the guide %s sees to hold.\n", holds, all, s.Guide().Name,
+		a.out, "A set-up was found: %d of the %d checks of the guide %s pass.\n", holds, all, s.Guide().Name,
 	)
 	report := s.NewReport(b, looks, nil, time.Now())
 	a.printer().Causes(a.out, report)
-	fmt.Fprintf(a.out, "\n%s\n\nGo on with:\n", a.printer().Dots(b.Count("").String()))
+	fmt.Fprintf(a.out, "\n%s\n\nContinue with:\n", a.printer().Dots(b.Count("").String()))
 	path := steps.Quoted(link.Path)
 	for _, next := range [][2]string{
-		{"", "the wizard: opens on the first cause; t lists all that is wrong"},
-		{"check ", "every check, with what to do"},
-		{"diff ", "what carrick would change; nothing is changed before you say yes"},
+		{"", "the wizard: opens on the first cause; t lists everything that is wrong"},
+		{"check ", "every check, with its fix"},
+		{"diff ", "what carrick would change; it asks before it changes anything"},
 	} {
 		fmt.Fprintf(a.out, "  %-*s   %s\n", len(a.name)+7+len(path), a.name+" "+next[0]+path, next[1])
 	}
@@ -73,7 +73,7 @@ func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
 		return fmt.Sprintf("%-26s %s    # %s", f.Question.Key, shown, from)
 	}
 	list("Found:", func(f engine.Adopted) bool { return f.How == engine.ByFinding || f.How == engine.ByUser }, value)
-	list("As usual, or read off what stands each time (nothing is written of these):",
+	list("Defaults, or read from the clusters each time (not written to the file):",
 		func(f engine.Adopted) bool { return f.How == engine.ByDefault && !f.ByHand() }, value)
 	if !stands {
 		return
@@ -91,7 +91,7 @@ func printByHand(w io.Writer, found []engine.Adopted) {
 		}
 		why := f.Why
 		if why == "" {
-			why = "nothing that stands there tells it"
+			why = "nothing on the clusters shows it"
 		}
 		if of[why] == nil {
 			reasons = append(reasons, why)
@@ -99,7 +99,7 @@ func printByHand(w io.Writer, found []engine.Adopted) {
 		of[why] = append(of[why], f)
 	}
 	if len(reasons) > 0 {
-		fmt.Fprint(w, "\nNot found out; look at these by hand (they stand as comments in the file):\n")
+		fmt.Fprint(w, "\nNot discovered; check these manually (they are comments in the file):\n")
 	}
 	for _, why := range reasons {
 		fmt.Fprintf(w, "  %s\n", plain.OneLine(why))

@@ -18,7 +18,7 @@ import (
 func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndpointSpec, error) {
 	if root == "" {
 		return linkfile.EndpointSpec{}, exit.Usagef(
-			"where is the %s? Say so with --host: / for this machine, or a folder that stands for it", g.Sides[side].Name,
+			"where is the %s? Name it with --host: / for this machine, or another root folder", g.Sides[side].Name,
 		)
 	}
 	path, err := filepath.Abs(root)
@@ -68,7 +68,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 		if end.Context == "" {
 			flag := map[steps.Side]string{steps.Local: "--context", steps.Remote: "--remote-context"}[side]
 			return nil, exit.Usagef(
-				"which context is the %s? Say so with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "),
+				"which context is the %s? Name it with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "),
 			)
 		}
 		out[side] = end

@@ -17,16 +17,16 @@ import (
 func (a *app) apply() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
-		Use: "apply LINK", Short: "Make what the link asks for", Args: a.needLink,
-		Long: "Plans, shows the plan, asks, and does it step by step: after each step it waits for the\nstep's checks. " +
-			"Doing it twice changes nothing.",
+		Use: "apply LINK", Short: "Create what the link describes", Args: a.needLink,
+		Long: "Plans, shows the plan, asks, and applies it step by step: after each step it waits for the\nstep's checks. " +
+			"Running it twice changes nothing.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
-	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take fields that another manager owns")
-	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and make anew what can't be changed in place")
+	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take over fields that another manager owns")
+	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and recreate what can't be changed in place")
 	return cmd
 }
 
@@ -49,7 +49,7 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 	if err := a.recordable(); err != nil {
 		return err
 	}
-	if err := a.confirm(f.yes, "Do this?"); err != nil {
+	if err := a.confirm(f.yes, "Apply this?"); err != nil {
 		return err
 	}
 	outliveReaders()
@@ -79,18 +79,19 @@ func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlag
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		if c[0].Conflicts[0].Manager == action.ByHand {
 			return exit.Usagef(
-				"nothing was changed: %s was changed by hand since carrick wrote it; --take-over writes over it, and --step NAME "+
+				"nothing was changed: %s was changed manually since carrick wrote it; --take-over overwrites it, and --step NAME "+
 					"leaves it out",
 				c[0].What,
 			)
 		}
 		return exit.Usagef(
-			"nothing was changed: field %s of %s belongs to %q; --take-over takes it", c[0].Conflicts[0].Field, c[0].What,
+			"nothing was changed: field %s of %s is managed by %q; --take-over takes it over", c[0].Conflicts[0].Field,
+			c[0].What,
 			c[0].Conflicts[0].Manager,
 		)
 	}
 	if p.Has(steps.Replace) && !f.replaces {
-		return exit.Usagef("nothing was changed: something can't be changed in place; --replace deletes it and makes it anew")
+		return exit.Usagef("nothing was changed: something can't be changed in place; --replace deletes and recreates it")
 	}
 	return nil
 }

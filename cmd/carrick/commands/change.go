@@ -28,7 +28,7 @@ type changeFlags struct {
 
 func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these `steps`, with commas")
+	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these `steps`, separated by commas")
 	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
 }
@@ -39,7 +39,7 @@ func (f *changeFlags) valid(shown bool) error {
 		return err
 	}
 	if f.output != "table" && !shown {
-		return exit.Usagef("-o %s is for a plan that is only shown: add --dry-run", f.output)
+		return exit.Usagef("-o %s requires --dry-run", f.output)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 		end, role := s.Endpoint(side), s.Guide().Sides[side]
 		if end.PeerFile != nil && only == side {
 			return exit.Usagef(
-				"%s: nothing can be done there from here; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag(),
+				"%s: you have no credentials for it; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag(),
 			)
 		}
 		if end.Absent != "" && end.PeerFile == nil && !role.Optional && (only == "" || only == side) {
@@ -139,9 +139,9 @@ func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so
 		}
 		more := ""
 		if lack.Partly {
-			more = " (what more it takes can be told once these are there)"
+			more = " (once these are granted, carrick can check for others)"
 		}
-		return fmt.Errorf("%s: on the %s rights are missing%s:\n  %s\nThis would grant them:\n\n%s",
+		return fmt.Errorf("%s: missing permissions on the %s%s:\n  %s\nThis would grant them:\n\n%s",
 			so, s.Guide().Sides[side].Name, more, strings.Join(lack.Words(), "\n  "), lack.Grant("carrick-"+s.Link().Name()))
 	}
 	return nil
@@ -155,7 +155,7 @@ func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question
 	if askErr != nil {
 		return err
 	}
-	if rights := missingPermissions(s, unread, err.Error()+"; and carrick can't find it out"); rights != nil {
+	if rights := missingPermissions(s, unread, err.Error()+"; carrick cannot discover it"); rights != nil {
 		return rights
 	}
 	return err
@@ -170,8 +170,7 @@ func (a *app) recordable() error {
 		return nil
 	}
 	return exit.Usagef(
-		"nothing was changed: what is changed is recorded, and that can't be done (%w); set XDG_STATE_HOME to a folder of "+
-			"yours with some room in it",
+		"nothing was changed: the audit log cannot be written (%w); set XDG_STATE_HOME to a writable folder with free space",
 		a.unaudited,
 	)
 }
@@ -196,7 +195,7 @@ func (a *app) confirm(yes bool, question string) error {
 		return nil
 	}
 	if !isTerminalStream(a.in) {
-		return exit.Usagef("there is nobody to ask: add --yes, or run it on a terminal")
+		return exit.Usagef("there is no terminal to confirm on: add --yes, or run it on a terminal")
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	line, err := bufio.NewReader(a.in).ReadString('\n')

@@ -28,7 +28,7 @@ func TestMissingRightsAreSaid(t *testing.T) {
 		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 	}
 	for partly, more := range map[bool]string{
-		true: "rights are missing (what more it takes can be told once these are there):", false: "rights are missing:",
+		true: "(once these are granted, carrick can check for others):", false: ":\n",
 	} {
 		lack.Partly = partly
 		err := missingPermissions(s, engine.MissingPermissions{steps.Remote: lack}, "nothing was changed")
@@ -36,7 +36,7 @@ func TestMissingRightsAreSaid(t *testing.T) {
 			t.Fatal("it said nothing")
 		}
 		for _, want := range []string{
-			"nothing was changed: on the " + g.Sides[steps.Remote].Name, more, "get, patch secrets in renku",
+			"nothing was changed: missing permissions on the " + g.Sides[steps.Remote].Name, more, "get, patch secrets in renku",
 			"name: carrick-paris",
 		} {
 			if !strings.Contains(err.Error(), want) {

@@ -28,22 +28,22 @@ func (a *app) check() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use: "check LINK", Short: "Run every check once", Args: a.needLink,
-		Long: "Runs every check of a link once and says what was found. Exit code 0: green; 3: a check\nfailed; 5: " +
-			"something is unknown or still waiting.",
+		Long: "Runs every check of a link once and prints the results. Exit code 0: green; 3: a check\nfailed; 5: a check " +
+			"is unknown or still waiting.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runCheck(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
-	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and print each verdict that changes")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait that long for green")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "keep running, and print each verdict that changes")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait this long until all checks pass")
 	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
-	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` with commas")
-	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "not these steps or checks: `names` with commas")
+	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` separated by commas")
+	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "skip these steps or checks: `names` separated by commas")
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringSliceVar(
 		&f.failOn, "fail-on", []string{onFailure},
-		"`failure`; warning: exit 4 on warnings, too; or on those of these steps or checks: names with commas",
+		"`failure`; warning: exit 4 on warnings, too; or only for the named steps or checks, separated by commas",
 	)
-	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare what exists with what carrick writes")
+	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare existing objects with what carrick writes")
 	return cmd
 }
 
@@ -93,7 +93,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	code := boardCode(count(b, cells), f.warned(b, cells))
 	if n := toldOpen(b, cells); n > 0 && code != exit.Failed {
 		fmt.Fprintf(
-			a.err, "%d checks do not hold yet on the other side, its file of facts says; ask its admin for a newer one\n", n,
+			a.err, "%d checks do not pass yet on the other side according to its facts file; ask its admin for a newer one\n", n,
 		)
 		code = exit.Unknown
 	}
@@ -120,7 +120,7 @@ func (f checkFlags) valid() error {
 		return err
 	}
 	if f.wait < 0 {
-		return exit.Usagef("--wait %s is less than nothing", f.wait)
+		return exit.Usagef("--wait %s is negative", f.wait)
 	}
 	if f.watch && f.output != "table" {
 		return exit.Usagef("--watch prints lines, not one document: leave out -o")

@@ -25,11 +25,10 @@ func (a *app) demo() *cobra.Command {
 	var list bool
 	var walk demo.Autoplay
 	cmd := &cobra.Command{
-		Use: "demo [GUIDE]", Short: "The wizard on two control planes on this machine",
-		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nends them with " +
-			"it. Nothing of yours is touched: no kubeconfig, no cluster, no file.\nWith --fault something is broken from the " +
-			"start, for you to find and mend.\nWith --autoplay it walks through the guide by itself, with captions; " +
-			"space pauses it.",
+		Use: "demo [GUIDE]", Short: "Try the wizard on two control planes on this machine",
+		Long: "Starts two real Kubernetes control planes on this machine, opens the wizard on them, and\nstops them when " +
+			"you quit. Your kubeconfig, clusters and files are not touched.\nWith --fault the demo starts with a fault for " +
+			"you to find and fix.\nWith --autoplay the demo plays the guide automatically, with captions; space pauses it.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one guide at a time: %s", cmd.UseLine())
@@ -58,8 +57,8 @@ func (a *app) demo() *cobra.Command {
 			return a.runDemo(cmd.Context(), guide, fault, walk)
 		},
 	}
-	cmd.Flags().StringVar(&fault, "fault", "", "begin with this broken (see --list)")
-	cmd.Flags().BoolVar(&list, "list", false, "list the faults of the guide, and do no more")
+	cmd.Flags().StringVar(&fault, "fault", "", "start with this fault (see --list)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the faults of the guide and exit")
 	walk.Add(cmd.Flags())
 	return cmd
 }
@@ -98,9 +97,9 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 			return ctx.Err()
 		}
 		if err != nil { // the wizard itself reports problems of the sides
-			adopted = " What stands there could not be adopted: " + clean.Text(err.Error())
+			adopted = " The existing set-up could not be adopted: " + clean.Text(err.Error())
 		}
-		o.Notes = append([]string{"It begins with a fault: " + fault + "." + adopted}, o.Notes...)
+		o.Notes = append([]string{"It starts with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
 }
@@ -125,8 +124,9 @@ func (a *app) needStage(walk demo.Autoplay) error {
 	case !walk.On:
 		return a.needSomebody("LINK")
 	case a.inLines():
-		return exit.Usagef("--autoplay shows the screen, and here the wizard speaks in lines: leave out --autoplay, or run " +
-			"it on a terminal without --accessible")
+		return exit.Usagef(
+			"--autoplay requires the screen: leave out --autoplay, or run it on a terminal without --accessible",
+		)
 	}
 	return ui.NeedTerminal(a.in, a.tty)
 }
@@ -143,7 +143,7 @@ func (a *app) prepareDemo(
 			return nil, err
 		}
 	}
-	fmt.Fprintf(a.err, "putting into them what the guide %s expects …\n", guide)
+	fmt.Fprintf(a.err, "installing what the guide %s expects …\n", guide)
 	seeded, err := box.Tell("seed " + guide)
 	if err != nil && !demo.IsUnknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
@@ -154,7 +154,7 @@ func (a *app) prepareDemo(
 		return w, nil
 	}
 	seed := func() error {
-		fmt.Fprintf(a.err, "breaking them: %s …\n", fault)
+		fmt.Fprintf(a.err, "adding the fault: %s …\n", fault)
 		if _, err := box.Tell("seed " + guide + " " + fault); err != nil {
 			return fmt.Errorf("break the demo by %s: %w", fault, err)
 		}
@@ -181,13 +181,13 @@ func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
 	for _, side := range steps.Sides {
 		end := box.End(side)
 		if end.Host != nil {
-			o.Hosts[side], folder = *end.Host, "A folder stands for a machine: "+end.Host.Root
+			o.Hosts[side], folder = *end.Host, "A folder represents the machine: "+end.Host.Root
 			continue
 		}
 		o.Sides[side], context = end.Context, end.Context
 	}
 	o.Notes = []string{
-		"Nothing of yours is touched. To break things while carrick watches, in another terminal:",
+		"Your own clusters are not touched. To break things while carrick watches, in another terminal:",
 		". " + env,
 		"kubectl --context " + context + " get all -A",
 	}

@@ -53,7 +53,7 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (
 	if holds, _ := s.Standing(b); holds == 0 {
 		return "", ctx.Err()
 	}
-	fmt.Fprintf(a.err, "adopting the set-up that stands there …\n")
+	fmt.Fprintf(a.err, "adopting the existing set-up …\n")
 	if a.secrets.values, err = s.SignIn(ctx, func(e steps.Event) { fmt.Fprintln(a.err, clean.Text(e.Text)) }); err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (
 	}
 	o.Link = s.Link()
 	return fmt.Sprintf(
-		" It leaves a set-up behind that somebody else made: carrick adopted it, and found %d answers by itself.",
+		" It includes an existing set-up: carrick adopted it and discovered %d answers.",
 		len(s.Link().Answers),
 	), nil
 }

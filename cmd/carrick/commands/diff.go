@@ -10,8 +10,8 @@ func (a *app) diff() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
 		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
-		Long: "Shows what apply would change, by a dry run on both servers. Secrets are masked.\n" +
-			"Exit code 0: nothing; 3: something; 5: nothing, of what is known now.",
+		Long: "Shows what apply would change, from a dry run on both servers. Secrets are masked.\nExit code 0: no " +
+			"changes; 3: changes; 5: no changes as far as known now.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.valid(true); err != nil {
 				return err

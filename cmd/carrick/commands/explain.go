@@ -13,10 +13,10 @@ import (
 func (a *app) explain() *cobra.Command {
 	output := "text"
 	cmd := &cobra.Command{
-		Use: "explain [GUIDE|STEP|CHECK]", Short: "What a check looks at, why, and where upstream says so",
-		Long: "Explains a check: what it asserts, where it looks, what goes wrong if it does not hold,\nwhat makes it " +
-			"hold, what depends on it, and where upstream says so. It asks no cluster.\nThe name is GUIDE, GUIDE/STEP, " +
-			"GUIDE/CHECK, an id of a report, or a step's or check's name alone.",
+		Use: "explain [GUIDE|STEP|CHECK]", Short: "Explain a check: what it verifies, why, and its upstream source",
+		Long: "Explains a check: what it asserts, on which side, what goes wrong if it fails, what fixes\nit, what depends " +
+			"on it, and the upstream source. It contacts no cluster.\nThe name is GUIDE, GUIDE/STEP, GUIDE/CHECK, an id of a " +
+			"report, or a step's or check's name alone.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one check at a time: %s", cmd.UseLine())

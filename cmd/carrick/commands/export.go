@@ -21,13 +21,13 @@ import (
 func (a *app) export() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "export LINK DIR", Short: "What apply would make, as manifests for other tools",
-		Long: `Writes what apply would make, for GitOps tools and for kubectl:
-  DIR/local, DIR/remote  a kustomization each; charts as helm template has them
+		Use: "export LINK DIR", Short: "Write what apply would create as manifests for other tools",
+		Long: `Writes what apply would create, for GitOps tools and for kubectl:
+  DIR/local, DIR/remote  a kustomization each, with rendered charts
   DIR/files              values of charts, bodies of requests, files of hosts
   DIR/README.txt         the commands for the rest; secrets that are left out
-It holds no secret, and changes nothing in a cluster. Exit code 5: something can't be known
-yet, and is not in it.`,
+The export contains no secret, and changes nothing in a cluster. Exit code 5: something is
+not known yet, and is missing from it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return exit.Usagef("name one link file and one folder: %s", cmd.UseLine())
@@ -40,7 +40,7 @@ yet, and is not in it.`,
 	}
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().BoolVar(
-		&force, "force", false, "write into a folder that is not empty: replaces local, remote, files and README.txt in it",
+		&force, "force", false, "write to a folder that is not empty: replaces local, remote, files and README.txt in it",
 	)
 	return cmd
 }
@@ -98,7 +98,7 @@ func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 			}
 		}
 		if export.ByHand(act) {
-			say("by hand, as README.txt says", act.Title)
+			say("manually, see README.txt", act.Title)
 		}
 	}
 	for _, side := range steps.Sides {

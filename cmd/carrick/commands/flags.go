@@ -20,7 +20,7 @@ type accessFlags struct {
 
 func (f *accessFlags) add(to *pflag.FlagSet, prefix, side string) {
 	to.StringVar(&f.kubeconfig, prefix+"kubeconfig", "", side+": kubeconfig `file`; default: by kubectl's rules")
-	to.StringVar(&f.context, prefix+"context", "", side+": `context` to use in place of the link's")
+	to.StringVar(&f.context, prefix+"context", "", side+": `context` to use instead of the link's")
 	to.StringVar(&f.as, prefix+"as", "", side+": `user` to impersonate")
 	to.StringSliceVar(&f.groups, prefix+"as-group", nil, side+": `groups` to impersonate")
 	to.DurationVar(

@@ -16,9 +16,9 @@ import (
 func (a *app) listGuides() *cobra.Command {
 	output := "text"
 	cmd := &cobra.Command{
-		Use: "guides [GUIDE]", Short: "The guides, their steps, questions, actions and checks",
-		Long: "Lists the guides; with the name of one its steps, and of each step what it asks, does and checks.\nThe " +
-			"names are those that --step, --only and --skip take, and the keys of answers in a link file.",
+		Use: "guides [GUIDE]", Short: "List the guides, their steps, questions, actions and checks",
+		Long: "Lists the guides. With the name of a guide it lists the steps, with their questions, actions and\nchecks. " +
+			"The names are those for --step, --only and --skip, and the keys of answers in a link file.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one guide at a time: %s", cmd.UseLine())

@@ -28,19 +28,19 @@ type handoverFlags struct {
 func (a *app) handover() *cobra.Command {
 	var f handoverFlags
 	cmd := &cobra.Command{
-		Use: "handover LINK", Short: "Facts of one side, in a file for the admin of the other",
-		Long: `Writes what the admin of the other side needs to go on without your credentials:
+		Use: "handover LINK", Short: "Write a facts file of one side for the admin of the other",
+		Long: `Writes what the admin of the other side needs to continue without your credentials:
 facts, answers and verdicts of your side. The other admin names the file in the
-link file, in place of a context:
+link file, instead of a context:
 
   remote: {facts: FILE}
 
-Secrets are sealed with age for who is named with --to, or by a passphrase; else
-they are left out and named. It changes nothing in a cluster.
+Secrets are encrypted with age, for the recipient of --to or with a passphrase.
+Otherwise they are left out, and listed. It changes nothing in a cluster.
 
 The file is signed. carrick creates the key on first use, as carrick/signing-key
-in your configuration folder, and prints its fingerprint: read it to the other
-admin, whose carrick asks once whose key it is.`,
+in your configuration folder, and prints its fingerprint. Tell it to the other
+admin: their carrick asks them once to confirm the key.`,
 		Example: `  carrick handover milan-rome.yaml -o rome.facts
   carrick handover milan-rome.yaml --to "$(cat milan-admin.pub)"`,
 		Args: a.needLink,
@@ -49,15 +49,17 @@ admin, whose carrick asks once whose key it is.`,
 		},
 	}
 	a.secrets.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.side, "side", "", "the side whose facts to hand over (default: the one that is here)")
-	cmd.Flags().StringVarP(&f.file, "output", "o", "", "file to write (default: LINK-SIDE.facts beside the link file)")
+	cmd.Flags().StringVar(
+		&f.side, "side", "", "the side whose facts to hand over (default: the one that you have a context for)",
+	)
+	cmd.Flags().StringVarP(&f.file, "output", "o", "", "file to write (default: LINK-SIDE.facts next to the link file)")
 	cmd.Flags().StringArrayVar(
 		&f.to, "to", nil, "who may read the secrets: an age recipient (age1…) or an SSH public key; @FILE for a file of them",
 	)
 	cmd.Flags().BoolVar(
-		&f.phrase, "passphrase", false, "seal the secrets by a passphrase, from --passphrase-file or asked for",
+		&f.phrase, "passphrase", false, "encrypt the secrets with a passphrase, from --passphrase-file or a prompt",
 	)
-	cmd.Flags().DurationVar(&f.good, "for", engine.UsualGood, "how long the file is good")
+	cmd.Flags().DurationVar(&f.good, "for", engine.UsualGood, "how long the file is valid")
 	cmd.Flags().StringVar(
 		&f.signWith, "sign-with", "",
 		"`file` with the SSH private key that signs the file: ed25519, without a passphrase (default: a key that "+
@@ -68,7 +70,7 @@ admin, whose carrick asks once whose key it is.`,
 
 func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) error {
 	if f.good <= 0 || f.good > engine.LongestGood {
-		return exit.Usagef("--for %s: more than nothing and at most %s", f.good, engine.LongestGood)
+		return exit.Usagef("--for %s: must be positive and at most %s", f.good, engine.LongestGood)
 	}
 	to, err := a.recipients(f)
 	if err != nil {
@@ -134,7 +136,7 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 // recipients returns the recipients of the encrypted secrets.
 func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	if f.phrase && len(f.to) > 0 {
-		return facts.Recipients{}, exit.Usagef("--to and --passphrase: one of the two")
+		return facts.Recipients{}, exit.Usagef("--to and --passphrase exclude each other")
 	}
 	if f.phrase {
 		return a.byPassphrase()
@@ -177,7 +179,7 @@ func (a *app) byPassphrase() (facts.Recipients, error) {
 		}
 	}
 	if len(phrase) < 12 {
-		return facts.Recipients{}, exit.Usagef("a passphrase has at least 12 characters")
+		return facts.Recipients{}, exit.Usagef("a passphrase requires at least 12 characters")
 	}
 	return facts.ForPassphrase(phrase)
 }
@@ -185,12 +187,12 @@ func (a *app) byPassphrase() (facts.Recipients, error) {
 func (a *app) typedTwice() (string, error) {
 	first, err := a.typed("Passphrase for the secrets")
 	if errors.Is(err, errNoInput) {
-		return "", exit.Usagef("--passphrase: there is nobody to ask; give it with --passphrase-file FILE")
+		return "", exit.Usagef("--passphrase: there is no terminal to ask on; give it with --passphrase-file FILE")
 	}
 	if err != nil {
 		return "", err
 	}
-	again, err := a.typed("Once more")
+	again, err := a.typed("Repeat it")
 	if err != nil {
 		return "", err
 	}

@@ -32,12 +32,12 @@ type keyFlags struct {
 func (k *keyFlags) add(to *pflag.FlagSet) {
 	to.StringVar(
 		&k.identity, "identity", "",
-		"file with the key that opens a sealed file of facts: an age identity, or an SSH private key",
+		"file with the key that decrypts a facts file: an age identity, or an SSH private key",
 	)
-	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of a sealed file of facts")
+	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of an encrypted facts file")
 	to.StringVar(
 		&k.signer, "signer", "",
-		"`fingerprint` of the key that signs the other admin's file of facts (SHA256:…): confirms it without a question",
+		"`fingerprint` of the key that signs the other admin's facts file (SHA256:…): confirms it without a question",
 	)
 }
 
@@ -203,7 +203,7 @@ func (a *app) askPassphrase(path string) (facts.Keys, error) {
 }
 
 // errNoInput means that there is no terminal to ask on.
-var errNoInput = errors.New("there is nobody to ask")
+var errNoInput = errors.New("there is no terminal to ask on")
 
 // typed reads a line without echo.
 func (a *app) typed(what string) (string, error) {

@@ -48,19 +48,19 @@ type app struct {
 	onScreen      bool  // the screen is active: nothing else may write to the terminal
 }
 
-const about = `carrick joins two clusters, step by step, and proves each step with checks
-that stay live on both sides.
+const about = `carrick joins two clusters, step by step, and verifies each step with live checks
+on both sides.
 
-Everything that it will do is shown first, done by server-side apply, and can
-be taken back. The clusters are the state: stop at any moment, start again, and
-carrick stands where they stand.`
+It shows each change before it makes it, uses server-side apply, and can undo
+everything. The clusters are the state: stop at any moment, start again, and
+carrick continues from there.`
 
 func (a *app) root() *cobra.Command {
 	var guide, linkName string
 	cmd := &cobra.Command{
 		Use: "carrick [LINK]", Short: "Join two clusters", Long: about,
 		Example: `  carrick                    a new link: pick a guide and two contexts
-  carrick milan-rome.yaml    an existing link, where it stands
+  carrick milan-rome.yaml    continue with an existing link
   carrick demo               try it on two control planes on this machine
   carrick check milan-rome.yaml -o json`,
 		Args: a.oneLink, SilenceErrors: true, SilenceUsage: true,
@@ -80,12 +80,12 @@ func (a *app) root() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	cmd.PersistentFlags().StringVar(
 		&a.theme, "theme", "auto",
-		"colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto fits the terminal's background",
+		"colours of the screen: "+strings.Join(ui.Themes, ", ")+"; auto follows the terminal's background",
 	)
-	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "no character beyond ASCII on the screen")
+	cmd.PersistentFlags().BoolVar(&a.ascii, "ascii", false, "only ASCII characters on the screen")
 	cmd.PersistentFlags().BoolVar(
 		&a.accessible, "accessible", false,
-		"the wizard in lines of text: for screen readers and plain terminals (also: ACCESSIBLE=1)",
+		"the wizard as lines of text, for screen readers and plain terminals (also: ACCESSIBLE=1)",
 	)
 	cmd.AddCommand(
 		a.demo(), a.adopt(), a.check(), a.diff(), a.apply(), a.undo(), a.export(), a.handover(), a.listGuides(), a.explain(),

@@ -55,8 +55,8 @@ func (s *secrets) parse() error {
 			return exit.Usagef("--secret number %d is neither KEY=@FILE nor KEY=-", i+1)
 		case from != "-" && !isFile:
 			return exit.Usagef(
-				"--secret number %d gives a value in the open: a secret in a flag stands in the list of processes and in the "+
-					"shell's history. Put it into a file and write KEY=@FILE, or KEY=- for standard input",
+				"--secret number %d contains a value: a secret in a flag is visible in the process list and in the shell's "+
+					"history. Put it into a file and write KEY=@FILE, or KEY=- for standard input",
 				i+1,
 			)
 		case isFile && file == "":
@@ -64,7 +64,9 @@ func (s *secrets) parse() error {
 		case seen[key]:
 			return exit.Usagef("--secret %s is given twice", key)
 		case from == "-" && s.stdin:
-			return exit.Usagef("--secret %s=-: standard input is taken by another --secret; give this one as %s=@FILE", key, key)
+			return exit.Usagef(
+				"--secret %s=-: another --secret already reads standard input; give this one as %s=@FILE", key, key,
+			)
 		}
 		if !isFile {
 			file = ""
@@ -81,7 +83,7 @@ func (s *secrets) parse() error {
 func (s *secrets) needYes(yes bool) error {
 	if s.stdin && !yes {
 		return exit.Usagef(
-			"standard input is taken by --secret KEY=-, so there is nobody to ask: add --yes, or give the secret as KEY=@FILE",
+			"--secret KEY=- reads standard input, so carrick cannot ask: add --yes, or give the secret as KEY=@FILE",
 		)
 	}
 	return nil
@@ -126,7 +128,7 @@ func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) 
 		if q, _ := g.Question(key); q != nil && q.Secret {
 			return q, nil
 		} else if q != nil {
-			return nil, exit.Usagef("--secret %s: this answer is no secret; write it into the link file, under answers", key)
+			return nil, exit.Usagef("--secret %s: this answer is not secret; write it into the link file, under answers", key)
 		}
 		for i := range g.Steps {
 			for _, q := range g.Steps[i].Ask {
@@ -137,10 +139,10 @@ func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) 
 		}
 	}
 	if len(known) == 0 {
-		return nil, exit.Usagef("--secret %s: guide %s asks for no secret", key, strings.Join(names, ", "))
+		return nil, exit.Usagef("--secret %s: guide %s has no secret answers", key, strings.Join(names, ", "))
 	}
 	return nil, exit.Usagef(
-		"--secret %s: guide %s asks nothing of that name; its secrets are: %s", key, strings.Join(names, ", "),
+		"--secret %s: guide %s has no such question; its secret answers are: %s", key, strings.Join(names, ", "),
 		strings.Join(known, ", "),
 	)
 }
@@ -168,13 +170,13 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 	text := string(bytes.TrimRight(raw, "\r\n"))
 	switch {
 	case text == "":
-		return masked.Value{}, exit.Usagef("%s: there is nothing in it", s)
+		return masked.Value{}, exit.Usagef("%s: it is empty", s)
 	case len(raw) > maxSecret:
-		return masked.Value{}, exit.Usagef("%s: it is larger than any secret (1 MiB)", s)
+		return masked.Value{}, exit.Usagef("%s: it is larger than 1 MiB", s)
 	}
 	if _, err := q.Accept(text); err != nil {
 		if q.Kind != steps.Text || strings.Contains(err.Error(), text) {
-			err = fmt.Errorf("what it holds is no answer of kind %s", q.Kind)
+			err = fmt.Errorf("its content is not an answer of kind %s", q.Kind)
 		}
 		return masked.Value{}, exit.Usagef("%s: %w", s, err)
 	}

@@ -58,8 +58,10 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		access.Stderr = words
 		end, err := engine.OpenEndpoint(l, side, g, access, keys, o)
 		if err != nil && a.handing && l.Side(side).Facts != "" {
-			fmt.Fprintf(a.err, "without the other side's file, which can't be used: %s\n", clean.Text(err.Error()))
-			end, err = engine.Endpoint{Absent: "the file of facts of the " + g.Sides[side].Name + " can't be used"}, nil
+			fmt.Fprintf(
+				a.err, "continuing without the other side's facts file, which can't be used: %s\n", clean.Text(err.Error()),
+			)
+			end, err = engine.Endpoint{Absent: "the facts file of the " + g.Sides[side].Name + " can't be used"}, nil
 		}
 		if err != nil {
 			for _, e := range ends {

@@ -13,17 +13,17 @@ import (
 func (a *app) undo() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
-		Use: "undo LINK", Short: "Take back what this link made", Args: a.needLink,
-		Long: "Shows what this link created, asks, and deletes it. What existed before, or is used by another\nlink, " +
-			"stays. It goes by the link's inventory: the ClusterRole carrick:NAME on each cluster. Objects\nthat only carry " +
-			"the link's mark are listed, and deleted only if --found names them.",
+		Use: "undo LINK", Short: "Delete what this link created", Args: a.needLink,
+		Long: "Shows what this link created, asks, and deletes it. What existed before, or is used by another\nlink, is " +
+			"kept. It reads the link's inventory, the ClusterRole carrick:NAME on each cluster. Objects\nthat only have the " +
+			"link's labels are listed, and deleted only if --found names them.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would be taken back")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().StringArrayVar(
-		&f.found, "found", nil, "also undo this `object`, by its mark, as the plan names it: \"Role renku/renku\"",
+		&f.found, "found", nil, "also undo this `object`, found by its labels, as the plan names it: \"Role renku/renku\"",
 	)
 	return cmd
 }
@@ -47,7 +47,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	if err := a.recordable(); err != nil {
 		return err
 	}
-	if err := a.confirm(f.yes, "Take this back?"); err != nil {
+	if err := a.confirm(f.yes, "Undo this?"); err != nil {
 		return err
 	}
 	outliveReaders()

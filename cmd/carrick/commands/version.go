@@ -49,10 +49,10 @@ func (v versionDoc) String() string {
 func (a *app) version() *cobra.Command {
 	output := "text"
 	cmd := &cobra.Command{
-		Use: "version", Short: "The version of carrick, its commit and its Go",
+		Use: "version", Short: "Print the version of carrick, its commit and its Go version",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("version takes no argument")
+				return exit.Usagef("version takes no arguments")
 			}
 			return format.Valid(output, format.ByCommand["version"]...)
 		},

@@ -20,10 +20,9 @@ func (a *app) vsphereExtension() *cobra.Command {
 	var verbosity int
 	cmd := &cobra.Command{
 		Use: "vsphere-extension", Hidden: true,
-		Short: "Answer an API server about claims, and follow profiles: runs in a cluster",
-		Long: "Gives new claims that many pods write to another class, as a mutating webhook, and makes what lets pods " +
-			"start in namespaces of Kubeflow's profiles. " +
-			"The guide vsphere runs it.",
+		Short: "Run the webhook and profile controller of the guide vsphere (in a cluster)",
+		Long: "Runs a mutating webhook that changes the storage class of new ReadWriteMany claims, and a controller that " +
+			"lets pods start in the namespaces of Kubeflow profiles. The guide vsphere deploys it.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return exit.Usagef("vsphere-extension takes no argument")
@@ -45,22 +44,22 @@ func (a *app) vsphereExtension() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Class, "class", "", "storage `class` that such claims get; without it no claim is looked at")
-	f.StringSliceVar(&o.From, "from", nil, "storage `classes` that are exchanged; a claim without a class gets one, too")
+	f.StringVar(&o.Class, "class", "", "storage `class` for such claims; without it the webhook changes no claim")
+	f.StringSliceVar(&o.From, "from", nil, "storage `classes` to replace; claims without a class are changed, too")
 	f.StringVar(&o.BindAddress, "bind-address", ":8443", "`address` of the webhook")
 	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz, /readyz and /metrics")
-	f.StringVar(&o.CertDir, "cert-dir", "", "`folder` of tls.crt and tls.key; a renewed pair is shown without a restart")
+	f.StringVar(&o.CertDir, "cert-dir", "", "`folder` of tls.crt and tls.key; renewed files are reloaded")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", 5*time.Second,
-		"how long it answers on after it was told to end")
+		"how long it keeps answering after SIGTERM")
 	f.StringVar(&o.PSPRole, "psp-role", "", "`ClusterRole` that ServiceAccounts in namespaces of profiles are bound to")
 	f.StringVar(&o.Level, "level", "", "`level` of pod security for namespaces of profiles that have none")
 	f.BoolVar(&o.Elects, "leader-elect", false,
-		"of several replicas, only one creates what profiles need: the one that holds a Lease")
+		"elect a leader among replicas with a Lease; only the leader creates objects")
 	f.StringVar(&lease.namespace, "leader-elect-resource-namespace", "", "`namespace` of that Lease")
 	f.StringVar(&lease.name, "leader-elect-resource-name", "vsphere-extensions", "`name` of that Lease")
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; default: the pod's own account")
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig `file`; default: the pod's ServiceAccount")
 	f.StringVar(&o.Context, "context", "", "`context` of the kubeconfig; default: its current one")
-	f.IntVarP(&verbosity, "v", "v", 0, "`level` of the log; 1 adds claims that are kept, and dry runs")
+	f.IntVarP(&verbosity, "v", "v", 0, "log `level`; 1 adds unchanged claims and dry runs")
 	return cmd
 }
 

@@ -63,8 +63,8 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 // may ask for them.
 func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	if a.secrets.stdin {
-		return exit.Usagef("--secret KEY=- reads standard input, and the wizard needs that for its keys: give it as " +
-			"KEY=@FILE, or type it in the wizard")
+		return exit.Usagef("--secret KEY=- reads standard input, which the wizard requires for keys: give it as KEY=@FILE, " +
+			"or type it in the wizard")
 	}
 	name, path := o.Guide, "LINK"
 	if o.Link != nil {

@@ -30,10 +30,10 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
-	switch nobody := (*lines.NoInputError)(nil); {
+	switch noInput := (*lines.NoInputError)(nil); {
 	case errors.Is(err, lines.ErrInterrupted):
 		return ui.ErrInterrupted
-	case errors.As(err, &nobody):
+	case errors.As(err, &noInput):
 		return exit.AsUsage(err)
 	}
 	return err
@@ -56,8 +56,8 @@ func (a *app) needSomebody(path string) error {
 		return nil
 	}
 	return exit.Usagef(
-		"there is nobody to ask: the wizard needs a terminal, or answers on standard input. Without asking: %[1]s check "+
-			"%[2]s looks, %[1]s apply %[2]s --yes does it",
+		"the wizard requires a terminal, or answers on standard input. Without questions: %[1]s check %[2]s checks, %[1]s "+
+			"apply %[2]s --yes applies",
 		a.name, path,
 	)
 }

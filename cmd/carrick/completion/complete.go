@@ -64,7 +64,7 @@ func (a *completion) flagCompleters() map[string]completer {
 		"side": a.completeSide, "context": a.completeContext(a.Local),
 		help.RemotePrefix + "context": a.completeContext(a.Remote),
 		"output":                      a.completeOutput, "color": fixed("auto", "always", "never"),
-		"fail-on": fixed("failure\texit 3 on failures alone", "warning\texit 4 on warnings, too"),
+		"fail-on": fixed("failure\texit 3 on failures only", "warning\texit 4 on warnings, too"),
 		"pace":    fixed("slow", "normal", "fast"),
 		"to":      fixed(), "signer": fixed(), "for": fixed("1h", "24h", "168h"),
 		"wait": fixed("1m", "5m", "15m"), "name": fixed(), "as": fixed(), "as-group": fixed(),

@@ -17,9 +17,9 @@ type Autoplay struct {
 
 // Add adds the flags.
 func (w *Autoplay) Add(to *pflag.FlagSet) {
-	to.BoolVar(&w.On, "autoplay", false, "walk through the guide by itself, with captions; space pauses")
+	to.BoolVar(&w.On, "autoplay", false, "play the guide automatically, with captions; space pauses")
 	to.StringVar(&w.pace, "pace", "normal", "with --autoplay: slow, normal, fast, or a factor such as 1.5")
-	to.BoolVar(&w.undo, "undo", false, "with --autoplay: take everything back at the end")
+	to.BoolVar(&w.undo, "undo", false, "with --autoplay: undo everything at the end")
 }
 
 // paces are the named paces.
@@ -41,7 +41,7 @@ func (w *Autoplay) factor() (f float64, ok bool) {
 func (w *Autoplay) Valid(flags *pflag.FlagSet) error {
 	for _, name := range []string{"pace", "undo"} {
 		if flags.Changed(name) && !w.On {
-			return exit.Usagef("--%s says how to walk: add --autoplay", name)
+			return exit.Usagef("--%s requires --autoplay", name)
 		}
 	}
 	if flags.Changed("list") && w.On {
@@ -59,5 +59,5 @@ func (w *Autoplay) Plan(answers map[string]string) *ui.Walk {
 		return nil
 	}
 	pace, _ := w.factor()
-	return &ui.Walk{Pace: pace, Answers: answers, Undo: w.undo, Helped: "Here a stand-in answers for one."}
+	return &ui.Walk{Pace: pace, Answers: answers, Undo: w.undo, Helped: "In this demo a stand-in answers."}
 }

@@ -49,7 +49,9 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 	}
 	path := filepath.Join(filepath.Dir(self), Program)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, exit.Usagef("the demo needs %s beside carrick, and it is not there. In carrick's source: make demo", path)
+		return nil, exit.Usagef(
+			"the demo requires %s next to carrick, which does not exist. In carrick's source: make demo", path,
+		)
 	}
 	box := &Sandbox{cmd: exec.Command(path)}
 	box.cmd.Stderr = progress
@@ -73,7 +75,7 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%s ended before it was ready; what it said stands above", Program)
+		return nil, fmt.Errorf("%s ended before it was ready; its output is above", Program)
 	}
 	return box, nil
 }

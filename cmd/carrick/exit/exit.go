@@ -81,12 +81,12 @@ func Message(name string, err error) string {
 	case err == nil, errors.As(err, &v):
 		return ""
 	case errors.Is(err, ui.ErrInterrupted), errors.Is(err, context.Canceled):
-		return name + ": interrupted; nothing is lost: the clusters are the state, so the same command goes on from here"
+		return name + ": interrupted; nothing is lost: run the same command again to continue"
 	}
 	text := name + ": " + clean.Text(err.Error())
 	var part *engine.StoppedError
 	if errors.As(err, &part) {
-		text += "\nwhat was done stays; the same command goes on from here, and " + name + " undo takes it back"
+		text += "\ncompleted changes are kept; run the same command again to continue, or " + name + " undo to revert them"
 	}
 	return text
 }
@@ -105,7 +105,7 @@ func FileError(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("no such file")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("you may not read this file")
+		return errors.New("permission denied")
 	}
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return at.Err

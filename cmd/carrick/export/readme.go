@@ -32,12 +32,12 @@ func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resourc
 		r.file = filepath.Base(link.Path)
 	}
 	r.line(
-		0, "%s, link %s: what carrick would make, for those who apply it with other tools.", s.Guide().Title, link.Name(),
+		0, "%s, link %s: what carrick would create, for use with other tools.", s.Guide().Title, link.Name(),
 	)
 	r.line(
 		0,
-		"It holds no secret, so it can go into a repository. Nothing in it carries carrick's\nmarks: what is made from it "+
-			"is not carrick's, and carrick undo leaves it.",
+		"It contains no secret, so you can commit it to a repository. Nothing in it has carrick's\nlabels: carrick undo "+
+			"does not delete what you create from it.",
 	)
 	r.sections(ctx)
 	return r.String()
@@ -60,23 +60,22 @@ func (r *instructions) sections(ctx context.Context) {
 	if slices.ContainsFunc(
 		r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" },
 	) {
-		title("By hand, in this order, in a shell in this folder")
+		title("Manual steps, in this order, in a shell in this folder")
 		r.line(
 			0,
-			"Each can be done by carrick instead, which asks and looks before it does anything.\n%s is the link file, "+
-				"with its path.",
+			"carrick can do each of them instead; it checks and asks first.\n%s is the path of the link file.",
 			r.file,
 		)
 		for _, act := range r.e.Actions {
 			r.byHand(act)
 		}
 	}
-	title("Look whether it is right")
+	title("Check the result")
 	if keys := r.secretKeys(); len(keys) > 0 {
-		r.line(8, "# with --secret KEY=@FILE it sees more: %s", strings.Join(keys, ", "))
+		r.line(8, "# with --secret KEY=@FILE it checks more: %s", strings.Join(keys, ", "))
 	}
 	r.line(8, "carrick check %s --wait 2m", r.file)
-	title("What is here, in the order of the guide")
+	title("Contents, in the order of the guide")
 	r.contents()
 }
 
@@ -107,8 +106,8 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 	if any {
 		r.line(
 			2,
-			"Where some of it stands already, made by carrick or by Helm, add --force-conflicts.\n  What carrick made itself "+
-				"keeps its marks: carrick undo deletes it, whoever applies it since.",
+			"If carrick or Helm already created some of it, add --force-conflicts.\n  Objects that carrick created keep its "+
+				"labels: carrick undo deletes them, even if others applied them since.",
 		)
 	}
 	return any
@@ -164,14 +163,14 @@ func (r *instructions) guard() {
 	}
 	r.line(
 		2,
-		"With Argo CD: one Application a folder, with the sync option ServerSideApply=true, for\n  client-side apply can't "+
-			"hold large definitions. With Flux: one Kustomization a folder.",
+		"With Argo CD: one Application per folder, with the sync option ServerSideApply=true, because\n  large definitions "+
+			"are too big for client-side apply. With Flux: one Kustomization per folder.",
 	)
 	if len(danger) > 0 {
 		r.line(
 			2,
-			"Deleting one of these deletes all that stands in it, or is of its kind. Turn pruning\n  off for them (Argo CD: "+
-				"argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):",
+			"Deleting one of these deletes everything in it, or all objects of its kind. Turn pruning\n  off for them (Argo "+
+				"CD: argocd.argoproj.io/sync-options: Prune=false; Flux:\n  kustomize.toolkit.fluxcd.io/prune: disabled):",
 		)
 		for _, d := range danger {
 			r.line(4, "%s", d)
@@ -197,7 +196,7 @@ func (r *instructions) byHand(act engine.ExportedAction) {
 	}
 	r.line(2, "\n  %s: %s", r.role(act.Side), act.Title)
 	if act.Pending != "" {
-		r.line(4, "not known yet: %s; export again then, or:", act.Pending)
+		r.line(4, "not known yet: %s; export again later, or:", act.Pending)
 	}
 	for _, l := range left {
 		r.line(4, "secret, left out: %s", l)

@@ -66,7 +66,7 @@ func (t Tree) addFile(side steps.Side, action string, thing action.Exported) err
 	}
 	name := filePath(side, thing.Path)
 	if _, twice := t[name]; twice {
-		return fmt.Errorf("export %s: two actions give %s", action, name)
+		return fmt.Errorf("export %s: two actions write %s", action, name)
 	}
 	t[name] = file{thing.Content, 0o644}
 	return nil

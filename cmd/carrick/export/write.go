@@ -22,15 +22,15 @@ func CheckFolder(dir string, force bool) error {
 	if at, err := os.Lstat(filepath.Clean(dir)); err == nil && at.Mode()&fs.ModeSymlink != 0 {
 		to, _ := filepath.EvalSymlinks(dir)
 		return exit.Usagef(
-			"%s is a symlink, and nothing is written through links; name the folder itself: %s", dir,
-			cmp.Or(to, "what it leads to is not there"),
+			"%s is a symlink, and carrick writes nothing through links; name the folder itself: %s", dir,
+			cmp.Or(to, "its target does not exist"),
 		)
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		parent, err := os.Stat(filepath.Dir(filepath.Clean(dir)))
 		if err != nil || !parent.IsDir() {
-			return exit.Usagef("%s: the folder around it is not there; mkdir -p %s", dir, filepath.Dir(filepath.Clean(dir)))
+			return exit.Usagef("%s: the parent folder does not exist; mkdir -p %s", dir, filepath.Dir(filepath.Clean(dir)))
 		}
 		return nil
 	}
@@ -68,7 +68,7 @@ func Write(dir string, t Tree, force bool) error {
 	}
 	stage, err := os.MkdirTemp(around, ".carrick-export-*")
 	if err != nil {
-		return exit.Usagef("%s: nothing can be written there: %w", around, exit.FileError(err))
+		return exit.Usagef("%s: cannot be written: %w", around, exit.FileError(err))
 	}
 	made := filepath.Join(stage, "new")
 	for name, f := range t {
@@ -82,7 +82,7 @@ func Write(dir string, t Tree, force bool) error {
 		err = swap(dir, made, filepath.Join(stage, "old"))
 	}
 	if lost := (*notRestored)(nil); errors.As(err, &lost) {
-		return fmt.Errorf("%s is half replaced; what stood there is in %s: %w", dir, stage, err)
+		return fmt.Errorf("%s is only partly replaced; its old content is in %s: %w", dir, stage, err)
 	}
 	if err := errors.Join(err, os.RemoveAll(stage)); err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)

@@ -36,7 +36,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			}
 			fmt.Fprintf(out, "  %s: %-7s %s%s\n", role, it.Verb, clean.Text(it.What), note)
 			for _, c := range it.Conflicts {
-				fmt.Fprintf(out, "    field %s belongs to %q\n", clean.Text(c.Field), clean.Text(c.Manager))
+				fmt.Fprintf(out, "    field %s is managed by %q\n", clean.Text(c.Field), clean.Text(c.Manager))
 			}
 			if diff && it.Verb.Changes() && it.Diff != "" {
 				fmt.Fprint(out, indent(clean.Text(it.Diff)))
@@ -46,17 +46,20 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	switch held := len(p.Held()) > 0; {
 	case held:
 		fmt.Fprintf(
-			out, "What others need is left. When they need it no longer: carrick undo %s\n", steps.Quoted(s.Link().Path),
+			out, "What others use is kept. When they no longer use it: carrick undo %s\n", steps.Quoted(s.Link().Path),
 		)
 	case p.Empty() && len(p.Unentered()) > 0:
-		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not have what is listed above.")
+		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not list the objects above.")
 	case p.Empty() && len(p.Left()) > 0:
-		fmt.Fprintln(out, "Nothing is undone: carrick leaves the files listed above. "+
-			"Delete them, or restore what was there before (or, where listed, remove those lines), then run undo again.")
+		fmt.Fprintln(
+			out,
+			"Nothing is undone: carrick keeps the files listed above. Delete them, or restore their old content (or, where "+
+				"listed, remove those lines), then run undo again.",
+		)
 	case p.Empty() && p.Undo:
 		fmt.Fprintln(out, "Nothing of this link is left.")
 	case p.Empty():
-		fmt.Fprintln(out, "Nothing to change: everything is as the link asks.")
+		fmt.Fprintln(out, "Nothing to change: everything is up to date.")
 	}
 }
 

@@ -25,7 +25,7 @@ func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
 	Plan(&out, s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, false)
 	got := out.String()
 	if strings.Contains(got, "Nothing of this link is left") || !strings.Contains(got, left.What+"  ("+left.Note+")") ||
-		!strings.Contains(got, "carrick leaves the files listed above. Delete them, or restore what was there before") {
+		!strings.Contains(got, "carrick keeps the files listed above. Delete them, or restore their old content") {
 		t.Error(got)
 	}
 }

@@ -44,20 +44,20 @@ type helped struct {
 
 var helps = map[string]helped{
 	"demo": {groupSetUp, true, `  carrick demo                            the first guide
-  carrick demo liqo                       another one
-  carrick demo liqo --list                what can be broken from the start
-  carrick demo --fault operator-version   find out what is wrong, and mend it`},
+  carrick demo liqo                       another guide
+  carrick demo liqo --list                list the faults to start with
+  carrick demo --fault operator-version   find the fault and fix it`},
 	"apply": {groupSetUp, false, `  carrick apply milan-rome.yaml                   show it, ask, do it
   carrick apply milan-rome.yaml --dry-run -o yaml
   carrick apply milan-rome.yaml --yes --step identity,kubeconfig
   carrick apply milan-rome.yaml --yes --secret renku.token=@token`},
-	"undo": {groupSetUp, false, `  carrick undo milan-rome.yaml --dry-run          what would be taken back
+	"undo": {groupSetUp, false, `  carrick undo milan-rome.yaml --dry-run          show the plan
   carrick undo milan-rome.yaml --yes
-  carrick undo milan-rome.yaml --step session     only what that step made
+  carrick undo milan-rome.yaml --step session     only what that step created
   carrick undo milan-rome.yaml --side remote`},
 	"check": {groupLook, false, `  carrick check milan-rome.yaml
   carrick check milan-rome.yaml --only identity,token-filled
-  carrick check milan-rome.yaml --watch           go on, print what changes
+  carrick check milan-rome.yaml --watch           keep running, print changes
   carrick check milan-rome.yaml --wait 5m -o json
   carrick check milan-rome.yaml -o junit --fail-on warning`},
 	"diff": {groupLook, false, `  carrick diff milan-rome.yaml
@@ -141,7 +141,7 @@ func (a *helper) help() *cobra.Command {
 			for _, name := range args {
 				next := Child(at, name)
 				if next == nil {
-					return exit.Usagef("there is no help on %q%s; %s help lists commands, guides and topics",
+					return exit.Usagef("there is no help topic %q%s; %s help lists commands, guides and topics",
 						strings.Join(args, " "), exit.DidYouMean(name, append(Names(at), Names(cmd)...)), a.Name)
 				}
 				at = next

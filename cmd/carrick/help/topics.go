@@ -23,17 +23,17 @@ type topic struct{ name, short, readme, section string }
 // topics returns the topics of carrick help in addition to commands and guides.
 func (a *helper) topics() []topic {
 	return []topic{
-		{"accessible", "The wizard in lines of text", lines.Readme, ""},
-		{"add-a-guide", "Write a guide of your own", steps.Readme, "Add a guide"},
+		{"accessible", "The wizard as lines of text", lines.Readme, ""},
+		{"add-a-guide", "Write your own guide", steps.Readme, "Add a guide"},
 		{"environment", "The environment variables that carrick reads", a.Readme, "Environment"},
-		{"existing-setup", "Take over what another user set up", a.Readme, "Existing set-ups"},
+		{"existing-setup", "Adopt an existing set-up", a.Readme, "Existing set-ups"},
 		{"exit-codes", "What the exit codes mean", a.Readme, "Exit codes"},
-		{"files", "What carrick writes, and where", steps.Readme, "What carrick writes, and where"},
+		{"files", "Files that carrick writes", steps.Readme, "Files that carrick writes"},
 		{"gitops", "Apply the manifests with other tools", a.Readme, "GitOps"},
 		{"keys", "The keys of the screen", ui.Readme, "Keys"},
-		{"link-file", "What a link file holds", a.Readme, "Link files"},
+		{"link-file", "The format of link files", a.Readme, "Link files"},
 		{"security", "What carrick trusts, and what it does not", steps.Readme, "Security"},
-		{"speed", "How fast carrick is, and how this is measured", cluster.Readme, "Speed"},
+		{"speed", "Speed, and how it is measured", cluster.Readme, "Speed"},
 		{"troubleshooting", "Messages, their causes and what to do", a.Readme, "Troubleshooting"},
 		{"two-admins", "Each admin has access to one side only", facts.Readme, ""},
 	}

@@ -128,7 +128,7 @@ echo "$line" >>"$2"
 	p.Types("\x05")
 	p.Wait(`editing, what to add\?`)
 	p.Types("fail\n")
-	p.Wait(`the text is as it was: .*exit status 3`)
+	p.Wait(`the text is unchanged: .*exit status 3`)
 	p.Types("\x05")
 	p.Wait(`editing, what to add\?`)
 	p.Types("closed: true\n")

@@ -93,8 +93,8 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 		"--list and --fault exclude each other":    {"--list", "--fault", "no-binding"},
 		`--fault "no binding" is not the name`:     {"--fault", "no binding"},
 		`--fault "" is not the name`:               {"--fault", ""},
-		"there is nobody to ask":                   {"--fault", "no-binding"},
-		`no guide is called "nope"`:                {"nope", "--list"},
+		"there is no terminal to ask on":           {"--fault", "no-binding"},
+		`there is no guide "nope"`:                 {"nope", "--list"},
 		"flag needs an argument: --fault":          {"--fault"},
 		"--fault \"x\\nstop remote\" is not the n": {"--fault", "x\nstop remote"},
 	} {
@@ -136,7 +136,7 @@ contexts: [{name: %s, context: {cluster: c, user: u}}]
 	cmd.Stdin = strings.NewReader("q\n")
 	out, said, code := carricktest.Finish(t, cmd)
 	for _, want := range []string{
-		"demo: two control planes on this machine", "kubectl --context a", "Step 1 of 9", "The clusters of the demo are gone",
+		"demo: two control planes on this machine", "kubectl --context a", "Step 1 of 9", "The clusters of the demo are deleted",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it never said %q:\n%s", want, out)
@@ -151,7 +151,7 @@ func TestADemoBeginsWithItsFault(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	p := carricktest.StartOnTerminal(t, demoCommand(t, path, "renku", "--fault", "old-token"), "TERM=xterm-256color")
-	p.Wait(`It begins with a fault: old-token\.`)
+	p.Wait(`It starts with a fault: old-token\.`)
 	p.Types("\x03")
 	p.Leaves()
 	if text, _ := carricktest.ReadFile(told); text != "faults renku\nseed renku\nseed renku old-token\n" {

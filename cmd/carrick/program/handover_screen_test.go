@@ -17,7 +17,7 @@ import (
 
 const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"
 
-// duoFolder is a folder with both admins' link files, the house's file of facts, and
+// duoFolder is a folder with both admins' link files, the house's facts file, and
 // what its sides hold.
 func duoFolder(t *testing.T) (dir string, run func(args ...string) (out, said string, code int)) {
 	t.Helper()
@@ -59,13 +59,13 @@ func TestHandingOverByKeys(t *testing.T) {
 	p.Wait(`the guest knows the house +✗ FAIL`)
 	p.Types("h")
 	p.Wait(`Hand over the guest`)
-	p.Wait(`secrets for +nobody`)
+	p.Wait(`secrets for +none`)
 	p.Wait(`carrick handover guest.yaml`)
 	p.Wait(`the house's admin, with your file in their link file`)
 	p.Types("\r")
 	p.Types("milan")
 	p.Types("\r")
-	p.Wait(`milan is no recipient`)
+	p.Wait(`milan is not a valid recipient`)
 	p.Types("\x15")
 	p.Types("\r")
 	p.Wait(`wrote milan-rome-guest.facts`)
@@ -156,13 +156,13 @@ func TestASignerIsConfirmedByKeys(t *testing.T) {
 	p.Types("y")
 	p.Wait(`Apply Names\?`)
 	p.Types("y")
-	p.Wait(`(?s)done as far as it goes alone.*q quit`)
+	p.Wait(`(?s)can do alone is done.*q quit`)
 	p.Wait(`the guest knows the house +✓`)
 	confirmedIn(t, dir, true)
 	p.Types("u")
-	p.Wait(`Take back Names\?`)
+	p.Wait(`Undo Names\?`)
 	p.Types("y")
-	p.Wait(`(?s)took back Names.*q quit`)
+	p.Wait(`(?s)undid Names.*q quit`)
 	p.Types("q")
 	if code := p.Leaves(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -263,7 +263,7 @@ func TestHandingOverInLines(t *testing.T) {
 	for _, want := range []string{
 		"Wrote mine.facts", "sealed for age1",
 		"Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
-		"guest.yaml: is there already and is no file of facts of this link", "milan is no recipient",
+		"guest.yaml: already exists and is not a facts file of this link", "milan is not a valid recipient",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("it does not say %q", want)

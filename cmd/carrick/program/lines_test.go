@@ -50,18 +50,18 @@ func TestLinesOnATerminal(t *testing.T) {
 	p.Types("a\n")
 	p.Wait(`Apply this change\? \[y/N\]`)
 	p.Types("y\n")
-	p.WaitPrinted(`(?s)This is for you to do:.*user_code=WDJB-MJHT\r?\n?.*type the\s+code WDJB-MJHT`)
+	p.WaitPrinted(`(?s)Your turn:.*user_code=WDJB-MJHT\r?\n?.*type the\s+code WDJB-MJHT`)
 	p.Approve()
 	p.Wait(`ok: the shelf takes the token`)
 	p.Types("e\n")
-	p.Wait(`It is given already`)
+	p.Wait(`Already given`)
 	p.UntilSilent()
 	p.Types(carricktest.TrialToken + "\n")
-	p.Wait(`It is kept until you leave`)
+	p.Wait(`It is kept until you quit`)
 	p.Types("b\nb\n2\n")
 	p.Wait(`Step 2, Write:`)
 	p.Types("e\n")
-	p.Wait(`Text, s says it`)
+	p.Wait(`Text, s reads it`)
 	p.Types("e\n")
 	p.Wait(`Saved\.`)
 	p.Types("\x04") // the end of what is typed leaves
@@ -87,7 +87,7 @@ func TestLinesAreInterrupted(t *testing.T) {
 	p := carricktest.OnTrial(t, "--accessible", "link.yaml")
 	p.Wait(`Step 1, Login:`)
 	p.Types("a\ny\n")
-	p.WaitPrinted(`This is for you to do:`)
+	p.WaitPrinted(`Your turn:`)
 	p.Types("\x03")
 	p.Wait(`Stopped by you: nothing was changed\.`)
 	p.Types("e\n")
@@ -122,14 +122,14 @@ func TestLinesFromAPipe(t *testing.T) {
 		{
 			"2\na\n", nil, exit.Usage,
 			[]string{"Apply this change? [y/N]"},
-			"there is nobody to ask: the input ended at \"Apply this change? [y/N]\"; without asking: carrick apply link.yaml " +
+			"the input ended at \"Apply this change? [y/N]\"; without questions: carrick apply link.yaml " +
 				"--step write --yes\n",
 		},
-		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is nobody to ask"},
-		{"a\ny\nq\n", nil, 0, []string{"nobody is there to log in; give a token: --secret trial.token=@FILE"}, ""},
+		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is no terminal to ask on"},
+		{"a\ny\nq\n", nil, 0, []string{"no terminal to log in on; give a token: --secret trial.token=@FILE"}, ""},
 		{
 			"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0,
-			[]string{"That is no answer: what was typed is not of kind number."},
+			[]string{"Invalid answer: the input is not of kind number."},
 			"",
 		},
 		{"q\n", []string{"--ascii", "--color", "always"}, 0, []string{"Step 1, Login"}, ""},

@@ -34,7 +34,7 @@ func TestATokenThatIsRefused(t *testing.T) {
 	})
 	refused(
 		t, carricktest.Login{Server: server.URL, CA: server.Certificate(), User: "token: out-of-date"},
-		"does not accept the credentials",
+		"rejects the credentials",
 	)
 }
 
@@ -57,12 +57,12 @@ func TestAClientCertificateThatHasExpired(t *testing.T) {
 }
 
 // ofAnswers are the checks of a set-up's answers alone, which need no cluster.
-var ofAnswers = regexp.MustCompile(`the sessions' path is|sessions are served by|the pool is such as|each class fits`)
+var ofAnswers = regexp.MustCompile(`The session path is|Sessions are served over|Renku accepts the pool|Each class fits`)
 
 // passed tells whether something passed that takes a login.
 func passed(out string) bool {
 	for l := range strings.Lines(out) {
-		if strings.Contains(l, " pass ") && !strings.Contains(l, "but not to these credentials") &&
+		if strings.Contains(l, " pass ") && !strings.Contains(l, "but rejects these credentials") &&
 			!ofAnswers.MatchString(l) {
 			return true
 		}

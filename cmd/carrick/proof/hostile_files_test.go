@@ -89,7 +89,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		l.Path = filepath.Join(t.TempDir(), "a.yaml")
 		linked(t, l.Path, target)
 		if err := l.Save(); err == nil ||
-			!strings.Contains(err.Error(), "is not a plain file; carrick does not write through links") {
+			!strings.Contains(err.Error(), "is not a regular file; carrick does not follow links here") {
 			t.Errorf("it says %v", err)
 		}
 		isMine(t, target)
@@ -99,7 +99,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 		linked(t, filepath.Join(state, "carrick/audit.jsonl"), target)
 		cmd := onFolders(t, state, applyTrial...)
 		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage ||
-			!strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not write through links") {
+			!strings.Contains(said, "nothing was changed") || !strings.Contains(said, "does not follow links here") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		isMine(t, target)
@@ -121,7 +121,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 			cmd := onFolders(t, "", "export", "link.yaml", "out", "--secret", "trial.token=@token")
 			linked(t, filepath.Join(cmd.Dir, "out"), to)
 			if out, said, code := carricktest.Finish(t, cmd); code != exit.Usage || out != "" ||
-				!strings.Contains(said, "is a symlink, and nothing is written through links") {
+				!strings.Contains(said, "is a symlink, and carrick writes nothing through links") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		}
@@ -189,7 +189,7 @@ func TestHostileFullDisks(t *testing.T) {
 		hostile.Fill(t, dir)
 		cmd := onFolders(t, dir, applyTrial...)
 		if _, said, code := carricktest.Finish(t, cmd); code != exit.Usage ||
-			!strings.Contains(said, "nothing was changed: what is changed is recorded, and that can't be done") ||
+			!strings.Contains(said, "nothing was changed: the audit log cannot be written") ||
 			!strings.Contains(said, "no space left") {
 			t.Errorf("exit code %d: %s", code, said)
 		}

@@ -77,7 +77,7 @@ func (o *office) pagesThrough(p *carricktest.Terminal, see func(), when string) 
 	for end := time.Now().Add(carricktest.ShownWithin); time.Now().Before(end); {
 		for range 8 {
 			see()
-			made = made || strings.Contains(p.Text(), "Made by this link")
+			made = made || strings.Contains(p.Text(), "Created by this link")
 			p.Types("\x1b[6~")
 		}
 		if made {
@@ -85,7 +85,7 @@ func (o *office) pagesThrough(p *carricktest.Terminal, see func(), when string) 
 		}
 		p.Types("g")
 	}
-	o.Errorf("the summary never said what this link made:\n%s", p.Text())
+	o.Errorf("the summary never said what this link created:\n%s", p.Text())
 }
 
 // firstIsIn matches where the selected row has been looked at on every side: what the

@@ -28,7 +28,7 @@ func (o *office) lookAtSpoilt(link string) {
 			}
 			o.setData(side, secret, spoilt)
 			differs := o.run(carricktest.CommandWithin, "diff", "link.yaml")
-			// a diff of it, or that it is made anew
+			// a diff of it, or that it is recreated
 			if text := differs.text.String(); strings.Contains(text, "(hidden") ||
 				strings.Contains(text, "Secret "+secret.Metadata.Namespace+"/"+secret.Metadata.Name) {
 				n++

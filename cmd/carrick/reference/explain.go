@@ -143,14 +143,14 @@ func explainCheck(w io.Writer, c pickedCheck) {
 		list("Silences", i, by+": "+of.Title)
 	}
 	if d.Waits != "" {
-		say("Waits", "at most "+d.Waits+", from the object's own time; then it fails")
+		say("Waits", "at most "+d.Waits+", from the object's own timestamp; then it fails")
 	}
 	for i, act := range d.FixedBy {
 		_, by := c.guide.Action(act.Name)
 		list("Fix", i, fmt.Sprintf("carrick apply LINK --step %s (%s: %s)", by.Name, act.Name, act.Title))
 	}
 	if len(d.FixedBy) == 0 && d.NotChecked == "" {
-		say("Fix", "nothing that carrick does: the check says what to do, with what it has found")
+		say("Fix", "no action of carrick: the finding of the check says what to do")
 	}
 	if d.NotChecked == "" {
 		say("Run", "carrick check LINK --only "+d.Name)

@@ -47,7 +47,7 @@ func TestToyIsAdopted(t *testing.T) {
 	}
 	cmd := y.command(adopt...)
 	_, said, code := carricktest.Finish(t, cmd)
-	if code != 0 || !strings.Contains(said, "carrick made some of it for link lines") {
+	if code != 0 || !strings.Contains(said, "carrick created some of it for link lines") {
 		t.Errorf("exit code %d, and it does not say whose it is:\n%s", code, said)
 	}
 	again := filepath.Join(cmd.Dir, "lines.yaml")
@@ -82,7 +82,7 @@ func TestToyExportIsEnough(t *testing.T) {
 	g.Run("diff", "-r", "fresh", "again")
 	readme := g.Run("cat", "fresh/README.txt")
 	for _, want := range []string{
-		"apply --server-side -k local", "apply --server-side -k remote", "a Secret whose values are not there yet",
+		"apply --server-side -k local", "apply --server-side -k remote", "a Secret whose values do not exist yet",
 		"carrick check link.yaml --wait 2m",
 	} {
 		if !strings.Contains(readme, want) {
@@ -129,7 +129,7 @@ func TestToyExportIsEnough(t *testing.T) {
 	g.Run("carrick-toy", "check", "link.yaml")
 }
 
-// An interrupt ends an apply at once, says so, and leaves what was done: the same command goes on from there.
+// An interrupt ends an apply at once, says so, and leaves what was done: the same command continues.
 func TestToyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)

@@ -109,7 +109,7 @@ func TestToyByKeys(t *testing.T) {
 	w.Apply(p, 1, 3)
 	p.Wait(toyGreen)
 	p.Types("n")
-	p.Wait(`(?s)✓ everything is as it should be.*Made by this link.*` +
+	p.Wait(`(?s)✓ all checks pass.*Created by this link.*` +
 		`spoke +Secret toy/hub-token.*hub +Secret default/toy-local-remote`)
 	p.Types("b")
 	p.Wait(w.On(3))
@@ -172,7 +172,7 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	p := y.halfway(y.link(steps.Given{"account.approval": true}))
 	p.Types("\x03")
 	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*it stays.*` +
-		`a goes on from there.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
+		`a continues.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
 	y.approve()
 	p.Wait(`The ServiceAccount is approved +✓ ok`)
 	p.Types("n")

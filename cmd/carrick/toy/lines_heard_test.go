@@ -34,14 +34,14 @@ func heard(t *testing.T, w carricktest.Walk, out, said string, code int, green, 
 		t.Errorf("exit code %d, %q on standard error", code, said)
 	}
 	at := 0
-	for _, want := range append(onTheWay(w), green, `Take back these [0-9]+ things\? \[y/N\]`, `Done: [0-9]+ changes in `, gone) {
+	for _, want := range append(onTheWay(w), green, `Undo these [0-9]+ things\? \[y/N\]`, `Done: [0-9]+ changes in `, gone) {
 		found := regexp.MustCompile(want).FindStringIndex(out[at:])
 		if found == nil {
 			t.Fatalf("after what was said before, it never said %q:\n%s", want, out)
 		}
 		at += found[1]
 	}
-	for _, wrong := range []string{"This went wrong", "is none of the choices", "can't be planned"} {
+	for _, wrong := range []string{"Error: ", "is not a choice", "Planning failed"} {
 		if strings.Contains(out, wrong) {
 			t.Errorf("it said %q:\n%s", wrong, out)
 		}
@@ -63,7 +63,7 @@ func onTheWay(w carricktest.Walk) (out []string) {
 	return append(out, `(?m)^Summary of `)
 }
 
-const greenInLines = `(?m)^All is green: `
+const greenInLines = `(?m)^All checks pass: `
 
 // linkOn is a link between both sides of a sandbox, and the environment in which
 // it can be used.

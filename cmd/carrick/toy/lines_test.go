@@ -16,7 +16,7 @@ func TestToyInLines(t *testing.T) {
 	cmd := y.command("--accessible", y.link(nil))
 	cmd.Stdin = strings.NewReader(inLines(throughToy, nil))
 	out, said, code := carricktest.Finish(t, cmd)
-	heard(t, throughToy, out, said, code, greenInLines, `(?m)^Not all is green: `)
+	heard(t, throughToy, out, said, code, greenInLines, `(?m)^Not all checks pass: `)
 	for _, want := range []string{
 		"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 does it: Create the namespace.",
 	} {
@@ -53,16 +53,16 @@ func TestToyOnAPlainTerminal(t *testing.T) {
 	apply(3)
 	p.Wait(`(?s)Done: .*In this step: .*Step 3, Register:\s*$`)
 	p.Types("s\n")
-	p.Wait(`All is green|All in all|Summary:\s*$`)
+	p.Wait(`All checks pass|In total|Summary:\s*$`)
 	p.Types("u\n")
-	p.Wait(`Take back these [0-9]+ things\? \[y/N\]\s*$`)
+	p.Wait(`Undo these [0-9]+ things\? \[y/N\]\s*$`)
 	p.Types("y\n")
 	p.Wait(`(?s)Step 3, Register: .*Summary:\s*$`)
 	p.Types("q\n")
 	if code := p.Leaves(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.Text())
 	}
-	if !p.Wrote("All is green: ") || !p.Wrote("Not all is green: ") || p.Wrote("\x1b") || p.Wrote("eyJ") {
+	if !p.Wrote("All checks pass: ") || !p.Wrote("Not all checks pass: ") || p.Wrote("\x1b") || p.Wrote("eyJ") {
 		t.Errorf("it was not green, not undone, or wrote an escape sequence or a token:\n%s", p.Text())
 	}
 	y.nothingLeft()

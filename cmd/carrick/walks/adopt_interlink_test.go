@@ -33,7 +33,7 @@ func interlinkIsAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, said, _ := o.Alone([]int{0}, "adopt", "interlink", "--context", box.Contexts[clustertest.Local], "--host", node)
-	if !strings.Contains(said, "carrick made some of it for link apart") {
+	if !strings.Contains(said, "carrick created some of it for link apart") {
 		t.Errorf("it does not say whose it is: %s", said)
 	}
 	told := regexp.MustCompile(` +`).ReplaceAllString(said, " ")

@@ -37,7 +37,7 @@ type hooked struct {
 	cmd   *exec.Cmd
 	mu    sync.Mutex
 	said  []string
-	heard chan struct{} // closed at each line, and made anew
+	heard chan struct{} // closed at each line, and recreated
 	ended chan struct{} // closed when it has
 	fault error         // what it ended with
 }

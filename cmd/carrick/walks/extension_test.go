@@ -336,7 +336,7 @@ func extensionBeforeProfiles(t *testing.T) {
 	h := hook(t, box, carricktest.Program(t))
 	register(t, box, h)
 	active(t, client, "late")
-	h.hears("can't be followed now")
+	h.hears("cannot watch, retrying")
 	defineProfiles(t, box)
 	mustMake(t, client, profileKind, theProfile("taken"))
 	mustMake(t, client, profileKind, theProfile("late"))

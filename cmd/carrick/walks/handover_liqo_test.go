@@ -66,7 +66,7 @@ func liqoByTwoAdmins(answers string, files bool) func(*testing.T) {
 	}
 }
 
-// privateOf is what no file of facts may hold in the open, as it stands and as
+// privateOf is what no facts file may hold in the open, as it stands and as
 // Kubernetes encodes it.
 func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[string]string {
 	t.Helper()

@@ -20,7 +20,7 @@ const throughTheEndpoint = `(?s)ENDPOINT +INSIDE +ON.*create +create +selfsubjec
 // briefly answers that a watch is held for a second, which proves that it can be.
 func briefly(p *carricktest.Terminal) {
 	p.Types("e")
-	p.Wait(`Seconds for which a watch is held`)
+	p.Wait(`Duration of the test watch \(seconds\)`)
 	p.Types("\x151\x13")
 	p.Wait(`1 answer saved`)
 }
@@ -50,9 +50,9 @@ func interlinkByKeys(t *testing.T) {
 	p.Types("9")
 	p.Wait(w.On(9))
 	p.Types("g")
-	p.Wait(`✓ cluster: GET /api is 200, and it is\s+system:serviceaccount:default:default`)
-	p.Types("/what it may inside\r")
-	p.Wait(`(?s)1 of 9.*through the endpoint it may do what it may inside +✓ ok`)
+	p.Wait(`✓ cluster: GET /api returns 200, as\s+system:serviceaccount:default:default`)
+	p.Types("/change the account\r")
+	p.Wait(`(?s)1 of 9.*The endpoint does not change the account's permissions +✓ ok`)
 	p.Types("\r")
 	p.Wait(throughTheEndpoint)
 	p.Types("\x1b")
@@ -64,7 +64,7 @@ func interlinkByKeys(t *testing.T) {
 	}
 	w.Undo(p)
 	p.Types("6")
-	p.Wait(`the virtual kubelet runs with that configuration +✓ ok`) // with what stood there
+	p.Wait(`The virtual kubelet runs with that configuration +✓ ok`) // with what stood there
 	if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
 		t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
 	}

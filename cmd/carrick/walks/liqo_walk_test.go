@@ -25,7 +25,7 @@ func liqoByKeys(t *testing.T) {
 	w := throughLiqo
 	w.Before = map[int]func(*carricktest.Terminal){5: func(p *carricktest.Terminal) {
 		p.Types("e")
-		p.Wait(`Which side listens`)
+		p.Wait(`Side that listens`)
 		p.Types("\x1b[C") // the other choice
 		p.Types("\x13")
 		p.Wait(`a apply`)
@@ -43,8 +43,8 @@ func liqoByKeys(t *testing.T) {
 // A peering is made, all green, without a key of a person's.
 func liqoByAutoplay(t *testing.T) {
 	p := carricktest.LentDemo(t, "liqo", "--autoplay", "--pace", "100")
-	p.Reaches("That was the walk.")
-	p.Wait(`✓ everything is as it should be|! nothing fails, and `)
+	p.Reaches("That was the demo.")
+	p.Wait(`✓ all checks pass|! no check fails, and `)
 	p.Types("\x1b[D")
 	p.Wait(`(?s)` + throughLiqo.On(9) + `.*` + allGreen)
 	p.Quits()

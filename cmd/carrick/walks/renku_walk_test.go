@@ -36,7 +36,7 @@ func renkuByKeys(t *testing.T) {
 	}
 	p.IsAsItWas()
 	for _, text := range []string{
-		"9 Resource pool", "✗ remote: the namespace of the sessions is there: ", "The clusters of the demo are gone",
+		"9 Resource pool", "✗ remote: The session namespace exists: ", "The clusters of the demo are deleted",
 	} {
 		if !strings.Contains(p.Text(), text) {
 			t.Errorf("the summary lacks %q:\n%s", text, p.Text())

@@ -16,7 +16,7 @@ const ofGuests = "namespaces,persistentvolumes,persistentvolumeclaims,storagecla
 // withNFS answers that the guest has no shared volumes of its own.
 func withNFS(p *carricktest.Terminal) {
 	p.Types("e")
-	p.Wait(`Where shared volumes come from`)
+	p.Wait(`Source of shared volumes`)
 	p.Types("\x1b[B\x13")
 	p.Wait(`1 answer saved`)
 }
@@ -24,7 +24,7 @@ func withNFS(p *carricktest.Terminal) {
 // withTrial answers that a profile is to be followed from its beginning.
 func withTrial(p *carricktest.Terminal) {
 	p.Types("e")
-	p.Wait(`Make a profile to try it with`)
+	p.Wait(`Test profile`)
 	p.Types("\x1b[C\x13")
 	p.Wait(`1 answer saved`)
 }
@@ -32,7 +32,7 @@ func withTrial(p *carricktest.Terminal) {
 var throughPolicy = carricktest.Walk{
 	Steps: 10,
 	Titles: map[int]string{
-		2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "Claims' class", 10: "Profile",
+		2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "Class of claims", 10: "Profile",
 	},
 	Takes:  map[int]bool{5: true},
 	Before: map[int]func(*carricktest.Terminal){2: withNFS, 10: withTrial},
@@ -47,7 +47,7 @@ func vsphereByPolicy(t *testing.T) {
 	before := p.ObjectsOf("sandbox-local", ofGuests)
 	p.Types("\r")
 	w.Apply(p, 1, 9)
-	p.Wait(`(?s)` + w.On(9) + `.*gets the class for +✓ ok.*keeps its class +✓ ok`)
+	p.Wait(`(?s)` + w.On(9) + `.*gets the class of shared volumes +✓ ok.*keeps its class +✓ ok`)
 	p.Types("n")
 	w.Apply(p, 10, 10)
 	p.Wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7- 8- 9✓ 10✓ +[0-9]+ ok · [0-9]+ skipped`)
@@ -78,7 +78,7 @@ func vsphereByExtension(t *testing.T) {
 	p.Types("n")
 	p.Wait(w.On(6))
 	p.Types("e")
-	p.Wait(`Who exchanges the class of claims`)
+	p.Wait(`Method that sets the class of claims`)
 	p.Types("\x1b[B\x13")
 	p.Wait(`1 answer saved`)
 	p.Types("n")
@@ -86,16 +86,16 @@ func vsphereByExtension(t *testing.T) {
 	p.Types("n")
 	p.Wait(`(?s)` + w.On(9) + `.*1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8[✓!] 9✓ 10✓ +[0-9]+ ok · (1 warning · )?[0-9]+ skipped`)
 	p.Kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=0")
-	p.Wait(`gets the class for +✗ FAIL`)
-	p.Wait(`misplaces no claim +✗ FAIL`)
-	p.Types("/misplaces\r")
-	p.Wait(`is passed over, and nobody is told \(failurePolicy\s+Ignore\): shared\s+claims\s+get\s+vsphere-policy`)
+	p.Wait(`gets the class of shared volumes +✗ FAIL`)
+	p.Wait(`silently misplaced by a failed +(webhook +)?✗ FAIL`)
+	p.Types("/misplaced\r")
+	p.Wait(`is\s+silently\s+skipped\s+\(failurePolicy\s+Ignore\)\.\s+Shared\s+claims\s+now\s+get\s+vsphere-policy`)
 	p.Types("\x1b")
 	p.Wait(`(?s)` + w.On(9) + `.*keeps its class`)
 	p.Types("8")
-	p.Wait(`(?s)` + w.On(8) + `.*the extension runs +✗ FAIL`)
+	p.Wait(`(?s)` + w.On(8) + `.*The extension runs +✗ FAIL`)
 	p.Kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=2")
-	p.Wait(`the extension runs +✓ ok`)
+	p.Wait(`The extension runs +✓ ok`)
 	p.Types("n")
 	p.Wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8[✓!] 9✓ 10✓ +[0-9]+ ok`)
 	p.Types("n")
