@@ -44,6 +44,7 @@ func (c crash) String() string {
 // apply to the same state as without a crash, undo to nothing.
 func (x Proof) Crashes(t *testing.T) {
 	t.Parallel()
+	cases.LeftOut(t, "crash", x.Guide.Name)
 	t.Run("files", x.gated)
 	if os.Getenv(matrixEnv) == "each" {
 		x.eachCrash(t)

@@ -19,8 +19,14 @@ const briefEnv = "CARRICK_BRIEF"
 
 // briefly are the guides that a brief run tries a group of cases with. Groups that are not here it leaves out.
 var briefly = map[string][]string{
+	"adopt":   {"liqo", "vsphere"},
+	"crash":   {"argocd", "liqo"},
+	"cycle":   {"argocd", "renku"},
 	"fault":   {"ondemand", "renku"},
 	"hostile": {"ondemand"},
+	"live":    {"ondemand", "renku"},
+	"owner":   {"liqo", "renku", "vsphere"},
+	"right":   {"liqo", "renku"},
 	"secret":  {"renku"},
 	"trust":   {"renku"},
 }
@@ -34,6 +40,23 @@ func LeftOut(t *testing.T, group, guide string) {
 	if Brief() && !slices.Contains(briefly[group], guide) {
 		t.Skipf("left to the whole of make verify: %s is set", briefEnv)
 	}
+}
+
+// LeftOutHere is LeftOut for the guide in whose package the test is. It never skips a test of another package.
+func LeftOutHere(t *testing.T, group string) {
+	t.Helper()
+	if guide, ok := strings.CutPrefix(packagePath(), "carrick/steps/guides/"); ok {
+		LeftOut(t, group, guide)
+	}
+}
+
+// packagePath returns the import path of the tested package, or "".
+func packagePath() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(info.Path, ".test")
 }
 
 // Case is one line of the file.
@@ -61,9 +84,10 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	})
 }
 
-// Whole turns a test with all its subtests into one case.
+// Whole turns a test with all its subtests into one case. A brief run may leave it out, see LeftOutHere.
 func Whole(t *testing.T, kind string) {
 	t.Helper()
+	LeftOutHere(t, kind)
 	t.Cleanup(func() {
 		if !t.Skipped() {
 			Note(t, kind, t.Name(), !t.Failed())
@@ -80,9 +104,7 @@ func Note(t testing.TB, kind, name string, held bool) {
 	}
 	c := Case{Kind: kind, Name: name, Held: held, Run: os.Getpid()}
 	c.Test, _, _ = strings.Cut(t.Name(), "/")
-	if info, ok := debug.ReadBuildInfo(); ok {
-		c.Package = strings.TrimSuffix(info.Path, ".test")
-	}
+	c.Package = packagePath()
 	line, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

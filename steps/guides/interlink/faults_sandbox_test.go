@@ -141,7 +141,7 @@ var onSite = map[string]struct {
 }
 
 // liveFaults are those that make test tries on real control planes: RBAC and authentication. A certificate that is
-// renewed is in TestARenewedCertificateNeedsNoRestart as well.
+// renewed is in TestVerifyARenewedCertificateNeedsNoRestart as well.
 var liveFaults = []string{"anonymous-open", "no-mint"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }

@@ -15,13 +15,15 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/certificate"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/probe"
 )
 
 // The shipped configuration in front of a real API server, as a job uses it: with
 // the token of a ServiceAccount and nothing but the endpoint's CA.
-func TestProxyInFrontOfAnAPIServer(t *testing.T) {
+func TestVerifyProxyInFrontOfAnAPIServer(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	const ns = "through-the-proxy"
 	c := box.Open(t, clustertest.Local, cluster.Options{})

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps/guides/interlink"
 	"carrick/steps/stepstest"
 )
 
 // A certificate that is renewed is shown by the proxy that carrick makes without a
 // restart of anything, and proved by the CA that jobs have already.
-func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
+func TestVerifyARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	if _, err := exec.LookPath("nginx"); err != nil {
 		t.Skipf("this machine has no nginx: %v", err)
 	}

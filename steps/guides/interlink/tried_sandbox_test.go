@@ -4,14 +4,16 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/guides/interlink"
 	"carrick/steps/stepstest"
 )
 
 // A trial through a proxy no longer passes once the proxy's pods have restarted, and the printed fix repeats it.
-func TestWhatWasTriedAges(t *testing.T) {
+func TestVerifyWhatWasTriedAges(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "")
 	x := stepstest.SiteOf(
 		t, box, interlink.Guide(), assets, false, stepstest.Given(t, box, interlink.Guide(), map[string]any{

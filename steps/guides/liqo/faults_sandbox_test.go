@@ -99,8 +99,9 @@ func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 
 // A port that is in use is found before a gateway requests it: Liqo would not
 // recover from that automatically.
-func TestANodePortThatIsTaken(t *testing.T) {
+func TestVerifyANodePortThatIsTaken(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "node-port-taken")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "taken", map[string]any{"network.node-port": 30742})
@@ -121,8 +122,9 @@ func TestANodePortThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
+func TestVerifyALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.SeedFault(t, "liqo", "load-balancer-pending")
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "pending", map[string]any{"network.service-type": "LoadBalancer"})

@@ -7,12 +7,14 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 )
 
 // A real API server tells in a dry run which port is taken, and keeps nothing.
 // It says nothing of the range: if that ever changes, inRange can go.
-func TestADryRunTellsThatAPortIsTaken(t *testing.T) {
+func TestVerifyADryRunTellsThatAPortIsTaken(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "node-port-trial")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "node-port-trial", "--wait=false")

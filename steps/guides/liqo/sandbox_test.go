@@ -85,8 +85,9 @@ func cycle(t *testing.T, name string) []string {
 
 // The keys stay where they were made: neither private key is in anything of the
 // other side.
-func TestPrivateKeysStayWhereTheyAre(t *testing.T) {
+func TestVerifyPrivateKeysStayWhereTheyAre(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	s := stepstest.Open(t, box, liqo.Guide(), assets, "keys", map[string]any{"network.node-port": 30999})
 	stepstest.Apply(t, s)

@@ -15,6 +15,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/host"
 	"carrick/cluster/kubeconfig"
 	"carrick/steps"
@@ -108,8 +109,9 @@ data: {user-alice: '["6001","7001"]'}
 
 // Apply makes the cluster's half green, a second apply changes nothing, and undo
 // leaves the cluster as it was.
-func TestTheClustersHalfComesAndGoes(t *testing.T) {
+func TestVerifyTheClustersHalfComesAndGoes(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	box.Run(t, clustertest.Remote, idMaps, "apply", "-f", "-")
 	box.Cleanup(t, clustertest.Remote, "delete", "namespace", "k8-ldap-configmap")
@@ -192,8 +194,9 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 // The token that root gets does what the hook does, renews itself, and can
 // neither grant more than it holds nor have tokens of others.
-func TestTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
+func TestVerifyTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	box.Run(
 		t, clustertest.Remote, "", "create", "clusterrole", "job-pod-reaper", "--verb=list,delete",
@@ -260,8 +263,9 @@ func own(spec map[string]any) map[string]any { return spec["securityContext"].(m
 
 // The policies refuse every way to run as another user, and allow the portal's
 // pods through.
-func TestThePoliciesPinIDs(t *testing.T) {
+func TestVerifyThePoliciesPinIDs(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := clustertest.Start(t)
 	// An API server goes on with the maps as they were when the last policy that
 	// takes them was deleted, as an earlier test did.
@@ -358,8 +362,9 @@ func TestThePoliciesPinIDs(t *testing.T) {
 }
 
 // A check that asks with another user's permissions agrees with the API server.
-func TestIsolationIsWhatTheAPIServerSays(t *testing.T) {
+func TestVerifyIsolationIsWhatTheAPIServerSays(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	s := clusterSession(t, box, "isolation", nil)
 	stepstest.Apply(t, s)

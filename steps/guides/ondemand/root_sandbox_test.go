@@ -14,6 +14,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/host"
 	"carrick/steps"
 	"carrick/steps/engine"
@@ -164,10 +165,11 @@ func (n *realNode) apply(s *engine.Session) {
 	}
 }
 
-// TestRootOnARealCluster makes root's token, kubeconfig and renewal, renews the
+// TestVerifyRootOnARealCluster makes root's token, kubeconfig and renewal, renews the
 // token by the script before a real API server, and takes all back.
-func TestRootOnARealCluster(t *testing.T) {
+func TestVerifyRootOnARealCluster(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := clustertest.Start(t)
 	n := newRealNode(t, box)
 	before := n.files()

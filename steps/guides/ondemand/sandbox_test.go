@@ -40,7 +40,7 @@ var ways = map[string]map[string]any{
 // fewWays are those that make test takes: together they undo every action.
 var fewWays = []string{"a trial", "otherwise", "renewed by cron"}
 
-// notInCycles are actions that need a real machine, and one that TestThePoliciesPinIDs undoes.
+// notInCycles are actions that need a real machine, and one that TestVerifyThePoliciesPinIDs undoes.
 var notInCycles = []string{"restart-apache2", "selinux-boolean", "id-policies"}
 
 func TestCycle(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/stepstest"
@@ -29,8 +30,9 @@ spec:
 `
 
 // Renku's credential may write Secrets and patch StatefulSets: by that it would act as any account of the namespace.
-func TestTheCredentialActsAsNoOtherAccount(t *testing.T) {
+func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	const ns = "fenced-sessions"
 	answers := map[string]any{"sessions.namespace": ns, "identity.name": "renku-fenced"}

@@ -172,8 +172,9 @@ func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 }
 
 // A Secret that Renku's pods mount stays, without the key: they would start no more.
-func TestASecretThatIsMountedStays(t *testing.T) {
+func TestVerifyASecretThatIsMountedStays(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const ns, name = "mounted", "clusters"
 	localNamespace(t, box, ns)
@@ -206,8 +207,9 @@ func TestASecretThatIsMountedStays(t *testing.T) {
 
 // A key that somebody else wrote is taken over only with a yes and only after
 // its value is saved.
-func TestAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
+func TestVerifyAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const ns, name = "taken", "clusters"
 	localNamespace(t, box, ns)
@@ -392,8 +394,9 @@ func started(t *testing.T, box *clustertest.Sandbox, ns string) []string {
 
 // The restart is done once for one cause, is waited for, and undo restarts once
 // more.
-func TestRestartIsDoneOnceForOneCause(t *testing.T) {
+func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	const ns, link = "restarted", "lucca"
 	localNamespace(t, box, ns)
@@ -498,8 +501,9 @@ spec: {tls: [{}], rules: [{host: sessions.example.org, http: {paths: [{path: /, 
 
 // The test session is made with the new kubeconfig, followed until it can be
 // used, and taken back. What upstream's operator does is played by the test.
-func TestASessionIsMadeFollowedAndTakenBack(t *testing.T) {
+func TestVerifyASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "cycle")
 	file := stepstest.Upstream(t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the test session")
 	box := seeded(t)
 	stepstest.Define(t, box, steps.Remote, file)

@@ -14,8 +14,9 @@ import (
 // With what Renku tells of itself nothing has to be answered: the
 // step installs both charts in its versions, copies the CA, comes to hold, and
 // goes without a trace.
-func TestOperatorAndDriverComeAndGo(t *testing.T) {
+func TestVerifyOperatorAndDriverComeAndGo(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "cycle")
 	box := seeded(t)
 	answers := site(t, box, map[string]any{"sessions.namespace": "operated"})
 	s := stepstest.Open(t, box, renku.Guide(), assets, "operated", answers)

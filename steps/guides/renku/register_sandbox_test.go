@@ -79,8 +79,9 @@ func (f *fakeRenku) named(config string) map[string]any {
 
 // A Renku that drops the flag, and one that passes it on: with either the
 // cluster ends with the controller's default certificate.
-func TestRegisterMendsTheDefaultCertificate(t *testing.T) {
+func TestVerifyRegisterMendsTheDefaultCertificate(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	for name, want := range map[string][]string{
 		"dropped": {"POST /clusters", "PATCH /clusters/"},
@@ -230,8 +231,9 @@ func TestVerifyUndoFindsNotesElsewhere(t *testing.T) {
 
 // Whoever can write the kubeconfigs Secret, or a Secret of any other namespace, can write the note of an earlier
 // version there. Undo deletes nothing by it, and apply enters only what Renku has under the link's own names.
-func TestUndoIgnoresNotesOutsideOfTheInventory(t *testing.T) {
+func TestVerifyUndoIgnoresNotesOutsideOfTheInventory(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "planted", f, box, nil)
 	box.Run(t, clustertest.Local, `
@@ -281,8 +283,9 @@ metadata:
 }
 
 // What an earlier version created in Renku is entered by apply, which says so, and undone from then on.
-func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
+func TestVerifyANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "adopt")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "earlier", f, box, nil)
 	scope := engine.Scope{Steps: []string{"register"}}
@@ -319,8 +322,9 @@ func TestANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 }
 
 // A number alone makes no pool this link's: another Renku has the same numbers.
-func TestUndoLeavesAPoolOfAnother(t *testing.T) {
+func TestVerifyUndoLeavesAPoolOfAnother(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "numbered", f, box, nil)
 	note := func(text string) {
@@ -349,8 +353,9 @@ classes: [{name: small, cpu: 1, memory: 2, gpu: 0, max_storage: 4, default_stora
 
 // The whole way: cluster, pool, the factor that POST drops, members; then back,
 // with a pool of somebody else in between.
-func TestPoolAndBack(t *testing.T) {
+func TestVerifyPoolAndBack(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "cycle")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "pooled", f, box, map[string]any{"pool.spec": pooled, "pool.members": []any{"group:01JQGROUP"}})
 	early, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"pool"}})
@@ -409,8 +414,9 @@ func TestPoolAndBack(t *testing.T) {
 
 // Without a token all else can be planned, the payload is shown, and nothing
 // is asked of Renku. Apply signs in, and so does undo in a session of its own.
-func TestSignedOutSignsIn(t *testing.T) {
+func TestVerifySignedOutSignsIn(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box, f := seeded(t), startRenku(t)
 	s := ready(t, "signedout", f, box, map[string]any{"renku.token": ""})
 	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"register"}})

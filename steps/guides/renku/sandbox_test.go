@@ -23,7 +23,7 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 
 func TestCycle(t *testing.T) {
 	t.Parallel()
-	// a Job whose pods have to run; what has nothing to undo; what TestASessionIsMadeFollowedAndTakenBack undoes
+	// a Job whose pods have to run; what has nothing to undo; what TestVerifyASessionIsMadeFollowedAndTakenBack undoes
 	elsewhere := []string{"reach-job", "sign-in", "members", "test-session"}
 	stepstest.Cycles(t, renku.Guide(), []string{"cycle"}, elsewhere, func(t *testing.T, name string) []string {
 		box := seeded(t)
@@ -108,8 +108,9 @@ func TestVerifyADeletedBindingIsNamedWithItsFix(t *testing.T) {
 }
 
 // What stood there before, and what others put there, stays.
-func TestUndoLeavesWhatIsNotItsOwn(t *testing.T) {
+func TestVerifyUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	box.Run(t, clustertest.Remote, "", "create", "namespace", "old-sessions")
 	box.Run(t, clustertest.Remote, "", "-n", "old-sessions", "create", "serviceaccount", "renku-old")
@@ -167,8 +168,9 @@ func TestVerifyANamespaceWithSomethingOfOthersIsLeft(t *testing.T) {
 
 // A field of somebody else stops the plan, and can be taken over and given
 // back.
-func TestAFieldOfOthersIsAskedFor(t *testing.T) {
+func TestVerifyAFieldOfOthersIsAskedFor(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t)
 	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: conflict-pool, labels: {app: " +
 		"other}}\nvalue: 100\npreemptionPolicy: Never\n"
@@ -202,8 +204,9 @@ func TestAFieldOfOthersIsAskedFor(t *testing.T) {
 }
 
 // Rights that are missing are found before anything is written.
-func TestMissingRightsAreFoundFirst(t *testing.T) {
+func TestVerifyMissingRightsAreFoundFirst(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t)
 	s := stepstest.Open(
 		t, box, renku.Guide(), assets, "rights", site(t, box, map[string]any{"sessions.namespace": "rights-sessions"}),

@@ -64,8 +64,9 @@ func cycle(t *testing.T, name string) []string {
 }
 
 // What becomes of claims follows what is done to the policy by hand.
-func TestClaimsFollowThePolicy(t *testing.T) {
+func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "")
 	s := doing(
 		t, box,
@@ -110,8 +111,9 @@ func TestClaimsFollowThePolicy(t *testing.T) {
 }
 
 // The policy for Kyverno is written out, and nothing is made of it.
-func TestThePolicyForKyvernoIsWrittenOut(t *testing.T) {
+func TestVerifyThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "")
 	s := stepstest.Open(
 		t, box, vsphere.Guide(), assets, "kyverno",

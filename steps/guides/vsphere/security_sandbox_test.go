@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/vsphere"
@@ -73,8 +74,9 @@ func verdict(t *testing.T, s *engine.Session, name string, want steps.Status) st
 	return last
 }
 
-func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
+func TestVerifyLeftoversAreDeletedAndNothingElse(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t, "")
 	box.Run(t, clustertest.Local, leftovers, "apply", "-f", "-")
 	doing(t, box, map[string]any{"security.leftovers": true}, "leftovers")
@@ -93,8 +95,9 @@ func TestLeftoversAreDeletedAndNothingElse(t *testing.T) {
 
 // A level that a deploy of Kubeflow takes out of the file is put there again, and
 // what the deploy has written is what an undo leaves.
-func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
+func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "")
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
@@ -132,8 +135,9 @@ func TestALevelOutlivesADeployOfKubeflow(t *testing.T) {
 
 // Pods that run on in a namespace that has the level already are told of, too: they don't
 // start again.
-func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
+func TestVerifyALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	box := seeded(t, "privileged-pod")
 	box.Run(
 		t, clustertest.Local, "", "-n", "bob", "wait", "--for=jsonpath={.status.replicas}=1", "--timeout=300s",
@@ -153,8 +157,9 @@ func TestALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 }
 
 // A correct manual setup is recognized and stays unmanaged.
-func TestWhatIsThereAsItShouldBeStays(t *testing.T) {
+func TestVerifyWhatIsThereAsItShouldBeStays(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "owner")
 	box := seeded(t, "by-hand")
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "found", nil)
 	found, err := s.Adopt(t.Context())
