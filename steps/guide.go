@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -77,6 +78,9 @@ type Guide struct {
 	// Retired lists actions of earlier versions that have nothing to undo: what they wrote is removed along with the rest.
 	// Their inventory entries are ignored.
 	Retired []string
+	// Renamed maps names of checks and keys of questions of earlier versions to today's. Link files, facts files and flags
+	// may still contain them.
+	Renamed map[string]string
 	// API returns the address of the HTTP API that belongs to the set-up, as far as answers and facts determine it. It is
 	// nil if there is none. See Env.API.
 	API func(context.Context, Env) (web.Address, error)
@@ -114,6 +118,9 @@ func (g *Guide) Check(name string) (*Check, *Step) {
 	}
 	return nil, nil
 }
+
+// Current returns today's name of a check or question. The name may be one of an earlier version.
+func (g *Guide) Current(name string) string { return cmp.Or(g.Renamed[name], name) }
 
 // Action returns the action of that name and its step, or nil.
 func (g *Guide) Action(name string) (*Action, *Step) {

@@ -88,6 +88,7 @@ func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, key
 	path := l.File(spec.Facts)
 	h, err := OpenPeerFile(path, spec.Signer, keys, facts.Expects{
 		Guide: g.Name, Link: l.Name(), Side: string(side), Role: role.Name, Secrets: g.SecretFacts(side), Newest: spec.Taken,
+		Renamed: g.Renamed,
 	})
 	if err != nil {
 		return Endpoint{}, err
@@ -97,6 +98,6 @@ func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, key
 		return Endpoint{}, err
 	}
 	return Endpoint{
-		PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known only from " + path + " alone",
+		PeerFile: h, Name: filepath.Base(path), Absent: "the " + role.Name + " is known only from " + path,
 	}, nil
 }

@@ -75,6 +75,7 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 		h.text = string(data)
 		h.file, h.err = facts.Decode(data)
 		if h.err == nil {
+			h.file.Rename(h.want.Renamed)
 			switch err := h.file.Unseal(h.keys); {
 			case errors.Is(err, facts.ErrSealed) && len(h.keys) > 0:
 				h.err = fmt.Errorf(

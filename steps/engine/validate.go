@@ -71,6 +71,14 @@ func (v *validator) guide() {
 			v.bad("undo names unknown action %q", name)
 		}
 	}
+	for old, now := range v.g.Renamed {
+		if c, _ := v.g.Check(now); c == nil && v.names["question "+now] == "" {
+			v.bad("%s was renamed to %s, which is neither a check nor a question", old, now)
+		}
+		if v.names["check "+old] != "" || v.names["question "+old] != "" {
+			v.bad("%s was renamed to %s, but still exists", old, now)
+		}
+	}
 	v.cycles()
 }
 

@@ -48,6 +48,23 @@ type File struct {
 	secrets map[string]string // from Sealed, once it is decrypted
 }
 
+// Rename gives checks and answers that have a name of an earlier version their current one. names maps old to new names.
+func (f *File) Rename(names map[string]string) {
+	for old, now := range names {
+		rename(f.Answers, old, now)
+		rename(f.Checks, old, now)
+	}
+}
+
+func rename[V any](m map[string]V, old, now string) {
+	v, ok := m[old]
+	if _, both := m[now]; !ok || both {
+		return
+	}
+	delete(m, old)
+	m[now] = v
+}
+
 // Told is a verdict of the other side.
 type Told struct {
 	Status string `yaml:"status"`
@@ -131,6 +148,8 @@ type Expects struct {
 	Secrets     []string // names of facts that must be sealed
 	Now         time.Time
 	Newest      time.Time // when the newest file used before was written; zero: none was
+	// Renamed maps names of checks and keys of answers of earlier versions to today's.
+	Renamed map[string]string
 }
 
 // MaxLife is the maximum validity of a file. Its writer can't extend that: a reader rejects a file with a longer

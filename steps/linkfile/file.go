@@ -33,8 +33,10 @@ type Link struct {
 	Remote     EndpointSpec `yaml:"remote,omitempty" json:"remote"`
 	Answers    steps.Given  `yaml:"answers,omitempty" json:"answers,omitempty"`
 
-	Path string     `yaml:"-" json:"-"` // the file that it was read from or is written to
-	node *yaml.Node // as read: preserves the user's comments and order
+	Path string `yaml:"-" json:"-"` // the file that it was read from or is written to
+	// Renamed are the answers in the file that have a name of an earlier version: "answers.network.join is now …".
+	Renamed []string   `yaml:"-" json:"-"`
+	node    *yaml.Node // as read: preserves the user's comments and order
 }
 
 // Meta contains the name of a link.

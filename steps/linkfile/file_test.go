@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,8 @@ import (
 )
 
 func toy() *steps.Guide {
-	return &steps.Guide{Name: "toy", Steps: []steps.Step{{Ask: []steps.Question{
+	renamed := map[string]string{"tunnel.port": "network.port"}
+	return &steps.Guide{Name: "toy", Renamed: renamed, Steps: []steps.Step{{Ask: []steps.Question{
 		{Key: "network.port", Title: "Port", Help: "h", Kind: steps.Port},
 		{Key: "pools", Title: "Pools", Help: "h", Kind: steps.Name, Many: true, Opt: true},
 		{Key: "password", Title: "Password", Help: "h", Kind: steps.Text, Secret: true},
@@ -88,6 +90,7 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 			strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1),
 			"local.host.here: got string, want boolean",
 		},
+		"old and new name":    {goodLink + "  tunnel.port: 30743\n", `l.yaml:9: mapping key "network.port" already defined`},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +113,22 @@ func TestALinkFileFromWindows(t *testing.T) {
 	text, err := l.Marshal()
 	if err != nil || strings.Contains(string(text), "\r") || l.Name() != "milan-rome" {
 		t.Errorf("%v\n%q", err, text)
+	}
+}
+
+func TestAnOldNameOfAnAnswerIsRead(t *testing.T) {
+	text := strings.Replace(goodLink, "network.port", "tunnel.port", 1)
+	l, err := linkfile.Parse("l.yaml", []byte(text), []*steps.Guide{toy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"answers.tunnel.port is now network.port; the old name still works"}
+	if l.Answers["network.port"] != 30742 || !slices.Equal(l.Renamed, want) {
+		t.Errorf("read %v, said %q", l.Answers, l.Renamed)
+	}
+	saved, err := l.Marshal()
+	if err != nil || !strings.Contains(string(saved), "\n  network.port: 30742 # the firewall is open here\n") {
+		t.Errorf("saved: %v\n%s", err, saved)
 	}
 }
 

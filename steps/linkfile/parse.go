@@ -37,6 +37,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 		}
 	}
 	root := doc.Content[0]
+	renamed := rename(root, guides)
 	if at := findAlias(root); at != nil {
 		return nil, fault(path, at, "", "anchors and aliases are not allowed in a link file")
 	}
@@ -50,7 +51,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	if err := checkSchema(path, root, plain); err != nil {
 		return nil, err
 	}
-	l := &Link{Path: path, node: root}
+	l := &Link{Path: path, Renamed: renamed, node: root}
 	if err := root.Decode(l); err != nil {
 		return nil, yamlFault(path, data, err)
 	}
@@ -58,6 +59,27 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// rename gives answers that have a name of an earlier version their current one, and returns what it renamed.
+func rename(root *yaml.Node, guides []*steps.Guide) []string {
+	guide, answers := findKey(root, "guide"), findKey(root, "answers")
+	if guide == nil || answers == nil || answers.Kind != yaml.MappingNode {
+		return nil
+	}
+	g, err := steps.FindGuide(guides, guide.Value)
+	if err != nil {
+		return nil // checkLink reports it
+	}
+	var out []string
+	for i := 0; i < len(answers.Content); i += 2 {
+		key := answers.Content[i]
+		if now := g.Current(key.Value); now != key.Value {
+			out = append(out, fmt.Sprintf("answers.%s is now %s; the old name still works", key.Value, now))
+			key.Value = now
+		}
+	}
+	return out
 }
 
 // checkLink validates what the schema cannot: the guide and its answers.

@@ -190,6 +190,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 // giveAnswer sets the answer of one --answer.
 func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	key, typed, ok := strings.Cut(flag, "=")
+	key = g.Current(key)
 	q, _ := g.Question(key)
 	switch {
 	case !ok && q != nil && !q.Secret:

@@ -60,6 +60,9 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, names := range [][]string{f.only, f.skip, f.failOn} {
+		a.current(s.Guide(), names)
+	}
 	if err := known(s.Guide(), f.only, f.skip, f.failOnNames()); err != nil {
 		return err
 	}
@@ -149,6 +152,16 @@ func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 		)
 		return named && b.Verdict(c).Status == steps.Warn
 	})
+}
+
+// current replaces names of earlier versions, and says so.
+func (a *app) current(g *steps.Guide, names []string) {
+	for i, name := range names {
+		if now := g.Current(name); now != name {
+			fmt.Fprintf(a.err, "%s is now %s; the old name still works\n", name, now)
+			names[i] = now
+		}
+	}
 }
 
 // known rejects names that the guide does not have: a typo must not look like success.

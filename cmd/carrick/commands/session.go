@@ -15,7 +15,7 @@ import (
 
 // open reads a link and the secrets of --secret, and creates its session. It sends no request to a cluster yet.
 func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine.Session, error) {
-	l, err := linkfile.Load(path, a.Guides)
+	l, err := a.load(path)
 	if err != nil {
 		return nil, err
 	}
@@ -27,6 +27,18 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine
 		return nil, err
 	}
 	return a.session(l, o)
+}
+
+// load reads a link file, and says which of its names are those of an earlier version.
+func (a *app) load(path string) (*linkfile.Link, error) {
+	l, err := linkfile.Load(path, a.Guides)
+	if err != nil {
+		return nil, err
+	}
+	for _, said := range l.Renamed {
+		fmt.Fprintf(a.err, "%s: %s\n", path, said)
+	}
+	return l, nil
 }
 
 // session opens both sides of a link.

@@ -30,7 +30,7 @@ func isTerminalStream(end any) bool {
 func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
 	o := a.screen()
 	if len(args) == 1 {
-		l, err := linkfile.Load(args[0], a.Guides)
+		l, err := a.load(args[0])
 		if err != nil {
 			return a.hint(args[0], err)
 		}

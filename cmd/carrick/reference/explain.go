@@ -44,6 +44,7 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 		if guide != "" && guide != g.Name {
 			continue
 		}
+		current := g.Current(rest)
 		for i := range g.Steps {
 			s := &g.Steps[i]
 			for j := range s.Checks {
@@ -51,7 +52,7 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 				switch {
 				case rest == "" || rest == g.Name && guide == "":
 					all.checks = append(all.checks, c)
-				case rest == c.check.Name:
+				case current == c.check.Name:
 					checks.checks = append(checks.checks, c)
 				case rest == s.Name:
 					inSteps.checks = append(inSteps.checks, c)
