@@ -90,6 +90,6 @@ func TestAFileOfTheOtherSideIsRefused(t *testing.T) {
 		p.press("enter", "h")
 		p.press(strings.Split(path, "")...)
 		p.press("enter")
-		p.shows("provider; the facts of the consumer belong here")
+		p.shows("provider; expected the facts of the consumer")
 	})
 }

@@ -212,7 +212,7 @@ func TestDiff(t *testing.T) {
 func TestFormKeepsWhatWasTyped(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("1", "e")
-		p.shows("Port of the gateway", "from: WireGuard's own", "51820")
+		p.shows("Port of the gateway", "from WireGuard's own", "51820")
 		p.press("0", "esc")
 		p.shows("your input is kept")
 		p.press("e")
@@ -391,6 +391,6 @@ func TestAFormThatFillsItself(t *testing.T) {
 		p.press("ctrl+s")
 		p.shows("1 answer saved")
 		p.press("e")
-		p.shows("9000", "from: fibre")
+		p.shows("9000", "from fibre")
 	})
 }

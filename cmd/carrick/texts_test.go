@@ -68,7 +68,7 @@ func TestTextsAreInPlainWords(t *testing.T) {
 					return true
 				}
 				texts++
-				if found := odd.FindString(text); found != "" {
+				if found := odd.FindString(strings.ReplaceAll(text, "nobody:nogroup", "")); found != "" { // a user and its group
 					t.Errorf("%s: %q in %q", files.Position(l.Pos()), found, text)
 				}
 				return true

@@ -27,7 +27,7 @@ func TestANewLink(t *testing.T) {
 		k.hears("Which context is the provider?", "1: kind-milan, already the consumer.", "The provider, 1 to 4 [2]:")
 		k.says("1", "9", "b")
 		k.hears(
-			"kind-milan is already the consumer; the provider must be another cluster.", `"9" is none of them`,
+			"kind-milan is already the consumer; the provider must be another cluster.", `"9" is not in the list`,
 			"Which context is the consumer?",
 		)
 		k.says("kind-rome", "3")
@@ -38,7 +38,7 @@ func TestANewLink(t *testing.T) {
 		k.says("1")
 		k.hears("Name of this link [rome-milan]:")
 		k.says("Not A Name", "there")
-		k.hears("lower-case", "This begins Tunnel, link there, saved in ", "Step 1 of 3: Sites.")
+		k.hears("lower-case", "This is a new link for Tunnel: there, saved in ", "Step 1 of 3: Sites.")
 	})
 	if _, err := linkfile.Load(o.LinkPath("there"), o.Guides); err != nil {
 		t.Errorf("the link file: %v", err)

@@ -304,7 +304,7 @@ func TestChoices(t *testing.T) {
 			"References: https://example.org/tunnel",
 		)
 		k.says("x", "f 3", "f 9", "f nope")
-		k.hears("carrick has no action for this check", `"9" is no check of this step`, `"nope" is no check of this step`)
+		k.hears("carrick has no action for this check", `"9" is not a check of this step`, `"nope" is not a check of this step`)
 		k.says("Sites")
 		k.hears("Step 1 of 3: Sites.")
 		k.says("b")

@@ -32,7 +32,7 @@ func trial() *steps.Guide {
 			steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host},
 		},
 		Steps: []steps.Step{{
-			Name: "login", Title: "Login", Why: "Nobody may write on the shelf without a token.",
+			Name: "login", Title: "Login", Why: "Writing to the shelf requires a token.",
 			Ask: []steps.Question{
 				{
 					Key: "trial.token", Title: "Token", Help: "of an account that can write", Kind: steps.Text, Secret: true,

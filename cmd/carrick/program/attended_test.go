@@ -40,7 +40,7 @@ func TestLoginInTheWizard(t *testing.T) {
 func TestLoginWithoutTheWizard(t *testing.T) {
 	t.Parallel()
 	p := carricktest.OnTrial(t, "apply", "link.yaml", "--step", "login")
-	p.Wait(`Do this\? \[y/N\]`)
+	p.Wait(`Apply this\? \[y/N\]`)
 	p.Types("y\n")
 	p.WaitPrinted(`type the code\s+WDJB-MJHT`)
 	p.Approve()

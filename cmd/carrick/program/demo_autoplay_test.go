@@ -19,7 +19,7 @@ func TestAutoplayFlagsThatAreRefused(t *testing.T) {
 		`--pace "hasty": want slow, normal, fast, or`:  {"--autoplay", "--pace", "hasty"},
 		`--pace "0": want slow, normal, fast, or a fa`: {"--autoplay", "--pace", "0"},
 		`--pace "NaN": want slow, normal, fast, or a `: {"--autoplay", "--pace", "NaN"},
-		"--autoplay requires the screen":                  {"--autoplay", "--pace", "1.5"},
+		"--autoplay requires the screen":               {"--autoplay", "--pace", "1.5"},
 	} {
 		out, said, code := carricktest.Finish(t, demoCommand(t, path, args...))
 		if out != "" || code != exit.Usage || !strings.Contains(said, want) {

@@ -234,7 +234,7 @@ func TestASignerIsConfirmedByApply(t *testing.T) {
 	p := start("apply", "guest.yaml")
 	p.Wait(`Is this the key of the house's admin\? \[y/N\]`)
 	p.Types("y\r")
-	p.Wait(`Do this\? \[y/N\]`)
+	p.Wait(`Apply this\? \[y/N\]`)
 	confirmedIn(t, dir, true)
 	p.Types("y\r")
 	if code := p.Leaves(); code != 5 {

@@ -135,7 +135,7 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 		{line: "CLIENT_ID='open", at: "line 2, column 11: CLIENT_ID: a quote (') is not closed"},
 		{line: "CLIENT_ID=$(false)", at: "line 2, column 11: CLIENT_ID: bash expands $"},
 		{line: "CLIENT_ID=a;false", at: "line 2, column 11: CLIENT_ID: the value ends at ;"},
-		{line: `CLIENT_ID=a\`, at: `line 2, column 11: CLIENT_ID: a backslash`},
+		{line: `CLIENT_ID=a\`, at: `line 2, column 11: CLIENT_ID: a trailing backslash`},
 	} {
 		text := "NAMESPACE_PREFIX=user-\n" + tc.line + "\nUSE_JOB_POD_REAPER=true\n"
 		faults := parseEnv(text).lint()

@@ -62,7 +62,7 @@ func (h hookScript) text() (string, error) {
 const scriptHead = `#!/bin/bash
 # Open OnDemand runs this as root before a user's web server starts. What it
 # prints goes nowhere but to syslog, under the tag ood_nginx_stage.
-# Written by carrick, which writes it anew: changes belong into a hook of their own.
+# Written by carrick, which overwrites changes: put yours into another hook.
 
 given=("$@")
 user=

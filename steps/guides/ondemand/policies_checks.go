@@ -73,9 +73,8 @@ func policyChecks() []steps.Check {
 		{
 			Name: "ids-pinned", Title: "Users cannot run as another user if site files are mounted", On: steps.Remote,
 			FixedBy: "id-policies", Needs: []string{"signed-in"},
-			Why: "The portal sets each pod's uid, but users with kubectl can choose any: pod security does not check it. " +
-				"Groups from an image's /etc/group are added unless supplementalGroupsPolicy is Strict. With Kyverno, use a " +
-				"ClusterPolicy: " + kyvernoExample,
+			Why: "The portal sets each pod's uid, but users with kubectl can choose any uid and group: " +
+				"Pod Security does not check them.",
 			References: []string{
 				policySource, "https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/",
 			},
@@ -83,13 +82,6 @@ func policyChecks() []steps.Check {
 		},
 	}
 }
-
-// kyvernoExample is what another policy engine takes for the same: it is shown,
-// carrick does not apply it.
-const kyvernoExample = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: ondemand-uid}, spec: {validationFailureAction: Enforce, rules: [{name: uid, ` +
-	`match: {any: [{resources: {kinds: [Pod], namespaces: ["user-?*"]}}]}, ` +
-	`context: [{name: uids, configMap: {name: user-uid-map, namespace: k8-ldap-configmap}}], ` +
-	`validate: {message: "runAsUser must be the user's uid", pattern: {spec: {securityContext: {runAsUser: "{{ uids.data.\"{{request.namespace}}\" }}"}, =(containers): [{=(securityContext): {=(runAsUser): "{{ uids.data.\"{{request.namespace}}\" }}"}}]}}}}]}}`
 
 func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 	served, err := check.Serves(

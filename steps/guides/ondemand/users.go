@@ -18,7 +18,7 @@ type passwdUser struct{ name, home string }
 // firstUser is the first uid of people, as login.defs has it on all systems that
 // Open OnDemand is packaged for; overflowUser is the user nobody.
 const (
-	firstUser  = 1000
+	firstUser    = 1000
 	overflowUser = 65534
 )
 
