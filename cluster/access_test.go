@@ -202,7 +202,7 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		},
 		"part of a context": {twoContexts, "milan", []string{`did you mean "kind-milan"?`}},
 		"nothing like it": {
-			twoContexts, "production-eu-west", []string{`no context "production-eu-west": there are kind-milan, kind-rome`},
+			twoContexts, "production-eu-west", []string{`no context "production-eu-west": its contexts are kind-milan, kind-rome`},
 		},
 		"no current context": {
 			strings.Replace(twoContexts, "current-context: kind-rome\n", "", 1), "",
@@ -226,11 +226,11 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		},
 		"a tab": {"apiVersion: v1\n\tkind: Config\n", "", []string{"line 2"}},
 		"a map for a list": {
-			"apiVersion: v1\nkind: Config\ncontexts:\n  name: x\n", "", []string{"line 4: there is a map where a list belongs"},
+			"apiVersion: v1\nkind: Config\ncontexts:\n  name: x\n", "", []string{"line 4: found a map, expected a list"},
 		},
 		"a list for a map": {
 			strings.Replace(twoContexts, "  user: {token: secret-token}", "  user: [secret-token]", 1), "",
-			[]string{"there is a list where a map belongs"},
+			[]string{"found a list, expected a map"},
 		},
 		"not base64": {
 			strings.Replace(twoContexts, "certificate-authority: pki/ca.crt", "certificate-authority-data: secret-token", 1), "",

@@ -73,8 +73,8 @@ func (b *bounded) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// anew starts the next event.
-func (b *bounded) anew() {
+// reset starts the next event.
+func (b *bounded) reset() {
 	b.yield()
 	b.read = 0
 }

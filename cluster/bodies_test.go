@@ -48,7 +48,7 @@ func TestLargeAnswersWaitForEachOther(t *testing.T) {
 			t.Errorf("the second large answer did not wait: %v", err)
 		default:
 		}
-		first.anew()
+		first.reset()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}

@@ -187,7 +187,7 @@ func TestGoneOnARealServer(t *testing.T) {
 	if err := c.Delete(t.Context(), configMaps, namespace, "a", obj.GetUID()); err != nil {
 		t.Fatal(err)
 	}
-	if err := gone(soon()); err == nil || !strings.Contains(err.Error(), "held by example.org/hold") {
+	if err := gone(soon()); err == nil || !strings.Contains(err.Error(), "blocked by example.org/hold") {
 		t.Errorf("a finalizer holds it: %v", err)
 	}
 	end := make(chan error, 1)

@@ -224,7 +224,7 @@ func TestALoginPageIsNotAnAPIServer(t *testing.T) {
 		})
 		p := configMap(t, api.open(cluster.Options{}), "x").look().stale()
 		got := failure.Explain(p.err)
-		if !strings.Contains(got, "no API server") || strings.ContainsRune(got, 0x1b) {
+		if !strings.Contains(got, "not an API server") || strings.ContainsRune(got, 0x1b) {
 			t.Errorf("explained as %q", got)
 		}
 	})

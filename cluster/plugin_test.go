@@ -128,7 +128,7 @@ func TestAPluginThatFailsSaysSo(t *testing.T) {
 	}
 	defer c.Close()
 	p = configMap(t, c, "x").look().stale()
-	if got := failure.Explain(p.err); !strings.Contains(got, "credentials") {
+	if got := failure.Explain(p.err); !strings.Contains(got, "credential plugin failed") {
 		t.Errorf("%v is explained as %q", p.err, got)
 	}
 }

@@ -62,7 +62,7 @@ func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer
 		defer r.fall()
 	}
 	events := newEvents(r.c.bodies.bound(ctx, body))
-	defer events.body.anew()
+	defer events.body.reset()
 	for {
 		ev, err := events.next()
 		if err != nil {
@@ -148,7 +148,7 @@ func newEvents(body *bounded) *events { return &events{json.NewDecoder(body), bo
 // next returns the next event. It returns failure.ErrEnded if the watch ended normally, failure.ErrNotJSON for data
 // that no API server sends, and otherwise the network error.
 func (e *events) next() (event, error) {
-	e.body.anew()
+	e.body.reset()
 	var ev event
 	err := e.decoder.Decode(&ev)
 	var syntax *json.SyntaxError

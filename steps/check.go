@@ -100,7 +100,7 @@ type Result struct {
 	told      Status    // of a skip: the verdict in the other admin's facts file
 	PeerFile  bool      // of a skip: it requires data that the other side's admin has not provided
 	Unasked   bool      // the answers don't ask for the action that fixes this check
-	Answer    string    // if the check is not applicable: the answer that decides it, "network.join: no"; "": none
+	Answer    string    // if the check is not applicable: the answer that decides it, "network.enabled: no"; "": none
 	mend      string    // the action that fixes this failure, if it depends on the finding
 }
 

@@ -84,7 +84,7 @@ entries:
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for version, want := range map[string]string{
-		"1.9.0": "another checksum", "1.8.0": "answers 404", "1.7.0": "do not trust",
+		"1.9.0": "does not have the checksum", "1.8.0": "answers 404", "1.7.0": "do not trust",
 		"1.6.0": "not a chart, or is damaged",
 		"1.5.0": "not https", "1.4.0": "has no URL for", "": "no version is set",
 		"2.0.0": "it has 1.10.0, 1.9.0, 1.8.0",

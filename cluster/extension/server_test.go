@@ -101,7 +101,7 @@ func TestServer(t *testing.T) {
 		says                   string
 	}{
 		{"a review", "POST", hook, review, 200, `"patchType":"JSONPatch"`},
-		{"garbage", "POST", hook, []byte("none"), 400, "no AdmissionReview"},
+		{"garbage", "POST", hook, []byte("none"), 400, "not an AdmissionReview"},
 		{"too much", "POST", hook, make([]byte, reviewLimit+1), 413, "too large"},
 		{"read", "GET", hook, nil, 405, ""},
 		{"another path", "POST", strings.TrimSuffix(hook, reviewPath) + "/", review, 404, ""},
@@ -171,7 +171,7 @@ func TestItEndsAfterWhoStillAsks(t *testing.T) {
 	end()
 	for {
 		if status, text, _ := ask(t, c, "GET", health+"/readyz", nil); status == 503 {
-			if !strings.Contains(text, "it ends") {
+			if !strings.Contains(text, "shutting down") {
 				t.Errorf("not ready: %s", text)
 			}
 			break

@@ -138,7 +138,7 @@ func TestParseKubeconfig(t *testing.T) {
 		},
 		{
 			situation: "a key of another certificate", from: token, to: pair(otherCert, key), rules: []string{RuleBadClientCert},
-			words: "does not belong",
+			words: "does not match",
 		},
 
 		{

@@ -92,7 +92,7 @@ func TestKeyMatches(t *testing.T) {
 			key: pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte("x")}),
 		},
 		{
-			situation: "damaged", words: "damaged",
+			situation: "damaged", words: "is invalid",
 			key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}),
 		},
 	} {

@@ -68,11 +68,11 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	return name, nil
 }
 
-// ServedCheck returns the check "cert-manager-there": the cluster serves cert-manager's Certificate resource. when
+// ServedCheck returns the check "cert-manager-ready": the cluster serves cert-manager's Certificate resource. when
 // reports whether the answers need it; without it, cert.source can be answered with own.
 func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
-		Name: "cert-manager-there", Title: "The cluster serves cert-manager's API", On: steps.Local,
+		Name: "cert-manager-ready", Title: "The cluster serves cert-manager's API", On: steps.Local,
 		Needs: []string{"signed-in"}, When: when,
 		Why: "Without cert-manager's CRDs nothing signs or renews the certificates.", References: []string{Source},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {

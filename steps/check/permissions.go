@@ -77,11 +77,12 @@ func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permissio
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
-// MayMakeCheck returns the check "may-make" of the first step, which runs MayMake. why is the consequence of a missing
-// permission. It checks the local side; if both sides are clusters, set On to Both and let run use Env.Side.
+// MayMakeCheck returns the check "admin-permissions" of the first step, which runs MayMake. why is the consequence of a
+// missing permission. It checks the local side; if both sides are clusters, set On to Both and let run use Env.Side.
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
-		Name: "may-make", Title: "You have the permissions this guide needs", On: steps.Local, Needs: []string{"signed-in"},
+		Name: "admin-permissions", Title: "You have the permissions this guide needs", On: steps.Local,
+		Needs:       []string{"signed-in"},
 		Permissions: true, Why: why, References: []string{source}, Run: run,
 	}
 }

@@ -108,7 +108,7 @@ func TestProbe(t *testing.T) {
 		},
 		"waiting is overdue": {
 			func(context.Context, steps.Env) steps.Result { return steps.Waits(long, "starts") }, steps.Fail,
-			"1m0s is the limit",
+			"the limit is 1m0s",
 		},
 		"waiting waits": {
 			func(context.Context, steps.Env) steps.Result { return steps.Waits(time.Now(), "starts") }, steps.Waiting, "starts",

@@ -80,7 +80,7 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	p := stepstest.Apply(t, s)
 	if last := p.Actions[0].Change.Items; len(last) != 2 || last[1].Verb != steps.Update ||
 		!strings.Contains(
-			last[1].Note, "ConfigMap "+ns+"/c (existed before) (puts back data.a.b, metadata.labels.app.kubernetes.io/name)",
+			last[1].Note, "ConfigMap "+ns+"/c (existed before) (restores data.a.b, metadata.labels.app.kubernetes.io/name)",
 		) {
 		t.Errorf("the plan does not say what is entered: %+v", last)
 	}

@@ -66,7 +66,7 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 }
 
 // everywhere are the checks of all guides in addition to upstream's requirements.
-var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "may-make"}
+var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "admin-permissions"}
 
 // EveryCheckHasARow proves that each check of a guide has a row, except those of all guides and those in beside.
 func EveryCheckHasARow(t *testing.T, g *steps.Guide, rows []Row, beside ...string) {

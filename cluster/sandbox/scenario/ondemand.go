@@ -89,13 +89,13 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 		Close:   all.close,
 		Hosts:   map[string]string{local: p.node.Root},
 		Answers: map[string]string{
-			"walltime.use": "true", "walltime.source": repository.URL,
-			"registry.use": "true", "registry.host": p.registry.Host, "registry.password": standin.RegistryPassword,
+			"walltime.enabled": "true", "walltime.source": repository.URL,
+			"registry.enabled": "true", "registry.host": p.registry.Host, "registry.password": standin.RegistryPassword,
 			"registry.user":      standin.RegistryUser,
 			"registry.ca":        "/etc/pki/tls/certs/ca-bundle.crt",
 			"oidc.client-secret": oidc.ClientSecret, "hooks.allow-cidr": "172.30.0.0/16",
 			"trial.user": webnode.Users[0], "trial.other": webnode.Users[1],
-			"idle.use": "true", "idle.source": repository.URL,
+			"idle.enabled": "true", "idle.source": repository.URL,
 		},
 		Given: []string{"walltime.source", "idle.source"},
 	}, nil

@@ -68,5 +68,5 @@ func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Serv
 	return server
 }
 
-// Nobody is the URL of an API server that does not exist.
-const Nobody = "https://127.0.0.1:1"
+// NoServer is the URL of an API server that does not exist.
+const NoServer = "https://127.0.0.1:1"

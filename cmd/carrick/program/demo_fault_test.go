@@ -90,13 +90,13 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	for want, args := range map[string][]string{
-		"--list and --fault exclude each other":    {"--list", "--fault", "no-binding"},
-		`--fault "no binding" is not the name`:     {"--fault", "no binding"},
-		`--fault "" is not the name`:               {"--fault", ""},
-		"there is no terminal to ask on":           {"--fault", "no-binding"},
-		`there is no guide "nope"`:                 {"nope", "--list"},
-		"flag needs an argument: --fault":          {"--fault"},
-		"--fault \"x\\nstop remote\" is not the n": {"--fault", "x\nstop remote"},
+		"--list and --fault exclude each other":      {"--list", "--fault", "no-binding"},
+		`--fault "no binding" is not the name`:       {"--fault", "no binding"},
+		`--fault "" is not the name`:                 {"--fault", ""},
+		"the wizard requires a terminal, or answers": {"--fault", "no-binding"},
+		`there is no guide "nope"`:                   {"nope", "--list"},
+		"flag needs an argument: --fault":            {"--fault"},
+		"--fault \"x\\nstop remote\" is not the n":   {"--fault", "x\nstop remote"},
 	} {
 		out, said, code := carricktest.Finish(t, demoCommand(t, path, args...))
 		if out != "" || code != exit.Usage || !strings.Contains(said, want) {
@@ -127,7 +127,7 @@ kind: Config
 clusters: [{name: c, cluster: {server: %q}}]
 users: [{name: u, user: {token: t}}]
 contexts: [{name: %s, context: {cluster: c, user: u}}]
-`, carricktest.Nobody, name)
+`, carricktest.NoServer, name)
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}

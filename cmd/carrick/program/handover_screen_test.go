@@ -261,7 +261,7 @@ func TestHandingOverInLines(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range []string{
-		"Wrote mine.facts", "sealed for age1",
+		"Wrote mine.facts", "encrypted for age1",
 		"Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
 		"guest.yaml: already exists and is not a facts file of this link", "milan is not a valid recipient",
 	} {

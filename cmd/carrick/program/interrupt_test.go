@@ -78,7 +78,7 @@ func TestAReaderThatHasLeft(t *testing.T) {
 			reader.Close()
 			defer writer.Close()
 			cmd := carricktest.Command(t, strings.Fields(line)...)
-			carricktest.Login{Server: carricktest.Nobody, User: "token: t"}.Write(t, cmd.Dir)
+			carricktest.Login{Server: carricktest.NoServer, User: "token: t"}.Write(t, cmd.Dir)
 			var said bytes.Buffer
 			cmd.Stdout, cmd.Stderr = writer, &said
 			if err := cmd.Run(); err == nil {

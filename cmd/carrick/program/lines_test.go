@@ -125,7 +125,7 @@ func TestLinesFromAPipe(t *testing.T) {
 			"the input ended at \"Apply this change? [y/N]\"; without questions: carrick apply link.yaml " +
 				"--step write --yes\n",
 		},
-		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "there is no terminal to ask on"},
+		{"2\na\ny", nil, exit.Usage, []string{"Apply this change? [y/N]"}, "the input ended at"},
 		{"a\ny\nq\n", nil, 0, []string{"no terminal to log in on; give a token: --secret trial.token=@FILE"}, ""},
 		{
 			"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0,

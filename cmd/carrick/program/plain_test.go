@@ -30,7 +30,7 @@ func TestNoCommandWritesEscapeSequences(t *testing.T) {
 			t.Parallel()
 			cmd := carricktest.Command(t, args...)
 			cmd.Env = append(cmd.Env, "TERM=xterm-256color", "CLICOLOR_FORCE=1", "COLORTERM=truecolor")
-			carricktest.Login{Server: carricktest.Nobody, User: "token: t"}.Write(t, cmd.Dir)
+			carricktest.Login{Server: carricktest.NoServer, User: "token: t"}.Write(t, cmd.Dir)
 			out, said, code := carricktest.Finish(t, cmd)
 			for _, text := range []string{out, said} {
 				if bad := carricktest.Unfit(text); bad != "" {

@@ -27,7 +27,7 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 		return map[string]any{"renku.token": carricktest.RenkuToken(t, box)}
 	},
 	"ondemand": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
-		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.make": false})
+		return stepstest.Given(t, box, ondemand.Guide(), map[string]any{"trial.enabled": false})
 	},
 	"interlink": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return stepstest.Given(
@@ -38,7 +38,7 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 		return stepstest.Given(
 			t, box, vsphere.Guide(),
 			map[string]any{
-				"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.by": "webhook", "cert.source": "own",
+				"storage.source": "nfs", "supervisor.cluster": "kubeflow", "mutation.method": "webhook", "cert.source": "own",
 			},
 		)
 	},

@@ -171,7 +171,7 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	y := newToy(t)
 	p := y.halfway(y.link(steps.Given{"account.approval": true}))
 	p.Types("\x03")
-	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*it stays.*` +
+	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*it is kept.*` +
 		`a continues.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
 	y.approve()
 	p.Wait(`The ServiceAccount is approved +✓ ok`)

@@ -48,7 +48,7 @@ func TestToyOnAPlainTerminal(t *testing.T) {
 	apply(2)
 	p.Wait(`created Secret toy/hub-token\.`)
 	p.Types("\x03")
-	p.Wait(`Stopped by you after 4 changes\. What was done stays`)
+	p.Wait(`Stopped by you after 4 changes\. Completed changes are kept`)
 	y.approve()
 	apply(3)
 	p.Wait(`(?s)Done: .*In this step: .*Step 3, Register:\s*$`)

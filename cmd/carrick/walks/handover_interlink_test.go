@@ -55,7 +55,7 @@ func interlinkByTwoAdmins(t *testing.T) {
 	)
 	var handed []string
 
-	// Nobody has a file yet: the first one is written without any.
+	// NoServer has a file yet: the first one is written without any.
 	with := edge.Read("link.yaml")
 	edge.Write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
 	handed = append(handed, edge.Hand(cluster))

@@ -72,7 +72,7 @@ func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[strin
 	t.Helper()
 	type at struct{ side, ns, name, key string }
 	all := []at{{clustertest.Local, "liqo-tenant-rome", "kubeconfig-controlplane-rome", "kubeconfig"}}
-	if !strings.Contains(answers, "network.join") {
+	if !strings.Contains(answers, "network.enabled") {
 		all = append(
 			all, at{clustertest.Local, "liqo-tenant-rome", "gw-keys", "privateKey"},
 			at{clustertest.Remote, "liqo-tenant-milan", "gw-keys", "privateKey"},

@@ -23,7 +23,7 @@ var walks = []struct {
 	{"liqo", "by autoplay", liqoByAutoplay, false},
 	{"liqo", "by two admins, with a certificate", liqoByTwoAdmins("", true), true},
 	{"liqo", "by two admins, with a token", liqoByTwoAdmins(", auth.kind: service-account", false), false},
-	{"liqo", "by two admins, without networking", liqoByTwoAdmins(", network.join: 'no'", false), false},
+	{"liqo", "by two admins, without networking", liqoByTwoAdmins(", network.enabled: 'no'", false), false},
 	{"liqo", "by what it exports", liqoExport, false},
 	{"ondemand", "by keys", ondemandByKeys, true},
 	{"ondemand", "by two admins", ondemandByTwoAdmins, false},

@@ -19,6 +19,7 @@ const page = "https://argo-cd.readthedocs.io/en/stable/operator-manual/declarati
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "argocd", Title: "Argo CD destination cluster",
+		Renamed: renamed,
 		About: "Registers a second cluster with Argo CD through a Secret, without argocd cluster add. Creates an identity " +
 			"there, for the whole cluster or for some namespaces, proves what it can do, and checks whether Argo CD connects.",
 		Page: page, Readme: readme,

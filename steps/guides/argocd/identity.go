@@ -106,7 +106,7 @@ func identityChecks() []steps.Check {
 			References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
 		},
 		{
-			Name: "nothing-beyond", Title: "The token grants nothing beyond its role", On: steps.Remote,
+			Name: "least-privilege", Title: "The token grants nothing beyond its role", On: steps.Remote,
 			From:  "Argo CD's token",
 			Why:   "The token leaves the cluster, and everyone who can deploy with Argo CD uses it.",
 			Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,

@@ -28,7 +28,7 @@ func registration() steps.Step {
 		}},
 		Actions: []steps.Action{{
 			Name: "cluster-secret", Title: "Create the cluster Secret for Argo CD", On: steps.Local,
-			Needs: []string{"controller", "peer/permissions", "peer/nothing-beyond"},
+			Needs: []string{"controller", "peer/permissions", "peer/least-privilege"},
 			Doer: action.Manifest{File: "cluster-secret.yaml", Values: action.Values{
 				"config":     func(_ context.Context, e steps.Env) (any, error) { return config(e) },
 				"namespaces": func(_ context.Context, e steps.Env) (any, error) { return strings.Join(deploysTo(e), ","), nil },
@@ -44,8 +44,9 @@ func registration() steps.Step {
 			},
 			{
 				Name: "one-secret", Title: "No other cluster Secret has that address or name", On: steps.Local,
-				Needs:      []string{"signed-in"},
-				Why:        "Argo CD uses either of two Secrets with the same address, and a duplicate name is an error in Applications.",
+				Needs: []string{"signed-in"},
+				Why: "Argo CD uses either of two Secrets with the same address, and a duplicate name is an error in " +
+					"Applications.",
 				References: []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
 			},
 			{

@@ -40,7 +40,7 @@ func bench() stepstest.Bench {
 			{"get", "-n", "interlink-api", "deployment", "k8s-api-proxy"},
 			{"auth", "can-i", "create", "serviceaccounts/token"},
 		},
-		Breaks: "account-there", Break: mounts("false"), FixedBy: mounts("null"),
+		Breaks: "account-exists", Break: mounts("false"), FixedBy: mounts("null"),
 	}
 }
 

@@ -44,7 +44,7 @@ func certificates() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "issuers", Title: "Create a CA and the endpoint's certificate with cert-manager",
-				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-there"},
+				On: steps.Local, Needs: []string{"endpoint-namespace", "cert-manager-ready"},
 				When: endpointSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest: action.Manifest{

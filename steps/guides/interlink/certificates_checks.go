@@ -29,15 +29,15 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		certs.ServedCheck(managed),
 		{
-			Name: "issuer-beside", Title: "The issuer and its CA are in the certificate's namespace", On: steps.Local,
-			Needs: []string{"cert-manager-there"}, When: managed, FixedBy: "issuers",
+			Name: "issuer-namespace", Title: "The issuer and its CA are in the certificate's namespace", On: steps.Local,
+			Needs: []string{"cert-manager-ready"}, When: managed, FixedBy: "issuers",
 			Why: "An Issuer signs only in its own namespace; the published kubectl apply -n cert-manager puts it and its CA " +
 				"where no Ingress finds them.",
 			References: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
 		},
 		{
 			Name: "certificate-ready", Title: "The certificate is issued by cert-manager", On: steps.Local,
-			Needs: []string{"issuer-beside"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
+			Needs: []string{"issuer-namespace"}, When: managed, FixedBy: "issuers", Timeout: 2 * time.Minute,
 			Why:        "Until it is Ready the Secret does not exist, and the endpoint cannot serve.",
 			References: []string{certs.Source},
 			Run:        certificateReady,
@@ -56,14 +56,14 @@ func certificateChecks() []steps.Check {
 			References: []string{page}, Run: certificateChain,
 		},
 		{
-			Name: "certificate-lasts", Title: "The certificate and CA outlast the longest job", On: steps.Local,
+			Name: "certificate-lifetime", Title: "The certificate and CA outlast the longest job", On: steps.Local,
 			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
 			Why: "A job keeps the CA that it started with, and loses API access if that CA or the certificate " +
 				"expires first.",
 			References: []string{page}, Run: certificateLasts,
 		},
 		{
-			Name: "certificate-lives", Title: "The certificate and CA are not valid for too long", On: steps.Local,
+			Name: "certificate-max-lifetime", Title: "The certificate and CA are not valid for too long", On: steps.Local,
 			Needs: []string{"certificate-secret"},
 			Why: "Whoever finds a key that is valid for a hundred years, as in the published guide, can use it " +
 				"for that long.",

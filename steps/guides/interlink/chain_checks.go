@@ -25,8 +25,8 @@ const (
 func chainChecks() []steps.Check {
 	onChain := func(c steps.Check) steps.Check {
 		c.On, c.When = steps.Local, in(byIngress)
-		if c.Name != "ingress-there" {
-			c.Needs = []string{"ingress-there"}
+		if c.Name != "ingress-exists" {
+			c.Needs = []string{"ingress-exists"}
 		} else {
 			c.Needs = []string{"signed-in"}
 		}
@@ -34,7 +34,7 @@ func chainChecks() []steps.Check {
 	}
 	return []steps.Check{
 		onChain(steps.Check{
-			Name: "ingress-there", Title: "An Ingress forwards to the API",
+			Name: "ingress-exists", Title: "An Ingress forwards to the API",
 			Why: "In the published guide, jobs reach the API only through it.", References: []string{page}, Run: ingressThere,
 		}),
 		onChain(steps.Check{

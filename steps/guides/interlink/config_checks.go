@@ -56,7 +56,8 @@ func configChecks() []steps.Check {
 			Run:        configLoaded,
 		},
 		{
-			Name: "log-quiet", Title: "The virtual kubelet logs no tokens", On: steps.Local, Needs: []string{"config-parses"},
+			Name: "no-tokens-in-log", Title: "The virtual kubelet logs no tokens", On: steps.Local,
+			Needs:   []string{"config-parses"},
 			FixedBy: "config",
 			Why: "With VerboseLogging, which the chart sets even for false and errorsOnlyLogging does not override, it " +
 				"logs every token, valid for 100 years.",

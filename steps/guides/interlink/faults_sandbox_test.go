@@ -38,7 +38,7 @@ var onSite = map[string]struct {
 			Fixed: true,
 		},
 		{
-			Check: "kubelet-mints-no-more", Found: "can create a token for every ServiceAccount of the cluster",
+			Check: "kubelet-least-privilege", Found: "can create a token for every ServiceAccount of the cluster",
 			Fix: "edit clusterrole virtual-node-role",
 		},
 	}},
@@ -76,7 +76,7 @@ var onSite = map[string]struct {
 	"no-mint": {
 		adopted: true,
 		says: []stepstest.Finding{
-			{Check: "kubelet-mints", Found: "cannot create serviceaccounts/token", Fix: "create role", Fixed: true},
+			{Check: "kubelet-creates-tokens", Found: "cannot create serviceaccounts/token", Fix: "create role", Fixed: true},
 		},
 	},
 	"projected-off": {
@@ -102,7 +102,7 @@ var onSite = map[string]struct {
 	"verbose-token": {
 		adopted: true,
 		says: []stepstest.Finding{
-			{Check: "log-quiet", Found: "VerboseLogging is true", Fix: "--step config", Fixed: true},
+			{Check: "no-tokens-in-log", Found: "VerboseLogging is true", Fix: "--step config", Fixed: true},
 		},
 	},
 	"watches-cut": {
@@ -124,7 +124,7 @@ var onSite = map[string]struct {
 			Fix: `--set-json 'controller.ingressClassResource={"name":"nginx-internal"`,
 		},
 		{
-			Check: "issuer-beside", Found: "must be in ingress-nginx-internal but is in cert-manager",
+			Check: "issuer-namespace", Found: "must be in ingress-nginx-internal but is in cert-manager",
 			Fix: "carrick export",
 		},
 		{
@@ -168,5 +168,5 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 // them.
 func asksForTrial(id string) bool {
 	check, _, _ := strings.Cut(id, "@")
-	return slices.Contains([]string{"asked-through", "watch-held", "job-complete"}, check)
+	return slices.Contains([]string{"requests-pass", "watch-held", "job-complete"}, check)
 }

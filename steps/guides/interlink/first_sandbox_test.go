@@ -19,13 +19,13 @@ var opensOn = map[string]stepstest.First{
 	"export-off":          {Check: "plugin-exports"},
 	"no-address":          {Why: "nothing asks for an address yet"},
 	"no-cert-manager":     {Why: "certificates come from carrick then"},
-	"no-mint":             {Check: "kubelet-mints"},
+	"no-mint":             {Check: "kubelet-creates-tokens"},
 	"node-pending":        {Why: "it is ready a moment later"},
 	"page":                {Check: "chart-values"},
 	"projected-off":       {Check: "projected-volumes"},
 	"serving-pending":     {Check: "serving-certificate"},
 	"upgraded":            {Check: "chart-release"},
-	"verbose-token":       {Check: "log-quiet"},
+	"verbose-token":       {Check: "no-tokens-in-log"},
 	"watches-cut":         {Check: "proxy-configuration"},
 }
 

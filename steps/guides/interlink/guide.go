@@ -23,6 +23,7 @@ const page = "https://interlink-project.dev/docs/guides/enable-service-accounts"
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "interlink", Title: "InterLink service accounts",
+		Renamed: renamed,
 		About: "Lets jobs behind an InterLink virtual node use the Kubernetes API with their ServiceAccount, as Argo " +
 			"requires. Creates an endpoint with its own certificate, configures the virtual kubelet to use it, checks that " +
 			"the plugin mounts the tokens, and sends the requests of a job through it.",

@@ -21,15 +21,15 @@ const vkRoleSource = "interlink-hq/interlink-helm-chart: interlink/templates/ser
 func rightsChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubelet-mints", Title: "The virtual kubelet can create tokens for the jobs", On: steps.Local,
+			Name: "kubelet-creates-tokens", Title: "The virtual kubelet can create tokens for the jobs", On: steps.Local,
 			Needs: []string{"signed-in"},
 			Why: "Without that permission it passes an empty file as the token, says so only in its log, and the job " +
 				"starts anyway.",
 			References: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
-			Name: "kubelet-mints-no-more", Title: "The virtual kubelet can create tokens only for the jobs", On: steps.Local,
-			Needs: []string{"kubelet-mints"},
+			Name: "kubelet-least-privilege", Title: "The virtual kubelet can create tokens only for the jobs", On: steps.Local,
+			Needs: []string{"kubelet-creates-tokens"},
 			Why: "With the chart's ClusterRole, whoever controls the virtual kubelet or reads its non-expiring token " +
 				"can become any ServiceAccount, even a cluster admin.",
 			References: []string{vkRoleSource}, Run: kubeletMintsNoMore,

@@ -46,7 +46,7 @@ func proxyChecks() []steps.Check {
 				"assigns addresses.", References: []string{chartOfKube}, Run: serviceServes,
 		},
 		{
-			Name: "proxy-fenced", Title: "Only the compute nodes' networks can reach the proxy", On: steps.Local,
+			Name: "proxy-sources", Title: "Only the compute nodes' networks can reach the proxy", On: steps.Local,
 			Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
 			Why:        "Whoever can reach it can try tokens, and exploit every vulnerability of the API server.",
 			References: []string{page, chartOfKube}, Run: proxyFenced,

@@ -59,7 +59,7 @@ func TestVerifyARenewedCertificateNeedsNoRestart(t *testing.T) {
 	)
 	x.Holds("endpoint-renewed", "a renewal")
 	x.Holds("endpoint-answers", "a renewal")
-	x.Holds("asked-through", "a renewal") // what was asked before is as good: the CA is the same
+	x.Holds("requests-pass", "a renewal") // what was asked before is as good: the CA is the same
 	if now := shown(); now == was {
 		t.Error("it shows the certificate of before")
 	}

@@ -12,7 +12,10 @@ var rows = []stepstest.Row{
 	{Number: 1, Asks: "Kubernetes is new enough", Checks: []string{"version"}},
 	{Number: 2, Asks: "the virtual node, ready and labelled", Checks: []string{"virtual-node"}},
 	{Number: 3, Asks: "a virtual kubelet that hands tokens over, pinned", Checks: []string{"kubelet-image"}},
-	{Number: 4, Asks: "it may make tokens, and for whom", Checks: []string{"kubelet-mints", "kubelet-mints-no-more"}},
+	{
+		Number: 4, Asks: "it may make tokens, and for whom",
+		Checks: []string{"kubelet-creates-tokens", "kubelet-least-privilege"},
+	},
 	{
 		Number: 5, Asks: "a configuration that can be read: the chart's bug",
 		Checks: []string{"config-parses", "chart-release", "chart-values"},
@@ -20,10 +23,10 @@ var rows = []stepstest.Row{
 	{Number: 6, Asks: "address and port, of the endpoint", Checks: []string{"config-address"}},
 	{Number: 7, Asks: "started since the configuration changed", Checks: []string{"config-loaded"}},
 	{Number: 8, Asks: "projected volumes are handed over", Checks: []string{"projected-volumes"}},
-	{Number: 9, Asks: "no tokens in the log", Checks: []string{"log-quiet"}},
+	{Number: 9, Asks: "no tokens in the log", Checks: []string{"no-tokens-in-log"}},
 	{
 		Number: 10, Asks: "the certificate is issued, with key and CA",
-		Checks: []string{"cert-manager-there", "certificate-ready", "certificate-secret"},
+		Checks: []string{"cert-manager-ready", "certificate-ready", "certificate-secret"},
 	},
 	{
 		Number: 11, Asks: "what is served is signed by our CA, not made up by a controller",
@@ -32,7 +35,7 @@ var rows = []stepstest.Row{
 	{Number: 12, Asks: "what is served is for the address", Checks: []string{"endpoint-names", "certificate-secret"}},
 	{
 		Number: 13, Asks: "certificate and CA outlast the longest job",
-		Checks: []string{"certificate-lasts", "certificate-lives", "endpoint-dates", "endpoint-renewed"},
+		Checks: []string{"certificate-lifetime", "certificate-max-lifetime", "endpoint-dates", "endpoint-renewed"},
 	},
 	{Number: 14, Asks: "the CA that jobs get, and what it proves", Checks: []string{"config-ca"}},
 	{
@@ -45,18 +48,19 @@ var rows = []stepstest.Row{
 	},
 	{
 		Number: 17, Asks: "a token of the jobs' account is taken through the endpoint",
-		Checks: []string{"asked-through", "rules-same"},
+		Checks: []string{"requests-pass", "permissions-kept"},
 	},
 	{Number: 18, Asks: "a watch longer than a proxy's patience", Checks: []string{"watch-held"}},
 	{
-		Number: 19, Asks: "one class, one controller", Checks: []string{"ingress-there", "ingress-class", "ingress-upstream"},
+		Number: 19, Asks: "one class, one controller",
+		Checks: []string{"ingress-exists", "ingress-class", "ingress-upstream"},
 	},
 	{
 		Number: 20, Asks: "the port leads to the proxy",
 		Checks: []string{"service-serves", "endpoint-namespace", "proxy-runs", "proxy-current", "ingress-port"},
 	},
-	{Number: 21, Asks: "the issuer and its CA beside the certificate", Checks: []string{"issuer-beside"}},
-	{Number: 22, Asks: "the port is not open to the world", Checks: []string{"proxy-fenced", "ingress-inside"}},
+	{Number: 21, Asks: "the issuer and its CA beside the certificate", Checks: []string{"issuer-namespace"}},
+	{Number: 22, Asks: "the port is not open to the world", Checks: []string{"proxy-sources", "ingress-inside"}},
 	{
 		Number: 23, Asks: "the plugin mounts what it is sent",
 		Checks: []string{"plugin-config", "plugin-exports", "plugin-started"},
@@ -67,10 +71,10 @@ var rows = []stepstest.Row{
 		Checks: []string{"plugin-data-shared", "plugin-data-closed"},
 	},
 	{Number: 26, Asks: "tokens are kept out of job scripts", Checks: []string{"plugin-tokens"}},
-	{Number: 27, Asks: "the life that tokens are granted", Checks: []string{"token-life"}},
+	{Number: 27, Asks: "the life that tokens are granted", Checks: []string{"token-lifetime"}},
 	{
 		Number: 28, Asks: "the jobs' account: there, mounted, modest",
-		Checks: []string{"account-there", "account-modest", "account-argo"},
+		Checks: []string{"account-exists", "account-permissions", "account-argo"},
 	},
 	{Number: 29, Asks: "no pod asks for Linux", Checks: []string{"no-linux-selector"}},
 	{Number: 30, Asks: "the test Job, and who it is", Checks: []string{"job-complete", "job-identity", "job-rules"}},

@@ -38,17 +38,17 @@ func test() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "ask", Title: "Send requests through the endpoint as the jobs' ServiceAccount", On: steps.Local,
-				Needs: []string{"account-there"},
+				Needs: []string{"account-exists"},
 				Doer:  askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
 			{
 				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch,
-				Needs: []string{"asked-through"},
+				Needs: []string{"requests-pass"},
 				Doer:  watchDoer{action.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
 			},
 			{
 				Name: "test-job", Title: "Run the test Job on the virtual node", On: steps.Local, When: runsJob,
-				Needs: []string{"virtual-node", "account-there", "config-loaded", "test-image"},
+				Needs: []string{"virtual-node", "account-exists", "config-loaded", "test-image"},
 				Doer:  jobDoer{action.Manifest{File: "test-job.yaml"}},
 			},
 		},

@@ -14,22 +14,22 @@ import (
 func testChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "asked-through", Title: "The API answers the jobs' account through the endpoint", On: steps.Local,
-			Needs: []string{"account-there"}, FixedBy: "ask",
+			Name: "requests-pass", Title: "The API answers the jobs' account through the endpoint", On: steps.Local,
+			Needs: []string{"account-exists"}, FixedBy: "ask",
 			Why:        "If a proxy drops the header with the token, or serves other paths, the API does not recognize any job.",
 			References: []string{page, "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header"},
 			Run:        askedThrough, Tried: askedOn,
 		},
 		{
-			Name: "rules-same", Title: "The endpoint does not change the account's permissions", On: steps.Local,
-			Needs: []string{"asked-through"}, FixedBy: "ask",
+			Name: "permissions-kept", Title: "The endpoint does not change the account's permissions", On: steps.Local,
+			Needs: []string{"requests-pass"}, FixedBy: "ask",
 			Why: "The same ServiceAccount has the same permissions both ways, unless something in between uses its " +
 				"own identity.",
 			References: []string{page}, Run: rulesSame, Tried: askedOn,
 		},
 		{
-			Name: "token-life", Title: "Tokens are valid for as long as the longest job", On: steps.Local,
-			Needs: []string{"asked-through"}, FixedBy: "ask",
+			Name: "token-lifetime", Title: "Tokens are valid for as long as the longest job", On: steps.Local,
+			Needs: []string{"requests-pass"}, FixedBy: "ask",
 			Why: "A job's token is never renewed; an API server that grants less than 100 years " +
 				"(--service-account-max-token-expiration) then answers 401.",
 			References: []string{vkSource, "kubernetes/kubernetes: pkg/registry/core/serviceaccount/storage/token.go"},
@@ -37,7 +37,7 @@ func testChecks() []steps.Check {
 		},
 		{
 			Name: "watch-held", Title: "A watch through the endpoint stays open", On: steps.Local, When: holdsWatch,
-			Needs: []string{"asked-through"}, FixedBy: "watch",
+			Needs: []string{"requests-pass"}, FixedBy: "watch",
 			Why: "nginx and other proxies close connections that are idle for 60 s (proxy_read_timeout), so Argo and " +
 				"every controller keep losing their watches.",
 			References: []string{"https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_read_timeout"}, Run: watchHeld,
@@ -297,7 +297,7 @@ func hintFor(e steps.Env, said string) string {
 		return "run on a compute node: curl -m 5 -sk https://" + endpointText(e) +
 			"/version    # without an answer, check the firewall and routes between the compute nodes and the endpoint"
 	case has("unauthorized", "401", "must be logged in"):
-		return check("kubelet-mints,token-life", "the token is empty or has expired, or its pod is gone")
+		return check("kubelet-creates-tokens,token-lifetime", "the token is empty or has expired, or its pod is gone")
 	case has("404", "502", "bad gateway"):
 		return e.ApplyStep("proxy")
 	}

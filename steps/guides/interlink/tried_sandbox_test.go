@@ -28,7 +28,7 @@ func TestVerifyWhatWasTriedAges(t *testing.T) {
 	)
 	const since, again = "before the proxy's pods were started", "--step test"
 	was := map[string]steps.Result{}
-	all := []string{"asked-through", "watch-held", "job-complete"}
+	all := []string{"requests-pass", "watch-held", "job-complete"}
 	for _, check := range all {
 		was[check] = x.Named(check, since, again)
 	}

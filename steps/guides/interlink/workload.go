@@ -44,7 +44,7 @@ func workload() steps.Step {
 		},
 		Actions: []steps.Action{{
 			Name: "argo-role", Title: "Allow the jobs to report to Argo", On: steps.Local, When: forArgo,
-			Needs: []string{"account-there"},
+			Needs: []string{"account-exists"},
 			Doer:  action.Manifest{File: "argo-role.yaml"},
 		}},
 		Checks: workloadChecks(),
@@ -66,22 +66,22 @@ const argoSource = "argoproj/argo-workflows: docs/workflow-rbac.md"
 func workloadChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "account-there", Title: "The jobs' ServiceAccount exists, and its token is mounted", On: steps.Local,
+			Name: "account-exists", Title: "The jobs' ServiceAccount exists, and its token is mounted", On: steps.Local,
 			Needs: []string{"signed-in"},
 			Why: "With automountServiceAccountToken: false the pod has no volume with a token, so there is nothing " +
 				"to pass on.",
 			References: []string{vkSource}, Run: accountThere,
 		},
 		{
-			Name: "account-modest", Title: "Jobs have no permissions on the whole cluster", On: steps.Local,
-			Needs: []string{"account-there"},
+			Name: "account-permissions", Title: "Jobs have no permissions on the whole cluster", On: steps.Local,
+			Needs: []string{"account-exists"},
 			Why: "The token leaves the cluster, is valid for 100 years while its pod exists, and is stored in files or " +
 				"job scripts of the other side.",
 			References: []string{vkSource}, Run: accountModest,
 		},
 		{
 			Name: "account-argo", Title: "The jobs can report to Argo", On: steps.Local, When: forArgo,
-			Needs: []string{"account-there"}, FixedBy: "argo-role",
+			Needs: []string{"account-exists"}, FixedBy: "argo-role",
 			Why: "Argo's executor in each pod writes a WorkflowTaskResult; without that permission the step fails " +
 				"although its command succeeded.",
 			References: []string{argoSource}, Run: accountArgo,

@@ -58,7 +58,7 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	box.SeedFault(t, "liqo", "page")
 	s, of := takenOn(t, box, "theirs")
 	for key, want := range map[string]any{
-		"offloading.namespace": "demo", "network.join": true, "provider.ca": "cluster", "network.node-port": 30742,
+		"offloading.namespace": "demo", "network.enabled": true, "provider.ca": "cluster", "network.node-port": 30742,
 		"tenant.name": "my-tenant", "resources.cpu": "20",
 	} {
 		if fmt.Sprint(of[key].Value) != fmt.Sprint(want) || of[key].From == "" {
@@ -87,11 +87,11 @@ func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 			"network.server": "consumer", "network.node-port": 30751, "network.port": 51900, "network.mtu": 1300,
 			"auth.kind": "service-account", "tenant.name": "the-tenant", "tenant.condition": "Active",
 			"resources.cpu": "2", "resources.memory": "3Gi", "resources.pods": "20",
-			"resources.more":       []any{"example.org/gpu=1"},
+			"resources.other":      []any{"example.org/gpu=1"},
 			"offloading.namespace": "shop", "offloading.pods": "Remote", "offloading.mapping": "SelectedName",
 			"offloading.remote-name": "shop-abroad", "offloading.clusters": []any{"liqo.io/remote-cluster-id=rome"},
 		},
-		"tunnelless": {"network.join": "no", "offloading.namespace": "shop"},
+		"tunnelless": {"network.enabled": "no", "offloading.namespace": "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := seeded(t)

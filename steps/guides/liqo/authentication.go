@@ -51,7 +51,7 @@ func authentication() steps.Step {
 			},
 			{
 				Name: "control-plane", Title: "Give the consumer's Liqo the kubeconfig", On: steps.Local,
-				Needs: []string{"tenant-namespace", "kubeconfig-whole", "credential-rights"},
+				Needs: []string{"tenant-namespace", "kubeconfig-self-contained", "credential-rights"},
 				Doer: action.Manifest{File: "control-plane.yaml", Values: action.Values{
 					"name": controlPlaneName,
 				}},

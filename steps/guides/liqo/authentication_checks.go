@@ -39,7 +39,7 @@ func authenticationChecks() []steps.Check {
 			Run:        controlPlaneHeld,
 		},
 		{
-			Name: "api-server-seen", Title: "Liqo's pods reach the peer's API server", On: steps.Both,
+			Name: "peer-api-reachable", Title: "Liqo's pods reach the peer's API server", On: steps.Both,
 			Needs: []string{"control-plane"}, Timeout: 30 * time.Second,
 			Why:        "Pods can be blocked where this machine is not, for example by a firewall, a proxy or their DNS.",
 			References: []string{foreignSource + "/apiserverchecker.go", "liqotech/liqo#1620"},

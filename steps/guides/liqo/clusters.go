@@ -13,7 +13,7 @@ func clusters() steps.Step {
 		Why: "Both clusters need a healthy Liqo in compatible versions, and distinct cluster ids.",
 		Ask: []steps.Question{
 			{
-				Key: "network.join", Title: "Network connection", Kind: steps.YesNo,
+				Key: "network.enabled", Title: "Network connection", Kind: steps.YesNo,
 				Adopt: adoptJoin,
 				Help: "Yes connects the pod networks and requires Liqo's networking module on both sides. No offloads pods " +
 					"without connecting the networks.",

@@ -20,7 +20,7 @@ import (
 // example are answers with which every asset of the guide is rendered, as
 // fully as it can be.
 var example = map[string]any{
-	"resources.pods": "50", "resources.more": []any{"nvidia.com/gpu=1"},
+	"resources.pods": "50", "resources.other": []any{"nvidia.com/gpu=1"},
 	"network.load-balancer-ip": "198.51.100.9",
 	"offloading.clusters":      []any{"liqo.io/remote-cluster-id=rome"},
 }

@@ -47,7 +47,7 @@ func providersCredentialChecks() []steps.Check {
 			Run:        consumersRole,
 		},
 		{
-			Name: "request-sound", Title: "The certificate request is the expected one", On: steps.Remote, When: certified,
+			Name: "request-valid", Title: "The certificate request is the expected one", On: steps.Remote, When: certified,
 			Needs: []string{"tenant-namespace", "peer/credential-key"},
 			Why: "Approval grants all names in the request: system:masters is admin, and the consumer's cluster id is " +
 				"the group of Liqo's virtual kubelets.",
@@ -70,7 +70,7 @@ func providersCredentialChecks() []steps.Check {
 		},
 		{
 			Name: "certificate-issued", Title: "The consumer's certificate is issued", On: steps.Remote, When: certified,
-			FixedBy: "certificate-request", Needs: []string{"request-sound"},
+			FixedBy: "certificate-request", Needs: []string{"request-valid"},
 			Why:        "A request needs approval before the cluster signs it, and is removed an hour after that.",
 			References: []string{page, signersSource},
 			Run:        certificateIssued, Timeout: 30 * time.Second,
@@ -90,7 +90,7 @@ func providersCredentialChecks() []steps.Check {
 func consumersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubeconfig-whole", Title: "The kubeconfig for the provider is self-contained",
+			Name: "kubeconfig-self-contained", Title: "The kubeconfig for the provider is self-contained",
 			On: steps.Local, Needs: []string{"tenant-namespace"},
 			Why: "Liqo's pods have no files or login plugins of an admin's machine, and the replicator only logs " +
 				"the problem.",
@@ -100,23 +100,23 @@ func consumersCredentialChecks() []steps.Check {
 		{
 			Name:  "kubeconfig-server",
 			Title: "The kubeconfig's server address and CA are correct", On: steps.Local,
-			From: "this machine", Needs: []string{"kubeconfig-whole"},
+			From: "this machine", Needs: []string{"kubeconfig-self-contained"},
 			Why:        "Liqo trusts only that CA, and localhost or kubernetes.default mean something else in its pods.",
 			References: []string{contextSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
 			Run:        kubeconfigServer,
 		},
 		{
-			Name:  "certificate-sound",
+			Name:  "certificate-valid",
 			Title: "The certificate has the right usage, groups and issuer",
-			On:    steps.Local, When: certified, Needs: []string{"kubeconfig-whole"},
+			On:    steps.Local, When: certified, Needs: []string{"kubeconfig-self-contained"},
 			Why: "A serving certificate or one from another CA is refused, and one with system:masters grants " +
 				"admin access.",
 			References: []string{csrSource, signersSource},
 			Run:        certificateSound,
 		},
 		{
-			Name: "certificate-lasts", Title: "The consumer's certificate is valid for 30 more days", On: steps.Local,
-			When: certified, Needs: []string{"kubeconfig-whole"},
+			Name: "certificate-lifetime", Title: "The consumer's certificate is valid for 30 more days", On: steps.Local,
+			When: certified, Needs: []string{"kubeconfig-self-contained"},
 			Why:        "Liqo does not renew a certificate that was created this way; when it expires, the peering stops.",
 			References: []string{renewerSource},
 			Run:        clientCertificateLasts,
@@ -130,7 +130,7 @@ func consumersCredentialChecks() []steps.Check {
 			Run:        credentialPermissions,
 		},
 		{
-			Name: "credential-least", Title: "The new kubeconfig grants nothing but replication", On: steps.Local,
+			Name: "least-privilege", Title: "The new kubeconfig grants nothing but replication", On: steps.Local,
 			When: servesConsumer, From: withCredential, Needs: []string{"credential-rights"},
 			Why:        "This credential leaves the provider; whoever obtains it can do all that it grants.",
 			References: []string{roleSource},

@@ -21,7 +21,7 @@ import (
 // kubeconfigName is the name of the fact with the kubeconfig for the provider.
 const kubeconfigName = "kubeconfig"
 
-// unparsed returns the verdict for an error of reading the kubeconfig. kubeconfig-whole reports
+// unparsed returns the verdict for an error of reading the kubeconfig. kubeconfig-self-contained reports
 // the problems of the file itself.
 func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {

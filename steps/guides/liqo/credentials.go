@@ -36,7 +36,7 @@ func credentials() steps.Step {
 			},
 			{
 				Name: "certificate-request", Title: "Create and approve the certificate request", On: steps.Remote, When: certified,
-				Needs: []string{"request-sound"},
+				Needs: []string{"request-valid"},
 				Doer: certificateRequest{action.Manifest{File: "certificate-request.yaml", Values: action.Values{
 					"name":    requestName,
 					"request": encodedRequest,

@@ -26,7 +26,7 @@ type fault struct {
 // said of the others is in their recorded states.
 var siteFaults = map[string][]fault{
 	"webhook-cert-expiring": {{"webhooks", steps.Remote, "expires", "liqo-webhook-certs"}},
-	"replicator-down":       {{"liqo-runs", steps.Local, "liqo-crd-replicator", "scale"}},
+	"replicator-down":       {{"liqo-ready", steps.Local, "liqo-crd-replicator", "scale"}},
 }
 
 // says fails the test unless a check comes to find a fault, in its words.

@@ -16,7 +16,7 @@ import (
 // foreignConditions maps the conditions of a ForeignCluster to the check of this guide that
 // gives details.
 var foreignConditions = map[string]string{
-	"APIServerStatus":                "api-server-seen",
+	"APIServerStatus":                "peer-api-reachable",
 	"NetworkConfigurationStatus":     "configuration-ready",
 	"NetworkGatewayPresence":         "gateways",
 	"NetworkGatewayServerStatus":     "gateway-up",

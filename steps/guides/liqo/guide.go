@@ -21,6 +21,7 @@ const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.htm
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "liqo", Title: "Liqo declarative peering",
+		Renamed: renamed,
 		About: "Runs pods of a consumer cluster on a provider cluster. Connects their networks through a WireGuard tunnel " +
 			"that is tested first, creates a credential whose key never leaves its side, requests resources, and offloads " +
 			"a namespace.",

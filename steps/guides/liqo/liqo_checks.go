@@ -17,27 +17,28 @@ const (
 func liqoChecks() []steps.Check {
 	return append([]steps.Check{
 		{
-			Name: "kinds-served", Title: "Liqo 1.x is installed", On: steps.Both, Needs: []string{"signed-in"},
+			Name: "crds-installed", Title: "Liqo 1.x is installed", On: steps.Both, Needs: []string{"signed-in"},
 			Why:        "A peering consists of Liqo objects; releases before 1.0 used other kinds with the same names.",
 			References: []string{page, "liqotech/liqo: deployments/liqo/charts/liqo-crds/crds"},
 			Run:        kindsServed,
 		},
 		{
 			Name: "cluster-id", Title: "The cluster id is valid and unique", On: steps.Both,
-			Needs: []string{"kinds-served"},
+			Needs: []string{"crds-installed"},
 			Why: "Each side labels the peering's objects with the other's id; with equal ids, each side takes its peer " +
 				"for itself.",
 			References: []string{page, "liqotech/liqo: pkg/tenantNamespace"},
 			Run:        soundID,
 		},
 		{
-			Name: "may-peer", Title: "You have the permissions this guide needs", On: steps.Both, Needs: []string{"signed-in"},
+			Name: "admin-permissions", Title: "You have the permissions this guide needs", On: steps.Both,
+			Needs:       []string{"signed-in"},
 			Why:         "A permission that is missing halfway leaves an incomplete peering.",
 			Permissions: true,
 			Run:         mayPeer,
 		},
 		{
-			Name: "liqo-runs", Title: "Liqo's workloads are ready", On: steps.Both, Needs: []string{"kinds-served"},
+			Name: "liqo-ready", Title: "Liqo's workloads are ready", On: steps.Both, Needs: []string{"crds-installed"},
 			Timeout: 2 * time.Minute,
 			Why: "Every step waits for one of Liqo's controllers, and liqoctl info reports a healthy Liqo even " +
 				"if none runs.",
@@ -46,15 +47,15 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "liqo-version", Title: "The Liqo releases are compatible and have no known bugs", On: steps.Both,
-			Needs: []string{"liqo-runs"},
+			Needs: []string{"liqo-ready"},
 			Why: "Upstream supports only peerings within one minor release; 1.0.0 remaps networks wrongly, and before " +
 				"1.2.0 slice certificates are not renewed.",
 			References: []string{peerPage, "liqotech/liqo#3049", "liqotech/liqo#3145", "liqotech/liqo#3172"},
 			Run:        liqoVersions,
 		},
 		{
-			Name: "modules-on", Title: "Liqo's required modules are enabled", On: steps.Both,
-			Needs: []string{"liqo-runs"},
+			Name: "modules-enabled", Title: "Liqo's required modules are enabled", On: steps.Both,
+			Needs: []string{"liqo-ready"},
 			Why:   "A disabled module never does its part of the peering, and Liqo reports no error.",
 			References: []string{
 				"liqotech/liqo: deployments/liqo/values.yaml (networking.enabled, authentication.enabled, offloading.enabled)",
@@ -63,7 +64,7 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "api-address", Title: "Liqo can tell consumers the API server's address", On: steps.Remote,
-			Needs: []string{"liqo-runs"},
+			Needs: []string{"liqo-ready"},
 			Why: "Virtual nodes connect to it; without an address or a control-plane node, Liqo denies every " +
 				"ResourceSlice and only an event says why.",
 			References: []string{apiAddressSource},
@@ -71,7 +72,7 @@ func liqoChecks() []steps.Check {
 		},
 		{
 			Name: "webhooks", Title: "Liqo's webhooks answer, with a valid certificate", On: steps.Both,
-			Needs: []string{"liqo-runs"},
+			Needs: []string{"liqo-ready"},
 			Why: "Once their one-year certificate expires, all writes of Tenants, ResourceSlices and offloaded pods " +
 				"fail; Liqo up to 1.2.0 does not renew it.",
 			References: []string{"liqotech/liqo: pkg/webhooks/secretcontroller", "liqotech/liqo#3343"},
@@ -92,8 +93,8 @@ func liqoChecks() []steps.Check {
 func networkPreparation() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "networks-known", Title: "Liqo has the cluster's address ranges", On: steps.Both, When: joins,
-			Needs: []string{"kinds-served"}, Timeout: time.Minute,
+			Name: "address-ranges", Title: "Liqo has the cluster's address ranges", On: steps.Both, When: joins,
+			Needs: []string{"crds-installed"}, Timeout: time.Minute,
 			Why: "The other side gets these ranges; without the pod and external CIDRs, its Configuration never " +
 				"becomes ready.",
 			References: []string{"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md"},
@@ -101,7 +102,7 @@ func networkPreparation() []steps.Check {
 		},
 		{
 			Name: "remapped", Title: "The peer's networks cover no node and no API server here", On: steps.Both,
-			When: joins, Needs: []string{"networks-known", "peer/networks-known"},
+			When: joins, Needs: []string{"address-ranges", "peer/address-ranges"},
 			Why: "Liqo remaps ranges that overlap with its own, but routes other addresses in them, such as the " +
 				"nodes', into the tunnel.",
 			References: []string{"liqotech/liqo: deployments/liqo/values.yaml (ipam.reservedSubnets)"},

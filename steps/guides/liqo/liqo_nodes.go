@@ -74,7 +74,7 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	for _, n := range nodes {
 		if _, openshift := n.Labels["node.openshift.io/os_id"]; openshift {
 			return steps.Warned("this cluster runs OpenShift, on which Liqo's networking module is unfinished",
-				"offload without connecting the networks: set network.join: false under answers in "+e.LinkFile()+
+				"offload without connecting the networks: set network.enabled: false under answers in "+e.LinkFile()+
 					", and install Liqo with networking.enabled=false    # "+matrixPage)
 		}
 	}

@@ -148,7 +148,7 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", check.OrNone(need))
 	case len(off) == 1 && off[0] == "networking":
 		return steps.Failed("Liqo was installed without its networking module", withValue(ctx, e, "networking.enabled=true")+
-			"    # or offload without connecting the networks: network.join: false under answers in "+e.LinkFile())
+			"    # or offload without connecting the networks: network.enabled: false under answers in "+e.LinkFile())
 	}
 	return steps.Failed("Liqo was installed without its module "+check.OrNone(off),
 		withValue(ctx, e, off[0]+".enabled=true"))

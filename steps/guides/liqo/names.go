@@ -18,7 +18,7 @@ func tenantNamespace(e steps.Env) string { return e.Answers.Text(e.SideName() + 
 func peerNamespace(e steps.Env) string { return e.Answers.Text(e.PeerName() + ".tenant-namespace") }
 
 // joins reports whether the networks are to be joined.
-func joins(e steps.Env) bool { return e.Answers.Bool("network.join") }
+func joins(e steps.Env) bool { return e.Answers.Bool("network.enabled") }
 
 // listens reports whether the gateway of the env's side is the server.
 func listens(e steps.Env) bool { return e.Answers.Text("network.server") == e.SideName() }

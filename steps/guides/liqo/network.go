@@ -13,7 +13,7 @@ func network() steps.Step {
 		Actions: twice(
 			"configuration", "Give the consumer the provider's networks", "Give the provider the consumer's networks",
 			steps.Action{
-				Needs: []string{"tenant-namespace", "networks-known", "peer/networks-known"},
+				Needs: []string{"tenant-namespace", "address-ranges", "peer/address-ranges"},
 				Doer: vanishing{action.Manifest{File: "configuration.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
 					"name":             namedAfterPeer(configurations),

@@ -40,7 +40,7 @@ func offloadingChecks() []steps.Check {
 			Run:        offloadingReady,
 		},
 		{
-			Name: "older-pods", Title: "No pod is pending from before the namespace was offloaded", On: steps.Local,
+			Name: "pods-before-offloading", Title: "No pod is pending from before the namespace was offloaded", On: steps.Local,
 			Needs:      []string{"offloading-ready"},
 			Why:        "Only new pods get the toleration for virtual nodes; older ones stay Pending indefinitely.",
 			References: []string{page, "https://github.com/liqotech/liqo/issues/924"},

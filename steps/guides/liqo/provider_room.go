@@ -67,7 +67,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 				"%s requests more than %s of the %s can provide: %s. Liqo grants it anyway", consumerID, counted(count, "node"),
 				e.SideName(), strings.Join(lacks, "; "),
 			),
-			"answer resources.cpu, resources.memory, resources.pods or resources.more with less, or add nodes to the provider",
+			"answer resources.cpu, resources.memory, resources.pods or resources.other with less, or add nodes to the provider",
 		)
 	}
 	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))

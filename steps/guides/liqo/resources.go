@@ -42,7 +42,7 @@ func resources() steps.Step {
 				Help: "A number of pods. Empty: the provider's default, 110.", Default: sliced("pods", ""),
 			},
 			{
-				Key: "resources.more", Title: "Other resources to request", Kind: steps.Label, Many: true, Opt: true,
+				Key: "resources.other", Title: "Other resources to request", Kind: steps.Label, Many: true, Opt: true,
 				Help: "A resource and its amount, such as nvidia.com/gpu=1.", Default: moreAsItExists,
 			},
 			{
@@ -131,7 +131,7 @@ func sliceName(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // sliceFact describes what the slice requests: "cpu", "memory", "pods" and, as in the answer
-// resources.more, "more"; its "name" and "class", and its creation time "made".
+// resources.other, "more"; its "name" and "class", and its creation time "made".
 func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
@@ -209,7 +209,7 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 	if pods := e.Answers.Text("resources.pods"); pods != "" {
 		out["pods"] = pods
 	}
-	for _, more := range e.Answers.List("resources.more") {
+	for _, more := range e.Answers.List("resources.other") {
 		name, amount, _ := strings.Cut(more, "=")
 		out[name] = amount
 	}

@@ -68,7 +68,7 @@ var ways = map[string]map[string]any{
 		"offloading.mapping": "SelectedName", "offloading.remote-name": "chosen", "offloading.pods": "Remote",
 		"offloading.clusters": []any{"liqo.io/remote-cluster-id=rome"},
 	},
-	"offloading-only": {"network.join": "no"},
+	"offloading-only": {"network.enabled": "no"},
 }
 
 // fewWays are those that make test takes: together they undo every action.

@@ -46,7 +46,7 @@ func resourceChecks() []steps.Check {
 			Run:        sliceAccepted,
 		},
 		{
-			Name: "provider-room", Title: "The requested resources are free on the provider", On: steps.Remote,
+			Name: "provider-capacity", Title: "The requested resources are free on the provider", On: steps.Remote,
 			Needs: []string{"signed-in"},
 			Why: "Liqo's default class grants any amount without checking nodes; pods that do not fit stay Pending on " +
 				"the provider.",
@@ -64,7 +64,7 @@ func resourceChecks() []steps.Check {
 			Run: virtualNodeReady,
 		},
 		{
-			Name: "quota-room", Title: "The consumer's quota on the provider has room", On: steps.Remote,
+			Name: "quota-free", Title: "The consumer's quota on the provider has room", On: steps.Remote,
 			Needs:      []string{"slice-copied"},
 			Why:        "The provider refuses pods that exceed the quota; finished pods count until they are deleted.",
 			References: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},

@@ -14,7 +14,7 @@ func gatewayChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "gateway-template", Title: "The gateway's template exists", On: steps.Both,
-			Needs: []string{"kinds-served"},
+			Needs: []string{"crds-installed"},
 			Why: "Liqo creates a gateway from a template in its namespace; if it is missing, Liqo creates nothing and " +
 				"only logs it.",
 			References: []string{"liqotech/liqo: deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml, " +

@@ -18,7 +18,7 @@ const (
 // inventoryAnd are objects for a consumer whose link has made its ResourceSlice, and what an inventory has besides.
 func inventoryAnd(entries string) string {
 	return `-- answers --
-network.join: false
+network.enabled: false
 -- local --
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

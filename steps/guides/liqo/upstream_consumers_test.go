@@ -25,7 +25,7 @@ func TestUpstreamConsumers(t *testing.T) {
 	realLiqo(t, box, src, bin, clustertest.Remote, "rome", nil)
 	open := func(t *testing.T, name string, consumer *clustertest.Sandbox) *engine.Session {
 		t.Helper()
-		answers := map[string]any{"network.join": false}
+		answers := map[string]any{"network.enabled": false}
 		return stepstest.OpenWith(t, liqo.Guide(), assets, name, answers, map[steps.Side]engine.Endpoint{
 			steps.Local:  {Cluster: consumer.Open(t, clustertest.Local, cluster.Options{}), Name: "consumer-of-" + name},
 			steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},

@@ -29,7 +29,7 @@ func TestUpstreamPeering(t *testing.T) {
 	consumer := realLiqo(t, box, src, bin, clustertest.Local, "milan", nil)
 	provider := realLiqo(t, box, src, bin, clustertest.Remote, "rome", nil)
 	without := func(more map[string]any) map[string]any {
-		answers := map[string]any{"network.join": false}
+		answers := map[string]any{"network.enabled": false}
 		maps.Copy(answers, more)
 		return answers
 	}

@@ -136,13 +136,13 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 			id, _ := peerID(e) // the slice was found by this id
 			return steps.Failed(
 				fmt.Sprintf(
-					"node %s waits for a tunnel (%s) although network.join is false. There is a Configuration, a gateway or a "+
+					"node %s waits for a tunnel (%s) although network.enabled is false. There is a Configuration, a gateway or a "+
 						"Connection for the %s",
 					n.Name, networkDown, e.PeerName(),
 				),
 				e.Kubectl()+" get configurations.networking.liqo.io,gatewayservers.networking.liqo.io,"+
 					"gatewayclients.networking.liqo.io,connections.networking.liqo.io -A -l "+remoteIDLabel+"="+id+
-					"    # delete what is left of an earlier peering, or answer network.join: true in "+e.LinkFile())
+					"    # delete what is left of an earlier peering, or answer network.enabled: true in "+e.LinkFile())
 		}
 		if down.Reason == networkDown {
 			return steps.Failed(
@@ -210,5 +210,5 @@ func answerFor(name string) string {
 	if usual := map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}[name]; usual != "" {
 		return name + " with " + usual
 	}
-	return "more without " + name
+	return "other without " + name
 }

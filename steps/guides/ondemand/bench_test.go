@@ -37,7 +37,7 @@ func bench() stepstest.Bench {
 			{"get", "-n", "user-alice", "networkpolicies"},
 			{"auth", "can-i", "create", "pods", "-n", "user-alice"},
 		},
-		Breaks: "role-of-initializer", Break: rules(""),
+		Breaks: "initializer-role", Break: rules(""),
 		FixedBy: rules(
 			`,{"apiGroups":[""],"resources":["services","pods"],"verbs":["get"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["update","get","patch"]}`,
 		),

@@ -31,22 +31,22 @@ func bootstrapChecks() []steps.Check {
 				return check.Exists(ctx, e.Cluster, check.ServiceAccounts, namespace, account, "ServiceAccount "+name, "")
 			},
 		},
-		roleCheck("role-of-hooks", "ClusterRole ondemand grants what the hooks need", account,
+		roleCheck("hooks-role", "ClusterRole ondemand grants what the hooks need", account,
 			"If a rule is missing, the hook fails, and its error goes only to syslog."),
-		roleCheck("role-of-initializer", "ClusterRole ood-initializer grants what init containers need", initializer,
+		roleCheck("initializer-role", "ClusterRole ood-initializer grants what init containers need", initializer,
 			"Init containers of an app use it to write the app's Secret and ConfigMap."),
-		roleCheck("role-of-users", "ClusterRole ood-user grants what users need", userRole,
+		roleCheck("users-role", "ClusterRole ood-user grants what users need", userRole,
 			"Users submit, view and delete their apps with it."),
 		{
 			Name: "role-bound", Title: "The ServiceAccount is bound to its role in all namespaces", On: steps.Remote,
-			FixedBy: "cluster-roles", Needs: []string{"role-of-hooks"},
+			FixedBy: "cluster-roles", Needs: []string{"hooks-role"},
 			Why: "The hook creates namespaces, which requires a ClusterRoleBinding; metadata.namespace in upstream's file " +
 				"does not restrict it.",
 			References: []string{rolesSource},
 			Run:        hookRoleBound,
 		},
 		{
-			Name: "may-grant", Title: "The ServiceAccount has all permissions that it grants", On: steps.Remote,
+			Name: "grantable-permissions", Title: "The ServiceAccount has all permissions that it grants", On: steps.Remote,
 			FixedBy: "cluster-roles", Needs: []string{"role-bound"},
 			Why: "Kubernetes forbids granting permissions that the grantor does not have: a verb added to ood-user must also " +
 				"be in ondemand, or every login fails.",
@@ -57,7 +57,7 @@ func bootstrapChecks() []steps.Check {
 			Run: func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, userRole, initializer) },
 		},
 		{
-			Name: "account-powers", Title: "The ServiceAccount has only upstream's permissions", On: steps.Remote,
+			Name: "account-permissions", Title: "The ServiceAccount has only upstream's permissions", On: steps.Remote,
 			Needs: []string{"role-bound"},
 			Why: "Users log in to the machine with its token; upstream's rules already include every Secret, and " +
 				"cluster-admin, bound by some sites for renewal, adds the rest.",
@@ -88,7 +88,7 @@ func roleExists(ctx context.Context, e steps.Env, role string) steps.Result {
 	if ok, lacking := validation.Covers(have.Rules, want); !ok {
 		return steps.Failed(fmt.Sprintf("ClusterRole %s is missing rules: %s", role, ruleWords(lacking)), "")
 	}
-	if role == account { // the check account-powers reports any rules beyond these
+	if role == account { // the check account-permissions reports any rules beyond these
 		return steps.Passed("ClusterRole %s has all %d rules", role, len(want))
 	}
 	if ok, more := validation.Covers(want, have.Rules); !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // example are answers with which every asset of the cluster is rendered.
-var example = map[string]any{"trial.make": true}
+var example = map[string]any{"trial.enabled": true}
 
 func TestGolden(t *testing.T) {
 	stepstest.Golden(t, ondemand.Guide(), assets, "testdata", example)

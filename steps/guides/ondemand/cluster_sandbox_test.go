@@ -73,7 +73,7 @@ func openCluster(
 	}
 	all := map[string]any{
 		"cluster.server": "https://k8s.example.org:6443", "hooks.allow-cidr": "0.0.0.0/0",
-		"trial.user": "alice", "trial.other": "bob", "trial.make": true,
+		"trial.user": "alice", "trial.other": "bob", "trial.enabled": true,
 	}
 	for k, v := range answers {
 		all[k] = v
@@ -384,7 +384,7 @@ func TestVerifyIsolationIsWhatTheAPIServerSays(t *testing.T) {
 	defer box.Run(t, clustertest.Remote, "", "delete", "clusterrolebinding", "everybody-everywhere")
 	s.Forget()
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
-	for _, name := range []string{"user-may-not", "user-sees-no-other"} {
+	for _, name := range []string{"user-denied", "user-isolation"} {
 		if v := b.Verdict(steps.Cell{Step: "trial", Check: name, Side: steps.Remote}); v.Status != steps.Fail || v.Fix == "" {
 			t.Errorf("%s: %v: %s", name, v.Status, v.Found)
 		}

@@ -110,7 +110,7 @@ func clusterAccessChecks() []steps.Check {
 			inK8sInit, clusterNameFree, clusterFileName,
 		)),
 		fixedManually(clusterFileCheck(
-			"prefixes-agree", "The cluster file's prefixes match hook.env",
+			"prefixes-match", "The cluster file's prefixes match hook.env",
 			"The hook creates the namespace and the dashboard looks it up: with different prefixes no app starts.", inBatch,
 			prefixesAgree, clusterFileName, "hook-env",
 		)),

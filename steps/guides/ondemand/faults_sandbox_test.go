@@ -90,14 +90,14 @@ var onPortal = map[string]struct {
 	"pod-security-policies": {
 		true,
 		[]stepstest.Finding{
-			{Check: "no-psp", Found: "the hook fails before it creates anything", Fix: "--step hooks", Fixed: true},
+			{Check: "psp-disabled", Found: "the hook fails before it creates anything", Fix: "--step hooks", Fixed: true},
 		},
 	},
 	"prefix-differs": {
 		true,
 		[]stepstest.Finding{
 			{
-				Check: "prefixes-agree", Found: `but NAMESPACE_PREFIX in hook.env is "ood-"`,
+				Check: "prefixes-match", Found: `but NAMESPACE_PREFIX in hook.env is "ood-"`,
 				Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`,
 			},
 		},
@@ -112,8 +112,8 @@ var onPortal = map[string]struct {
 	"role-narrowed": {
 		true,
 		[]stepstest.Finding{
-			{Check: "role-of-hooks", Found: "ClusterRole ondemand is missing rules", Fix: "--step bootstrap", Fixed: true},
-			{Check: "root-rights", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true},
+			{Check: "hooks-role", Found: "ClusterRole ondemand is missing rules", Fix: "--step bootstrap", Fixed: true},
+			{Check: "root-permissions", Found: "rolebindings", Fix: "--step bootstrap", Fixed: true},
 		},
 	},
 	"tilde": {
@@ -142,14 +142,14 @@ var onPortal = map[string]struct {
 		},
 		{Check: "renew-role", Found: "allows it to create serviceaccounts/token", Fix: "--step token", Fixed: true},
 		{Check: "root-renews", Found: "root cannot create serviceaccounts/token", Fix: "--step token", Fixed: true},
-		{Check: "renewal-there", Found: "renews the token as on the published page", Fix: "--step token", Fixed: true},
+		{Check: "renewal-installed", Found: "renews the token as on the published page", Fix: "--step token", Fixed: true},
 		{Check: "root-kubeconfig-static", Found: "contains the token itself", Fix: "--step kubectl", Fixed: true},
 		{
-			Check: "renewal-published", Found: "/etc/cron.d/renew-ondemand-token",
+			Check: "no-published-renewal", Found: "/etc/cron.d/renew-ondemand-token",
 			Fix: "config unset users.ondemand@kubernetes.token",
 		},
 		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
-		{Check: "reaper-narrow", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
+		{Check: "reaper-scope", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
 	}},
 }
 
@@ -161,14 +161,14 @@ var withAnswers = map[string]struct {
 	first string // the step that is applied before
 	says  stepstest.Finding
 }{
-	"prometheus-empty": {[]string{"idle.use", "idle.source"}, "", stepstest.Finding{Check: "prometheus-knows-pods"}},
+	"prometheus-empty": {[]string{"idle.enabled", "idle.source"}, "", stepstest.Finding{Check: "prometheus-knows-pods"}},
 	"namespace-unbound": {
-		[]string{"walltime.use", "walltime.source"},
+		[]string{"walltime.enabled", "walltime.source"},
 		"walltime",
 		stepstest.Finding{Check: "reaper-bound", Found: "have no RoleBinding"},
 	},
 	"registry-refuses": {
-		[]string{"registry.use", "registry.host", "registry.user", "registry.password", "registry.ca"},
+		[]string{"registry.enabled", "registry.host", "registry.user", "registry.password", "registry.ca"},
 		"registry",
 		stepstest.Finding{Check: "registry-login"},
 	},
@@ -213,8 +213,8 @@ func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
 	if err := x.Answer("users.namespace-prefix", "user-"); err != nil {
 		t.Fatal(err)
 	}
-	x.Fix(x.Of("prefixes-agree").Fix)
-	x.Holds("prefixes-agree", "the answer user-")
+	x.Fix(x.Of("prefixes-match").Fix)
+	x.Holds("prefixes-match", "the answer user-")
 }
 
 func TestVerifyLiveFaultsThatShowWithAnAnswer(t *testing.T) {

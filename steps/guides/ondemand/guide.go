@@ -24,6 +24,7 @@ const page = "https://osc.github.io/ood-documentation/latest/installation/resour
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "ondemand", Title: "Open OnDemand on Kubernetes",
+		Renamed: renamed,
 		About: "Runs the apps of Open OnDemand users as pods. Creates the ServiceAccount and the roles on the cluster, " +
 			"gives root on the web node a kubeconfig for that account alone, writes the hooks, the cluster file and the " +
 			"portal's settings, and proves with a trial user that users see only their own namespace.",

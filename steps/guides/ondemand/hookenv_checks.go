@@ -48,14 +48,14 @@ func hookEnvChecks() []steps.Check {
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
 		},
 		{
-			Name: "no-psp", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env",
+			Name: "psp-disabled", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env",
 			Needs: []string{"hook-env"},
 			Why: "If it is true, upstream's hook sets bash's read-only UID and fails before it creates anything; since " +
 				"1.25 Kubernetes has no such policies.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
 		},
 		{
-			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER matches walltime.use", On: steps.Local,
+			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER matches walltime.enabled", On: steps.Local,
 			FixedBy: "hook-env", Needs: []string{"hook-env"},
 			Why: "Only the word true creates the reaper's RoleBinding at login; without the reaper's ClusterRole that " +
 				"binding is rejected, and with it the user's namespace.",
@@ -295,7 +295,7 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	v, err := f.get("USE_JOB_POD_REAPER")
-	used := e.Answers.Bool("walltime.use")
+	used := e.Answers.Bool("walltime.enabled")
 	switch {
 	case err != nil:
 		return steps.Errored(err)
@@ -306,7 +306,8 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case !used && v == "true":
 		return steps.Failed(
-			"USE_JOB_POD_REAPER is true, but walltime.use is answered with no: the hook binds a ClusterRole that may not exist",
+			"USE_JOB_POD_REAPER is true, but walltime.enabled is answered with no: the hook binds a ClusterRole that "+
+				"may not exist",
 			"",
 		)
 	}

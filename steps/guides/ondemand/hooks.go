@@ -28,7 +28,7 @@ func hooks() steps.Step {
 				Default: allowDefault,
 			},
 			{
-				Key: "hooks.also", Title: "Existing site hook to run first", Kind: steps.Path, NotFromPeer: true, Opt: true,
+				Key: "hooks.extra", Title: "Existing site hook to run first", Kind: steps.Path, NotFromPeer: true, Opt: true,
 				Adopt: adoptAlso,
 				Help: "The portal runs only one hook. Enter the absolute path of the hook that it ran before, unless that one " +
 					"sets up Kubernetes. carrick's hook calls it first.",
@@ -107,9 +107,9 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 		{"NAMESPACE_PREFIX", namespacePrefix(e)},
 		{"NETWORK_POLICY_ALLOW_CIDR", e.Answers.Text("hooks.allow-cidr")},
 		{"USE_POD_SECURITY_POLICY", "false"},
-		{"USE_JOB_POD_REAPER", fmt.Sprint(e.Answers.Bool("walltime.use"))},
+		{"USE_JOB_POD_REAPER", fmt.Sprint(e.Answers.Bool("walltime.enabled"))},
 	}
-	if e.Answers.Bool("registry.use") {
+	if e.Answers.Bool("registry.enabled") {
 		out = append(
 			out, envValue{"IMAGE_PULL_SECRET", e.Answers.Text("registry.secret")},
 			envValue{"REGISTRY_DOCKER_CONFIG_JSON", registryFile},
@@ -167,7 +167,7 @@ func (f *envFile) mend() {
 func preHookText(_ context.Context, e steps.Env) (masked.Value, error) {
 	text, err := hookScript{
 		kubeconfig: rootKubeconfig, kubectl: e.Answers.Text("kubectl.path"), level: e.Answers.Text("policies.level"),
-		creds: withOIDC(e), also: e.Answers.Text("hooks.also"),
+		creds: withOIDC(e), also: e.Answers.Text("hooks.extra"),
 	}.text()
 	return masked.New(text), err
 }

@@ -38,7 +38,7 @@ func hookChecks() []steps.Check {
 			References: []string{stageSource}, Run: preHookSafe,
 		},
 		{
-			Name: "pre-hook-does", Title: "The hook runs upstream's hooks with hook.env",
+			Name: "pre-hook-works", Title: "The hook runs upstream's hooks with hook.env",
 			On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
 			Why:        "Whatever is left out is missing for each user: the namespace, its Pod Security level, or the tokens.",
 			References: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
@@ -58,7 +58,7 @@ func hookChecks() []steps.Check {
 			References: []string{portalSource}, Run: portalApplied,
 		},
 		{
-			Name: "portal-runs", Title: "Apache has started since its configuration changed", On: steps.Local,
+			Name: "portal-restarted", Title: "Apache has started since its configuration changed", On: steps.Local,
 			Needs:      []string{"portal-applied"},
 			Why:        "Apache reads its configuration only when it starts.",
 			References: []string{portalSource}, Run: portalRuns,

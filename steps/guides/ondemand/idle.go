@@ -32,7 +32,7 @@ func idle() steps.Step {
 			"there for a while. If Prometheus has no pod metrics, every namespace looks idle, so this step comes last.",
 		Ask: []steps.Question{
 			{
-				Key: "idle.use", Title: "Deletion of idle user namespaces", Kind: steps.YesNo, On: steps.Remote,
+				Key: "idle.enabled", Title: "Deletion of idle user namespaces", Kind: steps.YesNo, On: steps.Remote,
 				Adopt:   adoptReaper(idleName),
 				Help:    "Yes installs k8-namespace-reaper. A deleted namespace is recreated empty at its user's next login.",
 				Default: steps.Fixed(false, "default, because it deletes namespaces with everything in them"),
@@ -113,7 +113,7 @@ func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	return c, nil
 }
 
-func usesIdle(e steps.Env) bool { return e.Answers.Bool("idle.use") }
+func usesIdle(e steps.Env) bool { return e.Answers.Bool("idle.enabled") }
 
 func idleConfig(e steps.Env) map[string]any {
 	return map[string]any{

@@ -55,7 +55,8 @@ func idleChecks() []steps.Check {
 			Run:        idleVolumes,
 		},
 		{
-			Name: "idle-runs", Title: "k8-namespace-reaper is running", On: steps.Remote, When: usesIdle, FixedBy: "idle-reaper",
+			Name: "idle-ready", Title: "k8-namespace-reaper is running", On: steps.Remote, When: usesIdle,
+			FixedBy:    "idle-reaper",
 			Needs:      []string{"signed-in"},
 			Why:        "Otherwise unused namespaces accumulate.",
 			References: []string{idleSource},

@@ -21,7 +21,7 @@ import (
 func kubectlChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "kubectl-there", Title: "Users can run kubectl, and only root can change it", On: steps.Local,
+			Name: "kubectl-installed", Title: "Users can run kubectl, and only root can change it", On: steps.Local,
 			Why: "The dashboard runs it as the user. Open OnDemand defaults to /usr/bin/kubectl, but the published page " +
 				"installs /usr/local/bin/kubectl.",
 			References: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
@@ -29,7 +29,7 @@ func kubectlChecks() []steps.Check {
 		},
 		{
 			Name: "kubectl-version", Title: "The kubectl version is within one minor of the cluster", On: steps.Local,
-			Needs: []string{"kubectl-there"},
+			Needs: []string{"kubectl-installed"},
 			Why: "Kubernetes supports no wider skew. The published page's download bucket has no release since 1.30 and can " +
 				"return an error page.",
 			References: []string{
@@ -38,7 +38,7 @@ func kubectlChecks() []steps.Check {
 			Run: kubectlVersion,
 		},
 		{
-			Name: "kubectl-sudo", Title: "The hook's sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-there"},
+			Name: "kubectl-sudo", Title: "The hook's sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-installed"},
 			Why: "At login the hook runs sudo -u USER kubectl. If secure_path lacks its directory, no credentials are " +
 				"written and no error is shown.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
@@ -114,7 +114,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at := kubectlPath(e)
 	problem, err := executable(ctx, e, at)
-	if err == nil && problem != "" { // where kubectl-there fails, this check runs all the same
+	if err == nil && problem != "" { // where kubectl-installed fails, this check runs all the same
 		err = fmt.Errorf("%s, so carrick does not run it", problem)
 	}
 	if err != nil {

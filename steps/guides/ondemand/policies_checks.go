@@ -32,7 +32,7 @@ func policyChecks() []steps.Check {
 			Run: podSecurityPolicies,
 		},
 		{
-			Name: "level-fits-mounts", Title: "Pod security levels of users' namespaces fit their mounts",
+			Name: "level-allows-mounts", Title: "Pod security levels of users' namespaces fit their mounts",
 			On: steps.Remote, Needs: []string{"signed-in"},
 			Why: "Host paths require privileged, NFS requires baseline, no mounts restricted. A stricter level rejects " +
 				"every app, a looser one exposes the nodes.",
@@ -48,7 +48,7 @@ func policyChecks() []steps.Check {
 			Run:        adapterPodTaken,
 		},
 		{
-			Name: "level-breaks-nothing", Title: "No running pod violates the level", On: steps.Remote,
+			Name: "level-allows-pods", Title: "No running pod violates the level", On: steps.Remote,
 			Needs:      []string{"signed-in"},
 			Why:        "A level does not stop running pods, but an app that violates it cannot start again.",
 			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},

@@ -18,7 +18,7 @@ func proof() stepstest.Proof {
 	answers := p.Answers
 	p.Answers = func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any {
 		out := answers(tb, box, remote)
-		out["trial.user"], out["trial.other"], out["trial.make"] = "carol", "dave", true
+		out["trial.user"], out["trial.other"], out["trial.enabled"] = "carol", "dave", true
 		out["idle.prometheus"] = "http://prometheus.monitoring:9090"
 		return out
 	}

@@ -27,15 +27,16 @@ func TestVerifyTheReapersComeAndGo(t *testing.T) {
 	}
 	before := stepstest.Snapshot(t, box)
 	s := openCluster(t, box, withoutHost(ondemand.Guide()), "reapers", map[string]any{
-		"walltime.use": true, "walltime.source": charts, "idle.use": true, "idle.source": charts, "trial.make": true,
+		"walltime.enabled": true, "walltime.source": charts, "idle.enabled": true, "idle.source": charts,
+		"trial.enabled": true,
 	})
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
 	for name, step := range map[string]string{
-		"reaper-there": "walltime", "reaper-values": "walltime", "reaper-narrow": "walltime", "reaper-bound": "trial",
-		"may-grant-reaper":      "walltime",
-		"prometheus-knows-pods": "idle", "idle-values": "idle", "idle-regexp": "idle", "idle-runs": "idle",
+		"reaper-installed": "walltime", "reaper-values": "walltime", "reaper-scope": "walltime", "reaper-bound": "trial",
+		"reaper-grantable-permissions": "walltime",
+		"prometheus-knows-pods":        "idle", "idle-values": "idle", "idle-regexp": "idle", "idle-ready": "idle",
 	} {
 		if v := b.Verdict(steps.Cell{Step: step, Check: name, Side: steps.Remote}); v.Status != steps.Pass {
 			t.Errorf("%s: %v: %s", name, v.Status, v.Found)

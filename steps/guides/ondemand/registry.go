@@ -30,7 +30,7 @@ func registry() steps.Step {
 func registryQuestions() []steps.Question {
 	return []steps.Question{
 		{
-			Key: "registry.use", Title: "Private registry for app images", Kind: steps.YesNo,
+			Key: "registry.enabled", Title: "Private registry for app images", Kind: steps.YesNo,
 			Adopt:   adoptRegistryUse,
 			Help:    "Answer yes if the registry requires a login for the images of the apps.",
 			Default: steps.Fixed(false, "default; public images need no login"),
@@ -75,7 +75,7 @@ func registryQuestions() []steps.Question {
 	}
 }
 
-func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.use") }
+func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.enabled") }
 
 // registryContent is the file with the answered login. Without a password, the file's existing password of that user is
 // kept.

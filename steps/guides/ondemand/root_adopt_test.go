@@ -42,8 +42,8 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 		state, key, want, from string
 		how                    engine.AdoptedHow
 	}{
-		{"healthy", "registry.use", "true", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
-		{"registry-unused", "registry.use", "false", "", engine.ByDefault},
+		{"healthy", "registry.enabled", "true", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
+		{"registry-unused", "registry.enabled", "false", "", engine.ByDefault},
 		{"healthy", "registry.host", "127.0.0.1:", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", engine.ByFinding},
@@ -69,11 +69,11 @@ func TestWhichReapersAreTakenOn(t *testing.T) {
 		state, key, from string
 		how              engine.AdoptedHow
 	}{
-		{"healthy", "walltime.use", "Deployment job-pod-reaper/job-pod-reaper", engine.ByFinding},
-		{"healthy", "idle.use", "Deployment k8-namespace-reaper/k8-namespace-reaper", engine.ByFinding},
-		{"reaper-elsewhere", "walltime.use", "Deployment tools/reaper-job-pod-reaper", engine.ByFinding},
-		{"reaper-planted", "walltime.use", "", engine.ByDefault},
-		{"reaper-planted", "idle.use", "", engine.ByDefault},
+		{"healthy", "walltime.enabled", "Deployment job-pod-reaper/job-pod-reaper", engine.ByFinding},
+		{"healthy", "idle.enabled", "Deployment k8-namespace-reaper/k8-namespace-reaper", engine.ByFinding},
+		{"reaper-elsewhere", "walltime.enabled", "Deployment tools/reaper-job-pod-reaper", engine.ByFinding},
+		{"reaper-planted", "walltime.enabled", "", engine.ByDefault},
+		{"reaper-planted", "idle.enabled", "", engine.ByDefault},
 	} {
 		a := adopted(t, c.state, c.key)
 		if on := toText(a.Value) == "true"; on != (c.from != "") || !strings.HasPrefix(a.From, c.from) || a.How != c.how {

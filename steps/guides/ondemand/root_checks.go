@@ -62,7 +62,7 @@ func rootChecks() []steps.Check {
 			Run:        rootIdentity,
 		},
 		{
-			Name: "root-rights", Title: "Root has all permissions that the hooks need", On: steps.Local, From: withRoots,
+			Name: "root-permissions", Title: "Root has all permissions that the hooks need", On: steps.Local, From: withRoots,
 			Needs: []string{"root-identity"},
 			Why: "A missing permission aborts the hook at a user's login without a visible error. Root also needs each " +
 				"permission that it grants to users.",

@@ -91,7 +91,7 @@ func (n *realNode) session(name string) *engine.Session {
 		n.t.Fatal(err)
 	}
 	return stepstest.OpenWith(
-		n.t, Guide(), os.DirFS("../../../assets/ondemand"), name, map[string]any{"registry.use": false},
+		n.t, Guide(), os.DirFS("../../../assets/ondemand"), name, map[string]any{"registry.enabled": false},
 		map[steps.Side]engine.Endpoint{
 			steps.Local:  {Host: h, Name: "web node"},
 			steps.Remote: {Cluster: n.box.Open(n.t, clustertest.Remote, cluster.Options{}), Name: "remote"},

@@ -27,14 +27,16 @@ var ofUsers = regexp.MustCompile(`[ /](user|ood)-(alice|bob)(/|$)`).MatchString
 var ways = map[string]map[string]any{
 	"as-it-comes": nil,
 	"otherwise": {
-		"token.kind": "non-expiring", "registry.use": false, "walltime.use": false, "idle.use": false,
+		"token.kind": "non-expiring", "registry.enabled": false, "walltime.enabled": false, "idle.enabled": false,
 		"policies.level":         "baseline",
 		"users.namespace-prefix": "ood-", "cluster.id": "other", "clusterfile.all-namespaces": true,
-		"trial.user": "carol", "trial.other": "dave", "trial.make": true,
+		"trial.user": "carol", "trial.other": "dave", "trial.enabled": true,
 	},
-	"renewed by cron": {"token.renewal": "cron", "registry.use": false, "walltime.use": false, "idle.use": false},
+	"renewed by cron": {
+		"token.renewal": "cron", "registry.enabled": false, "walltime.enabled": false, "idle.enabled": false,
+	},
 	// no one logs in as these, so only carrick creates their namespaces
-	"a trial": {"trial.user": "carol", "trial.other": "dave", "trial.make": true},
+	"a trial": {"trial.user": "carol", "trial.other": "dave", "trial.enabled": true},
 }
 
 // fewWays are those that make test takes: together they undo every action.

@@ -49,7 +49,7 @@ func webNodeChecks() []steps.Check {
 			Run:        ondemandVersion,
 		},
 		{
-			Name: "as-root", Title: "On the web node, carrick runs as root", On: steps.Local,
+			Name: "running-as-root", Title: "On the web node, carrick runs as root", On: steps.Local,
 			Why:        "The files that it writes must belong to root, and only root can read hook.env and root's kubeconfig.",
 			References: []string{page},
 			Run:        asRoot,

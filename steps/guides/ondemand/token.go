@@ -18,7 +18,7 @@ import (
 	"carrick/steps/action"
 )
 
-// What stands on the cluster for the token, and who may renew it.
+// Objects on the cluster for the token, and who can renew it.
 const (
 	firstToken  = "ondemand-first-token" // rotating
 	tokenSecret = "token"                // non-expiring; as the published page calls it

@@ -27,22 +27,23 @@ func tokenChecks() []steps.Check {
 			Run:        renewAllowed,
 		},
 		{
-			Name: "token-made", Title: "A token is available for the web node", On: steps.Remote,
+			Name: "token-created", Title: "A token is available for the web node", On: steps.Remote,
 			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
 			Why:        "It is the only credential in root's kubeconfig.",
 			References: []string{page},
 			Run:        tokenMade,
 		},
 		{
-			Name: "token-granted", Title: "The API server grants the requested token lifetime", On: steps.Remote,
-			When: rotating, Needs: []string{"token-made"},
+			Name: "token-lifetime", Title: "The API server grants the requested token lifetime", On: steps.Remote,
+			When: rotating, Needs: []string{"token-created"},
 			Why: "The server caps it at --service-account-max-token-expiration with only a warning. A renewal at " +
 				"longer intervals comes too late.",
 			References: []string{"kubernetes/kubernetes pull request 107880"},
 			Run:        tokenGranted,
 		},
 		{
-			Name: "token-accepted", Title: "The API server accepts the token", On: steps.Remote, Needs: []string{"token-made"},
+			Name: "token-accepted", Title: "The API server accepts the token", On: steps.Remote,
+			Needs: []string{"token-created"},
 			Why: "A token is bound to the ServiceAccount's UID. Tokens of an account that was deleted and recreated " +
 				"are invalid.",
 			References: []string{page},

@@ -39,7 +39,7 @@ func tokenFileChecks() []steps.Check {
 			Run:        rootTokenLasts,
 		},
 		{
-			Name: "root-token-granted", Title: "Root's token has the requested lifetime", On: steps.Local,
+			Name: "root-token-lifetime-granted", Title: "Root's token has the requested lifetime", On: steps.Local,
 			Needs: []string{"root-token"}, When: rotating,
 			Why: "The API server caps it at --service-account-max-token-expiration with only a warning. The granted " +
 				"lifetime limits how long an outage can last.",
@@ -47,21 +47,21 @@ func tokenFileChecks() []steps.Check {
 			Run:        rootTokenGranted,
 		},
 		{
-			Name: "renewal-there", Title: "Root's token is renewed automatically", On: steps.Local, When: rotating,
+			Name: "renewal-installed", Title: "Root's token is renewed automatically", On: steps.Local, When: rotating,
 			FixedBy:    "renew-script",
 			Why:        "Without a renewal the rotating token expires.",
 			References: []string{page},
 			Run:        renewalThere,
 		},
 		{
-			Name: "renewal-on", Title: "The renewal timer is enabled and active", On: steps.Local, When: withTimer,
+			Name: "renewal-enabled", Title: "The renewal timer is enabled and active", On: steps.Local, When: withTimer,
 			FixedBy: "enable-timer",
-			Needs:   []string{"renewal-there"},
+			Needs:   []string{"renewal-installed"},
 			Why:     "A timer that is not enabled never runs.",
 			Run:     renewalOn,
 		},
 		{
-			Name: "renewal-published", Title: "No renewal from the published page is left", On: steps.Local,
+			Name: "no-published-renewal", Title: "No renewal from the published page is left", On: steps.Local,
 			Why: "It exposes the token in the process list and writes it to /root/.kube/config. With upstream's roles " +
 				"each run is denied, and the last token remains.",
 			References: []string{page},

@@ -38,7 +38,7 @@ func trial() steps.Step {
 				Key: "trial.user", Title: "Login name of the trial user", Kind: steps.Text, On: steps.Remote, Opt: true,
 				Check: checkUser,
 				Help: "A user who has logged in to the portal since the hook was installed, or one whose namespace carrick " +
-					"creates (trial.make).",
+					"creates (trial.enabled).",
 				Default: defaultUser,
 			},
 			{
@@ -48,7 +48,7 @@ func trial() steps.Step {
 				Default: defaultOther,
 			},
 			{
-				Key: "trial.make", Title: "Trial objects created by carrick", Kind: steps.YesNo, On: steps.Remote,
+				Key: "trial.enabled", Title: "Trial objects created by carrick", Kind: steps.YesNo, On: steps.Remote,
 				When: hasTrialUser,
 				Help: "Answer yes to create the hook's objects for these users before anyone logs in. This tests the " +
 					"cluster's half. The hook adopts the objects at the login, and undo deletes them.",
@@ -72,11 +72,11 @@ func trial() steps.Step {
 			),
 			trialAction(
 				"trial-role-bindings", "Bind the trial users to their roles", "trial-role-bindings.yaml", makesTrial,
-				"role-of-users", "role-of-initializer",
+				"users-role", "initializer-role",
 			),
 			trialAction(
 				"trial-reaper-binding", "Allow job-pod-reaper in the trial namespaces", "trial-reaper-binding.yaml",
-				func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-there",
+				func(e steps.Env) bool { return makesTrial(e) && usesWalltime(e) }, "reaper-installed",
 			),
 		},
 		Checks: slices.Concat(trialChecks(), []steps.Check{reaperBoundCheck()}, isolationChecks()),
@@ -92,7 +92,7 @@ func trialAction(name, title, file string, when func(steps.Env) bool, needs ...s
 
 func hasTrialUser(e steps.Env) bool { return e.Answers.Text("trial.user") != "" }
 func triedBoth(e steps.Env) bool    { return hasTrialUser(e) && e.Answers.Text("trial.other") != "" }
-func makesTrial(e steps.Env) bool   { return hasTrialUser(e) && e.Answers.Bool("trial.make") }
+func makesTrial(e steps.Env) bool   { return hasTrialUser(e) && e.Answers.Bool("trial.enabled") }
 
 // trialUsers are the users that carrick makes namespaces for. When the hook last
 // ran stays as it is where it did; else it is the beginning of this day, which is

@@ -261,7 +261,7 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	pull := e.Answers.Text("registry.secret")
-	if !e.Answers.Bool("registry.use") || pull == "" || makesTrial(e) {
+	if !e.Answers.Bool("registry.enabled") || pull == "" || makesTrial(e) {
 		return steps.Passed("%s/default", ns)
 	}
 	if !slices.ContainsFunc(sa.ImagePullSecrets, func(r corev1.LocalObjectReference) bool { return r.Name == pull }) {

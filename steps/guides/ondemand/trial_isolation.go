@@ -20,28 +20,28 @@ import (
 func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-may", Title: "The trial user is allowed to run apps in their namespace", On: steps.Remote,
+			Name: "user-permissions", Title: "The trial user is allowed to run apps in their namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
 			Why:        "The adapter makes all calls with the user's own credential.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run:        userMay,
 		},
 		{
-			Name: "user-may-not", Title: "The trial user has no access to another user's namespace", On: steps.Remote,
+			Name: "user-denied", Title: "The trial user has no access to another user's namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
 			Why:        "Secrets there contain the passwords of other users' running apps.",
 			References: []string{rolesSource},
 			Run:        userMayNot,
 		},
 		{
-			Name: "user-sees-no-other", Title: "The trial user cannot list across namespaces", On: steps.Remote,
+			Name: "user-isolation", Title: "The trial user cannot list across namespaces", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
 			Why:        "A ClusterRoleBinding of ood-user, instead of a RoleBinding, gives each user everyone's Secrets.",
 			References: []string{rolesSource},
 			Run:        userSeesNoOther,
 		},
 		{
-			Name: "user-name-plain", Title: "The API server uses the bare login name of a user", On: steps.Remote,
+			Name: "username-prefix", Title: "The API server uses the bare login name of a user", On: steps.Remote,
 			From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
 			Why: "Without --oidc-username-prefix=- the API server puts the issuer before the name unless it is an email, and " +
 				"the hook's RoleBindings do not match.",

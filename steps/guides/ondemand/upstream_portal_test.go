@@ -37,7 +37,7 @@ func TestUpstreamPortal(t *testing.T) {
 	box := seeded(t)
 	s := stepstest.Open(
 		t, box, ondemand.Guide(), assets, "upstream", stepstest.Given(t, box, ondemand.Guide(), map[string]any{
-			"trial.user": "carol", "trial.make": false,
+			"trial.user": "carol", "trial.enabled": false,
 		}),
 	)
 	root := box.Hosts[string(steps.Local)]

@@ -35,7 +35,7 @@ func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertes
 func TestUpstreamPodReaper(t *testing.T) {
 	src, box, s := withReaper(t, "job-pod-reaper", "walltime")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
-		passes(t, s, "walltime", "reaper-there", "reaper-values", "reaper-narrow", "may-grant-reaper")
+		passes(t, s, "walltime", "reaper-installed", "reaper-values", "reaper-scope", "reaper-grantable-permissions")
 		passes(t, s, "trial", "reaper-bound")
 		stepstest.Green(t, s)
 	})
@@ -81,7 +81,7 @@ spec:
 func TestUpstreamNamespaceReaper(t *testing.T) {
 	src, box, s := withReaper(t, "k8-namespace-reaper", "idle")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
-		passes(t, s, "idle", "prometheus-knows-pods", "idle-values", "idle-regexp", "idle-runs")
+		passes(t, s, "idle", "prometheus-knows-pods", "idle-values", "idle-regexp", "idle-ready")
 		stepstest.Green(t, s)
 	})
 	box.Run(t, clustertest.Remote, "", "-n", "user-bob", "delete", "pods,deployments,jobs", "--all")

@@ -35,7 +35,7 @@ func walltime() steps.Step {
 			"and it deletes in every namespace.",
 		Ask: []steps.Question{
 			{
-				Key: "walltime.use", Title: "Walltime limit for pods", Kind: steps.YesNo, On: steps.Remote,
+				Key: "walltime.enabled", Title: "Walltime limit for pods", Kind: steps.YesNo, On: steps.Remote,
 				Adopt: adoptReaper(reaperName),
 				Help: "Answer yes to install job-pod-reaper. USE_JOB_POD_REAPER in hook.env allows it to delete in users' " +
 					"namespaces.",
@@ -75,7 +75,7 @@ func walltime() steps.Step {
 	}
 }
 
-func usesWalltime(e steps.Env) bool { return e.Answers.Bool("walltime.use") }
+func usesWalltime(e steps.Env) bool { return e.Answers.Bool("walltime.enabled") }
 
 // reaperConfig keeps it to users' namespaces, and to the pods of apps there.
 func reaperConfig() map[string]any {

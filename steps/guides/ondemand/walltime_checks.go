@@ -20,7 +20,7 @@ import (
 func walltimeChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "reaper-there", Title: "The job-pod-reaper runs where the hook expects it", On: steps.Remote,
+			Name: "reaper-installed", Title: "The job-pod-reaper runs where the hook expects it", On: steps.Remote,
 			When:    usesWalltime,
 			FixedBy: "reaper", Needs: []string{"signed-in"},
 			Why: "The hook binds ClusterRole and ServiceAccount job-pod-reaper in namespace job-pod-reaper. If the " +
@@ -37,7 +37,7 @@ func walltimeChecks() []steps.Check {
 			Run:        reaperValues,
 		},
 		{
-			Name: "reaper-narrow", Title: "The job-pod-reaper deletes only in users' namespaces", On: steps.Remote,
+			Name: "reaper-scope", Title: "The job-pod-reaper deletes only in users' namespaces", On: steps.Remote,
 			Needs: []string{"signed-in"},
 			Why: "By default it reaps all namespaces, and deletes others' Services, ConfigMaps and Secrets too if they " +
 				"have a job label and their pod is gone.",
@@ -45,16 +45,17 @@ func walltimeChecks() []steps.Check {
 			Run:        reaperNarrow,
 		},
 		{
-			Name: "may-grant-reaper", Title: "The ServiceAccount has the permissions that it grants", On: steps.Remote,
-			When: usesWalltime, Needs: []string{"reaper-there", "role-bound"},
+			Name: "reaper-grantable-permissions", Title: "The ServiceAccount has the permissions that it grants",
+			On:   steps.Remote,
+			When: usesWalltime, Needs: []string{"reaper-installed", "role-bound"},
 			Why: "The hook binds the reaper's ClusterRole, and Kubernetes rejects a binding with permissions that its " +
 				"creator does not have.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return holdsAll(ctx, e, reaperName) },
 		},
 		{
-			Name: "reaper-counts-no-errors", Title: "The last run of job-pod-reaper had no error", On: steps.Remote,
-			From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-there"},
+			Name: "reaper-errors", Title: "The last run of job-pod-reaper had no error", On: steps.Remote,
+			From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-installed"},
 			Why:        "An error in one namespace aborts the run, and only the reaper's own metric shows it.",
 			References: []string{reaperSource},
 			Run:        reaperErrors,
@@ -75,7 +76,7 @@ func reaperBoundCheck() steps.Check {
 	return steps.Check{
 		Name: "reaper-bound", Title: "Every user's namespace allows job-pod-reaper to delete", On: steps.Remote,
 		When:       usesWalltime,
-		Needs:      []string{"reaper-there"},
+		Needs:      []string{"reaper-installed"},
 		Why:        "If one namespace has the label but no binding, the reaper aborts, and nothing is reaped anywhere.",
 		References: []string{reaperSource},
 		Run:        reaperBound,

@@ -192,7 +192,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(wrong) > 0 {
-		fix := e.ApplyStep("walltime") + "    # with walltime.use: true"
+		fix := e.ApplyStep("walltime") + "    # with walltime.enabled: true"
 		if values := reaperValues(ctx, e); values.Status == steps.Fail { // whoever installed it
 			fix = values.Fix
 		}

@@ -69,7 +69,7 @@ func accountChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "accounts-within", Title: "No account the kubeconfig can act as has more permissions",
+			Name: "accounts-least-privilege", Title: "No account the kubeconfig can act as has more permissions",
 			On: steps.Remote, Needs: []string{"credential-accepted"},
 			Why: "The kubeconfig has the permissions of every account it can act as, and sessions always have those " +
 				"of their own.",

@@ -74,8 +74,8 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "planted-operator")
 	for check, found := range map[string]string{
-		"token-secrets-denied": "a token Secret of any ServiceAccount",
-		"accounts-within":      ns + "/operator, with ClusterRole/edit in " + ns,
+		"token-secrets-denied":     "a token Secret of any ServiceAccount",
+		"accounts-least-privilege": ns + "/operator, with ClusterRole/edit in " + ns,
 	} {
 		if v := verdict(t, before, check, steps.Remote); v.Status != steps.Warn || !strings.Contains(v.Found, found) ||
 			v.Fix == "" {
@@ -86,7 +86,7 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	s := open(true)
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
-	for _, check := range []string{"token-secrets-denied", "accounts-within"} {
+	for _, check := range []string{"token-secrets-denied", "accounts-least-privilege"} {
 		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
 			t.Errorf("%s with the policies: %+v", check, v)
 		}

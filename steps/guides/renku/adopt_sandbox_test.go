@@ -100,7 +100,7 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 			"saved in " + s.Link().Answers["secret.backup"].(string),
 		},
 		{"cluster-as-planned", steps.Local, "session_ingress_use_default_cluster_tls_cert", ""},
-		{"pool-made", steps.Local, `Renku has no pool named "Remote Cluster"`, ""},
+		{"pool-exists", steps.Local, `Renku has no pool named "Remote Cluster"`, ""},
 	} {
 		_, step := s.Guide().Check(f.check)
 		if v := b.Verdict(steps.Cell{Step: step.Name, Check: f.check, Side: f.side}); v.Status != steps.Fail ||

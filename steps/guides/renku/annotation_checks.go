@@ -23,7 +23,7 @@ const nginxSource = "kubernetes/ingress-nginx: internal/ingress/annotations/pars
 func annotationChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "annotations-text", Title: "The annotations of the sessions' Ingress are strings", On: steps.Local,
+			Name: "annotations-valid", Title: "The annotations of the sessions' Ingress are strings", On: steps.Local,
 			Why: "Renku's API stores any JSON, but Kubernetes accepts only strings: with other values no session starts " +
 				"(Could not start the amalthea session).",
 			References: []string{addressSource},
@@ -60,7 +60,7 @@ func annotationChecks() []steps.Check {
 			Run:        snippetsAllowed,
 		},
 		{
-			Name: "framing-fenced", Title: "Cookies for frames come with CORS and a frame policy", On: steps.Remote,
+			Name: "framing-restricted", Title: "Cookies for frames come with CORS and a frame policy", On: steps.Remote,
 			Why: "With SameSite=None any site could act as the user unless CORS and a frame policy forbid it; the chart has " +
 				"no value for the guide's skip-auth-preflight.",
 			References: []string{
@@ -70,7 +70,7 @@ func annotationChecks() []steps.Check {
 			Run: framingFenced,
 		},
 		{
-			Name: "two-sites", Title: "Cookies for frames are necessary", On: steps.Remote,
+			Name: "frame-cookies", Title: "Cookies for frames are necessary", On: steps.Remote,
 			Why: "If the portal and the sessions are the same site, frames work without SameSite=None.",
 			Run: twoSites,
 		},

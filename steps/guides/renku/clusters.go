@@ -89,7 +89,7 @@ func localNamespace() steps.Check {
 
 func mayOnRemote() steps.Check {
 	return steps.Check{
-		Name: "may-prepare", Title: "You have the permissions this guide needs", On: steps.Remote,
+		Name: "admin-permissions", Title: "You have the permissions this guide needs", On: steps.Remote,
 		Needs: []string{"signed-in"},
 		Why:   "A missing permission would leave the setup half-finished.", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
@@ -120,7 +120,7 @@ func mayOnRemote() steps.Check {
 
 func mayOnLocal() steps.Check {
 	return steps.Check{
-		Name: "may-hand-over", Title: "You can create a Secret in Renku's namespace", On: steps.Local,
+		Name: "secret-permissions", Title: "You can create a Secret in Renku's namespace", On: steps.Local,
 		Needs: []string{"signed-in"},
 		Why:   "Renku reads the kubeconfig from a Secret in its own namespace.", Permissions: true,
 		Run: func(ctx context.Context, e steps.Env) steps.Result {

@@ -86,7 +86,7 @@ func credentialChecks() []steps.Check {
 		},
 	}, accountChecks(), []steps.Check{
 		{
-			Name: "reached-from-inside", Title: "The local cluster reaches the remote API server", On: steps.Local,
+			Name: "reachable-from-pods", Title: "The local cluster reaches the remote API server", On: steps.Local,
 			From: "a pod of the local cluster", When: asksFromInside,
 			FixedBy: "reach-job", Needs: []string{"peer/server-tls"}, Timeout: 2 * time.Minute,
 			Why: "Pods may not reach what this machine reaches, and an address that drops packets can make Renku's " +

@@ -25,7 +25,7 @@ type siteFault struct {
 // emptySpace is what is red where the namespace of the sessions is there and
 // nothing is in it.
 var emptySpace = []string{
-	"pod-security", "egress-policy", "ingress-policy", "custom-cas-there", "service-account", "role-binding",
+	"pod-security", "egress-policy", "ingress-policy", "custom-cas-exist", "service-account", "role-binding",
 }
 
 var siteFaults = map[string]siteFault{

@@ -22,6 +22,7 @@ const page = "https://docs.renkulab.io/en/latest/docs/admins/operation/remote"
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "renku", Title: "Renku remote cluster",
+		Renamed: renamed,
 		About: "Runs Renku sessions on a second cluster. Installs the session operator there, creates an identity, " +
 			"verifies that its kubeconfig grants what Renku needs and nothing more, registers the cluster with Renku, and " +
 			"creates a resource pool.",

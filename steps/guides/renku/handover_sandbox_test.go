@@ -113,7 +113,7 @@ func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	}
 	wantKeys(t, box, ns, name, "milan.yaml", "paris.yaml", "rome.yaml")
 	for _, s := range []*engine.Session{a, b} {
-		for _, check := range []string{"kubeconfig-stored", "stored-kubeconfig", "stored-server-tls", "stored-is-proved"} {
+		for _, check := range []string{"kubeconfig-stored", "stored-kubeconfig", "stored-server-tls", "stored-is-tested"} {
 			if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
 				t.Errorf("%s of %s: %v %s", check, s.Link().Name(), v.Status, v.Found)
 			}

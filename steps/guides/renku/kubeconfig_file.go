@@ -46,7 +46,7 @@ func fileChecks() []steps.Check {
 			Run:        tokenEncoding,
 		},
 		{
-			Name: "token-lasts", Title: "The kubeconfig's token does not expire", On: steps.Remote,
+			Name: "token-lifetime", Title: "The kubeconfig's token does not expire", On: steps.Remote,
 			Needs: []string{"token-encoding"},
 			Why: "Renku never renews it: with a token from kubectl create token, the cluster drops out of Renku " +
 				"after an hour.",

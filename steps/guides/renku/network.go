@@ -50,7 +50,7 @@ func networkChecks() []steps.Check {
 			Run: dnsPods,
 		},
 		{
-			Name: "metadata-fenced", Title: "Sessions cannot reach the cloud metadata service", On: steps.Remote,
+			Name: "metadata-blocked", Title: "Sessions cannot reach the cloud metadata service", On: steps.Remote,
 			When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
 			Why: "The metadata service returns the node's own cloud credentials, and the published guide's policy allows " +
 				"sessions to reach it.",

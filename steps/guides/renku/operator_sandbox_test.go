@@ -25,7 +25,7 @@ func TestVerifyOperatorAndDriverComeAndGo(t *testing.T) {
 	stepstest.Green(t, s)
 	for _, check := range []string{
 		"session-crd", "session-crd-equal", "session-crd-owner", "operator-ready", "operator-version", "rclone-storage-class",
-		"same-site", "driver-version", "pod-security-csi", "csi-on-nodes", "csi-kubelet-dir", "custom-cas-there",
+		"same-site", "driver-version", "pod-security-csi", "csi-on-nodes", "csi-kubelet-dir", "custom-cas-exist",
 	} {
 		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)

@@ -37,7 +37,7 @@ type fault struct {
 // each is mended. The order is the guide's.
 var pageFaults = []fault{
 	{
-		"metadata-fenced", steps.Remote,
+		"metadata-blocked", steps.Remote,
 		"egress-from-renku-v2-sessions allows sessions to reach cloud metadata services: 169.254.169.254",
 		"--step prerequisites --take-over",
 	},
@@ -49,7 +49,7 @@ var pageFaults = []fault{
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
 	{
-		"custom-cas-there", steps.Remote, "Secret renku-user-sessions/renku-ca does not exist", "--step operator --take-over",
+		"custom-cas-exist", steps.Remote, "Secret renku-user-sessions/renku-ca does not exist", "--step operator --take-over",
 	},
 	{"role-rules", steps.Remote, "Role cross-cluster-role does not grant: get persistentvolumeclaims", "--step identity"},
 	{
@@ -67,7 +67,7 @@ var pageFaults = []fault{
 	{"token-secrets-denied", steps.Remote, "a token Secret of any ServiceAccount", "--step identity"},
 	{"session-account-fixed", steps.Remote, "sessions that run as any ServiceAccount", "--step identity"},
 	{
-		"accounts-within", steps.Remote, "Role/amalthea-sessions-1763000000-manager-role in renku-user-sessions",
+		"accounts-least-privilege", steps.Remote, "Role/amalthea-sessions-1763000000-manager-role in renku-user-sessions",
 		"--step identity",
 	},
 	{"stored-kubeconfig", steps.Local, "current-context is not set", "--step secret --take-over"},
@@ -79,7 +79,7 @@ var pageFaults = []fault{
 		"--step register",
 	},
 	{"services-restarted", steps.Local, "data-tasks has been running since", "--step restart"},
-	{"pool-made", steps.Local, `Renku has no pool named "Remote Cluster"`, "--step pool"},
+	{"pool-exists", steps.Local, `Renku has no pool named "Remote Cluster"`, "--step pool"},
 	{
 		"redirect-uris", steps.Local, "notebooks.oidc.extraRedirectUris does not contain https://localhost:",
 		"helm upgrade renku renku/renku -n renku --kube-context",

@@ -72,7 +72,7 @@ func TestPatches(t *testing.T) {
 		},
 		{
 			situation: "what can't", want: `{}`, have: `{"service_account_name":"sa"}`,
-			err: "service_account_name can't be taken away",
+			err: "service_account_name cannot be removed",
 		},
 		{
 			situation: "with http TLS counts for nothing", want: `{"session_protocol":"http"}`,

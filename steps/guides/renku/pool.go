@@ -39,7 +39,7 @@ func resourcePool() steps.Step {
 				},
 			},
 			{
-				Name: "members", Title: "Add users and groups to the pool", On: steps.Local, Needs: []string{"pool-made"},
+				Name: "members", Title: "Add users and groups to the pool", On: steps.Local, Needs: []string{"pool-exists"},
 				Doer: action.Call{
 					Preview: previewMembers, Make: makeMembers, Exports: exportMembers,
 					Keeps: "members are deleted with the pool; members of a pool that already existed are kept",

@@ -41,7 +41,7 @@ func resourcePoolChecks() []steps.Check {
 			Run:        quotaFree,
 		},
 		{
-			Name: "pool-made", Title: "Renku has the pool exactly once and on this cluster", On: steps.Local, From: fromAPI,
+			Name: "pool-exists", Title: "Renku has the pool exactly once and on this cluster", On: steps.Local, From: fromAPI,
 			FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
 			Why: "Pool names are not unique, so a second attempt creates a second pool. A pool whose cluster is " +
 				"deleted continues on the local cluster.",
@@ -50,14 +50,14 @@ func resourcePoolChecks() []steps.Check {
 		},
 		{
 			Name: "pool-as-planned", Title: "The pool in Renku matches the answers", On: steps.Local, From: fromAPI,
-			FixedBy: "pool", Needs: []string{"pool-made"},
+			FixedBy: "pool", Needs: []string{"pool-exists"},
 			Why:        "A pool without its quota is unlimited, and Renku drops cpu_limit_factor when it creates a pool.",
 			References: []string{poolsSource},
 			Run:        poolAsPlanned,
 		},
 		{
 			Name: "pool-members", Title: "Users can use the pool", On: steps.Local, From: fromAPI, FixedBy: "members",
-			Needs: []string{"pool-made"},
+			Needs: []string{"pool-exists"},
 			Why: "Only admins can use a pool that is not public until it has members; the published guide does not " +
 				"mention that.",
 			References: []string{poolsSource},

@@ -371,7 +371,7 @@ func TestVerifyPoolAndBack(t *testing.T) {
 			t.Errorf("asked %s", did)
 		}
 	}
-	for _, check := range []string{"pool-made", "pool-as-planned", "pool-members"} {
+	for _, check := range []string{"pool-exists", "pool-as-planned", "pool-members"} {
 		if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)
 		}

@@ -31,8 +31,8 @@ func restart() steps.Step {
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
 			Needs: []string{
-				"stored-kubeconfig", "stored-is-proved", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted",
-				"reached-from-inside",
+				"stored-kubeconfig", "stored-is-tested", "kubeconfigs-mounted", "peer/server-tls", "peer/credential-accepted",
+				"reachable-from-pods",
 			},
 			Doer: action.Call{
 				Preview: planRestart, Make: doRestart, Left: planRestartAgain, Revert: restartAgain, Exports: exportRestart,

@@ -53,7 +53,7 @@ func secretChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "stored-is-proved", Title: "The stored kubeconfig is the one that was tested", On: steps.Local,
+			Name: "stored-is-tested", Title: "The stored kubeconfig is the one that was tested", On: steps.Local,
 			FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
 			Why: "Another kubeconfig may be outdated or grant more than Renku needs.",
 			Run: storedIsProved,

@@ -31,7 +31,7 @@ const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheas
 func sessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-made", Title: "The operator reconciles the test session", On: steps.Remote, When: tested,
+			Name: "session-reconciled", Title: "The operator reconciles the test session", On: steps.Remote, When: tested,
 			FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
 			Why:        "If not, no operator runs, or it watches another namespace.",
 			References: []string{operatorSource},
@@ -39,7 +39,7 @@ func sessionChecks() []steps.Check {
 		},
 		{
 			Name: "session-pod", Title: "The test session's pod runs", On: steps.Remote, When: tested, FixedBy: "test-session",
-			Needs: []string{"session-made"}, Timeout: startsWithin,
+			Needs: []string{"session-reconciled"}, Timeout: startsWithin,
 			Why:        "The pod requires the images, nodes, quota and PriorityClass together.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionPod),
@@ -47,7 +47,7 @@ func sessionChecks() []steps.Check {
 		{
 			Name: "session-volume", Title: "The test session's volume is bound", On: steps.Remote, When: tested,
 			FixedBy: "test-session",
-			Needs:   []string{"session-made"}, Timeout: startsWithin,
+			Needs:   []string{"session-reconciled"}, Timeout: startsWithin,
 			Why:        "Without a volume the pod stays Pending.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionVolume),
@@ -55,7 +55,7 @@ func sessionChecks() []steps.Check {
 		{
 			Name: "session-ingress", Title: "The test session's Ingress terminates TLS", On: steps.Remote, When: tested,
 			FixedBy: "test-session",
-			Needs:   []string{"session-made"}, Timeout: startsWithin,
+			Needs:   []string{"session-reconciled"}, Timeout: startsWithin,
 			Why: "Without tls, sessions use HTTP or a wrong certificate, as when Renku dropped the default-certificate flag " +
 				"at registration.",
 			References: []string{
@@ -65,7 +65,7 @@ func sessionChecks() []steps.Check {
 		},
 		{
 			Name: "session-url", Title: "The test session's URL is https at the session host", On: steps.Remote, When: tested,
-			FixedBy: "test-session", Needs: []string{"session-made"}, Timeout: startsWithin,
+			FixedBy: "test-session", Needs: []string{"session-reconciled"}, Timeout: startsWithin,
 			Why:        "The portal opens this URL, and browsers block http inside https.",
 			References: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
 			Run:        ofSession(sessionURL),

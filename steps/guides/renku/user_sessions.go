@@ -21,7 +21,7 @@ import (
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "custom-cas-there", Title: "The CA Secrets that sessions mount exist", On: steps.Remote,
+			Name: "custom-cas-exist", Title: "The CA Secrets that sessions mount exist", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "custom-cas",
 			Why: "Every session mounts the Secrets in Renku's global.certificates.customCAs from its own namespace; without " +
 				"one its pod stays in ContainerCreating.",

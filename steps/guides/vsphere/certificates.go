@@ -49,7 +49,7 @@ func certificates() steps.Step {
 			},
 			{
 				Name: "cert-managed", Title: "Create a CA and a certificate with cert-manager",
-				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-there"},
+				On: steps.Local, Needs: []string{"extension-namespace", "cert-manager-ready"},
 				When: webhookSignedBy(certs.ByCertManager),
 				Doer: certs.Managed{
 					Manifest: action.Manifest{

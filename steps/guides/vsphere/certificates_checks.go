@@ -34,7 +34,7 @@ func certificateChecks() []steps.Check {
 		certs.ServedCheck(webhookSignedBy(certs.ByCertManager)),
 		{
 			Name: "cert-issued", Title: "cert-manager has issued the extension's certificate",
-			On: steps.Local, Needs: []string{"cert-manager-there"}, When: webhookSignedBy(certs.ByCertManager),
+			On: steps.Local, Needs: []string{"cert-manager-ready"}, When: webhookSignedBy(certs.ByCertManager),
 			FixedBy: "cert-managed", Timeout: 2 * time.Minute,
 			Why:        "Until the Certificate is Ready, its Secret does not exist and no pod of the extension starts.",
 			References: []string{certs.Source},

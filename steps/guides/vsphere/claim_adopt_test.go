@@ -75,7 +75,7 @@ metadata:
 			}
 		}
 		text := fmt.Sprintf("%v, %v, %v, %v",
-			got["storage.namespace"], got["storage.try"], got["claim.pods"], got["claim.image"])
+			got["storage.namespace"], got["storage.test"], got["claim.pods"], got["claim.image"])
 		if text != c.want {
 			t.Errorf("%s: adopted are %s, want %s", name, text, c.want)
 		}

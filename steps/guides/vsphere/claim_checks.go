@@ -29,7 +29,7 @@ func claimChecks() []steps.Check {
 			References: []string{page, chartSource}, Run: rwxClass,
 		},
 		{
-			Name: "class-keeps", Title: "Deleting a claim does not erase data unexpectedly", On: steps.Local,
+			Name: "reclaim-policy", Title: "Deleting a claim does not erase data unexpectedly", On: steps.Local,
 			Needs:      []string{"rwx-class"},
 			Why:        "With reclaim policy Delete and no archive, deleting a notebook's claim also deletes its data.",
 			References: []string{provisionerCode}, Run: classKeeps,

@@ -231,7 +231,7 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	out := []string{"vsphere-extension", "--health-probe-bind-address=:8081"}
 	if usesWebhook(e) {
 		out = append(out, "--bind-address=:8443", "--cert-dir=/certificate", "--class="+sharedClassName(e))
-		for _, from := range e.Answers.List("mutation.from") {
+		for _, from := range e.Answers.List("mutation.replaces") {
 			out = append(out, "--from="+from)
 		}
 	}

@@ -53,7 +53,7 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func carrickConfig(e steps.Env, s *extensionState) steps.Result {
-	want := slices.Sorted(slices.Values(e.Answers.List("mutation.from")))
+	want := slices.Sorted(slices.Values(e.Answers.List("mutation.replaces")))
 	have := slices.Sorted(slices.Values(s.from))
 	switch {
 	case s.class != sharedClassName(e):
@@ -64,7 +64,8 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	case !slices.Equal(want, have):
 		return steps.Failed(
 			fmt.Sprintf(
-				"the extension replaces classes [%s], but mutation.from is [%s]", clean.Text(check.Some(have)), check.Some(want),
+				"the extension replaces classes [%s], but mutation.replaces is [%s]", clean.Text(check.Some(have)),
+				check.Some(want),
 			),
 			remade(e),
 		)

@@ -18,7 +18,7 @@ import (
 func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[string]any {
 	t.Helper()
 	all := map[string]any{
-		"storage.source": "nfs", "claim.pods": false, "mutation.by": "webhook",
+		"storage.source": "nfs", "claim.pods": false, "mutation.method": "webhook",
 		"extension.image": "registry.example.org/carrick:v1",
 	}
 	maps.Copy(all, more)

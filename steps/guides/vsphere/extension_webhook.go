@@ -201,8 +201,8 @@ func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 		return "has no namespaceSelector, so it is called for every claim of the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
 		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
-	case fail == nil || string(*fail) != e.Answers.Text("mutation.fail"):
-		return "does not have failurePolicy " + e.Answers.Text("mutation.fail")
+	case fail == nil || string(*fail) != e.Answers.Text("mutation.failure-policy"):
+		return "does not have failurePolicy " + e.Answers.Text("mutation.failure-policy")
 	case w.TimeoutSeconds != nil && *w.TimeoutSeconds > 10:
 		return fmt.Sprintf(
 			"has a timeout of %d seconds, which delays each claim while the extension is down", *w.TimeoutSeconds,

@@ -73,7 +73,7 @@ func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source")
 func sharedClaims(e steps.Env) []triedClaim {
 	out := []triedClaim{{name: "without a class", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
-		for _, name := range e.Answers.List("mutation.from") {
+		for _, name := range e.Answers.List("mutation.replaces") {
 			out = append(out, triedClaim{name: "of class " + name, mode: corev1.ReadWriteMany, class: &name})
 		}
 	}
@@ -168,7 +168,7 @@ func (o outcome) word() string {
 
 // mutationFix is the fix if claims do not get their class; "" means the check's own action.
 func mutationFix(e steps.Env) string {
-	switch e.Answers.Text("mutation.by") {
+	switch e.Answers.Text("mutation.method") {
 	case byWebhook:
 		return "carrick check " + e.LinkFile() +
 			" --only extension-ready,extension-endpoints,extension-config,cert-bundle,webhook-rules" +
@@ -176,7 +176,7 @@ func mutationFix(e steps.Env) string {
 	case byKyverno:
 		return "carrick export " + e.LinkFile() + " DIR, then apply its ClusterPolicy " + policyName
 	case byNobody:
-		return answer(e, "mutation.by", byPolicy)
+		return answer(e, "mutation.method", byPolicy)
 	}
 	return ""
 }
@@ -249,7 +249,7 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		{name: "for many nodes", mode: corev1.ReadWriteMany, class: &none},
 		{name: "for one node", mode: corev1.ReadWriteOnce, class: &none},
 	}
-	if from := e.Answers.List("mutation.from"); exchanges(e) && len(from) > 0 {
+	if from := e.Answers.List("mutation.replaces"); exchanges(e) && len(from) > 0 {
 		all = append(
 			all,
 			triedClaim{name: "with a volume name", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},

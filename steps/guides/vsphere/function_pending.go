@@ -94,7 +94,7 @@ func triedHere(e steps.Env, labels map[string]string) bool {
 
 // cannotShare reports whether a class is replaced, or belongs to the guest's own block storage.
 func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
-	return slices.Contains(e.Answers.List("mutation.from"), name) ||
+	return slices.Contains(e.Answers.List("mutation.replaces"), name) ||
 		slices.ContainsFunc(
 			classes, func(c *storagev1.StorageClass) bool { return c.Name == name && c.Provisioner == vSphereCSI },
 		)

@@ -9,7 +9,7 @@ import (
 
 // example are answers with which every asset is rendered.
 var example = map[string]any{
-	"claim.pods": true, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1",
+	"claim.pods": true, "mutation.method": "webhook", "extension.image": "registry.example.org/carrick:v1",
 }
 
 func TestGolden(t *testing.T) {

@@ -30,14 +30,14 @@ var guestFaults = map[string]struct {
 	}},
 	"policy-takes-all": {says: []stepstest.Finding{
 		{
-			Check: "policy-there", Found: "also changes the class of single-node claims", Fix: "--step mutation",
+			Check: "policy-exists", Found: "also changes the class of single-node claims", Fix: "--step mutation",
 			Fixed: true,
 		},
 		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Fixed: true},
 		{Check: "static-keeps", Found: "does not find its volume", Fix: "--step mutation", Fixed: true},
 	}},
 	"policy-unbound": {says: []stepstest.Finding{
-		{Check: "policy-there", Found: "so the policy has no effect", Fix: "--step mutation", Fixed: true},
+		{Check: "policy-exists", Found: "so the policy has no effect", Fix: "--step mutation", Fixed: true},
 		{
 			Check: "rwx-gets-class", Found: "gets vsphere-policy in alice instead of nfs-client", Fix: "--step mutation",
 			Fixed: true,

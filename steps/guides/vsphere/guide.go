@@ -22,6 +22,7 @@ var readme string
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "vsphere", Title: "Kubeflow and Kale on vSphere",
+		Renamed: renamed,
 		About: "Gives Kubeflow and Kale on a Tanzu guest cluster volumes that many pods can write to, and lets their pods " +
 			"start under the cluster's pod security. Tries the cluster's own file volumes first, then NFS. Sets the class of " +
 			"claims with a policy or a webhook, whichever the cluster serves, and follows a profile to its namespace.",

@@ -29,7 +29,7 @@ func mutation() steps.Step {
 			"them, otherwise by the extension's webhook. If possible, name the class at the source instead.",
 		Ask: []steps.Question{
 			{
-				Key: "mutation.by", Title: "Method that sets the class of claims", Kind: steps.Pick, Default: defaultBy,
+				Key: "mutation.method", Title: "Method that sets the class of claims", Kind: steps.Pick, Default: defaultBy,
 				Adopt: adoptBy,
 				Help: "The first one that the cluster serves is the best, because a policy does not depend on a pod. " +
 					"Use only one.",
@@ -48,14 +48,14 @@ func mutation() steps.Step {
 				Default: steps.Fixed(profileLabel+"="+profileValue, "Kubeflow's profile labels"),
 			},
 			{
-				Key: "mutation.from", Title: "Replaced classes", Kind: steps.Name, Many: true, Opt: true, When: exchanges,
+				Key: "mutation.replaces", Title: "Replaced classes", Kind: steps.Name, Many: true, Opt: true, When: exchanges,
 				Adopt: adoptFrom,
 				Help: "Classes that are replaced in shared claims. Claims with another class, or with \"\" for an existing " +
 					"volume, keep it. Include the default class, because a claim without a class gets it before admission.",
 				Default: defaultFrom,
 			},
 			{
-				Key: "mutation.fail", Title: "Failure policy for claims", Kind: steps.Pick, When: exchanges,
+				Key: "mutation.failure-policy", Title: "Failure policy for claims", Kind: steps.Pick, When: exchanges,
 				Default: defaultFail, Adopt: adoptFail,
 				Help: "Ignore: the claim is created with the class that it requests, and silently stays Pending. Fail: the claim " +
 					"is rejected, so its creator notices. A webhook without a ready pod then rejects all claims in these namespaces.",
@@ -90,10 +90,10 @@ const (
 	failOpen   = "Ignore"
 )
 
-func usesKyverno(e steps.Env) bool { return e.Answers.Text("mutation.by") == byKyverno }
+func usesKyverno(e steps.Env) bool { return e.Answers.Text("mutation.method") == byKyverno }
 
 // exchanges reports whether classes are replaced at all.
-func exchanges(e steps.Env) bool { return e.Answers.Text("mutation.by") != byNobody }
+func exchanges(e steps.Env) bool { return e.Answers.Text("mutation.method") != byNobody }
 
 func defaultBy(e steps.Env) (any, string) {
 	if e.Answers.Text("storage.source") == native {
@@ -158,7 +158,7 @@ const unnamedVolume = "!has(object.spec.volumeName) || object.spec.volumeName ==
 // exchanged is a CEL condition: the claim has a class that is replaced.
 func exchanged(e steps.Env) string {
 	out := "!has(object.spec.storageClassName)"
-	if from := e.Answers.List("mutation.from"); len(from) > 0 {
+	if from := e.Answers.List("mutation.replaces"); len(from) > 0 {
 		var quoted []string
 		for _, name := range from {
 			quoted = append(quoted, celText(name))

@@ -30,7 +30,7 @@ func mutationChecks() []steps.Check {
 			References: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
-			Name: "policy-there", Title: "The policy that sets the class exists and is bound", On: steps.Local,
+			Name: "policy-exists", Title: "The policy that sets the class exists and is bound", On: steps.Local,
 			When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
 			Why: "Without a binding a policy has no effect, and without a selector it applies to every claim of " +
 				"the cluster.",
@@ -57,7 +57,7 @@ func mutationChecks() []steps.Check {
 func policyServed(_ context.Context, e steps.Env) steps.Result {
 	version, err := e.Own.Text("serves-map")
 	if steps.IsAbsent(err) {
-		return steps.Failed(err.Error(), answer(e, "mutation.by", byWebhook))
+		return steps.Failed(err.Error(), answer(e, "mutation.method", byWebhook))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -133,7 +133,7 @@ func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	case !strings.Contains(conditions, "storageClassName"):
 		return "replaces every class, including \"\""
 	}
-	for _, name := range e.Answers.List("mutation.from") {
+	for _, name := range e.Answers.List("mutation.replaces") {
 		if name != sharedClassName(e) && !slices.Contains(quotedIn(conditions), name) {
 			return "does not replace class " + name
 		}
@@ -158,8 +158,8 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 		return "has no namespaceSelector, so it applies to every claim of the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
 		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
-	case fail == nil || string(*fail) != e.Answers.Text("mutation.fail"):
-		return "does not have failurePolicy " + e.Answers.Text("mutation.fail")
+	case fail == nil || string(*fail) != e.Answers.Text("mutation.failure-policy"):
+		return "does not have failurePolicy " + e.Answers.Text("mutation.failure-policy")
 	}
 	var conditions []string
 	for _, c := range p.Spec.MatchConditions {
@@ -189,7 +189,7 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	by := e.Answers.Text("mutation.by")
+	by := e.Answers.Text("mutation.method")
 	slices.SortStableFunc(all, func(a, b mutator) int { return strings.Compare(a.rank(), b.rank()) })
 	var right, others, may, wide []mutator
 	for _, m := range all {
@@ -214,8 +214,8 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, mutatorWords(others)), deleting(e, others[0]))
 	case len(others) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s sets the class of claims, but mutation.by is %s", mutatorWords(others), by),
-			answer(e, "mutation.by", others[0].by)+", or: "+deleting(e, others[0]),
+			fmt.Sprintf("%s sets the class of claims, but mutation.method is %s", mutatorWords(others), by),
+			answer(e, "mutation.method", others[0].by)+", or: "+deleting(e, others[0]),
 		)
 	case len(may) > 0:
 		return steps.Warned(

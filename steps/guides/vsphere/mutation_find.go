@@ -25,7 +25,7 @@ const mutatePath = "/pvc/mutate"
 
 // mutator is a webhook or policy that is called for each new claim.
 type mutator struct {
-	by       string // of the answers of mutation.by; "": none of them
+	by       string // of the answers of mutation.method; "": none of them
 	kind     string
 	name     string
 	resource string // as kubectl calls it

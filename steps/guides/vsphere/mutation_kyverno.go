@@ -31,7 +31,7 @@ var kyvernoKinds = []schema.GroupVersionResource{
 func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	key, value := namespaceSelector(e)
 	from := []any{}
-	for _, name := range e.Answers.List("mutation.from") {
+	for _, name := range e.Answers.List("mutation.replaces") {
 		from = append(from, name)
 	}
 	type m = map[string]any
@@ -39,7 +39,7 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 		"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy",
 		"metadata": m{"name": policyName},
 		"spec": m{
-			"failurePolicy": e.Answers.Text("mutation.fail"),
+			"failurePolicy": e.Answers.Text("mutation.failure-policy"),
 			"rules": []any{m{
 				"name": policyName,
 				"match": m{"any": []any{m{"resources": m{

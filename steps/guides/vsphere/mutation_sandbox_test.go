@@ -20,17 +20,18 @@ func asText(v any) string { return fmt.Sprint(v) }
 // get their class, by a policy or by the extension as a real process that the API server calls; and back.
 var ways = map[string]map[string]any{
 	"own": {
-		"claim.pods": false, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1",
-		"cert.source": "own", "mutation.fail": "Fail",
+		"claim.pods": false, "mutation.method": "webhook", "extension.image": "registry.example.org/carrick:v1",
+		"cert.source": "own", "mutation.failure-policy": "Fail",
 	},
 	"cert-manager": {
-		"claim.pods": false, "mutation.by": "webhook", "extension.image": "registry.example.org/carrick:v1",
+		"claim.pods": false, "mutation.method": "webhook", "extension.image": "registry.example.org/carrick:v1",
 		"cert.source": "cert-manager", "extension.replicas": 1,
 	},
-	"policy": {"profile.try": true},
+	"policy": {"profile.test": true},
 	"ignored": {
-		"profile.try": true, "profile.name": "carol", "profile.owner": "carol@example.com", "mutation.fail": "Ignore",
-		"mutation.from": []string{"vsphere-policy", "vsphere-policy-latebinding"},
+		"profile.test": true, "profile.name": "carol", "profile.owner": "carol@example.com",
+		"mutation.failure-policy": "Ignore",
+		"mutation.replaces":       []string{"vsphere-policy", "vsphere-policy-latebinding"},
 	},
 	"wide": {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
 }
@@ -70,14 +71,14 @@ func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	box := seeded(t, "")
 	s := doing(
 		t, box,
-		map[string]any{"storage.source": "class", "storage.class": "vsphere-policy-latebinding", "mutation.by": "policy"},
+		map[string]any{"storage.source": "class", "storage.class": "vsphere-policy-latebinding", "mutation.method": "policy"},
 		"try-namespace", "policy",
 	)
 	verdict(t, s, "rwx-gets-class", steps.Pass)
 	verdict(t, s, "rwo-keeps-class", steps.Pass)
 	verdict(t, s, "static-keeps", steps.Pass)
 	box.Run(t, clustertest.Local, "", "delete", "mutatingadmissionpolicybinding", "rwx-storage-class")
-	verdict(t, s, "policy-there", steps.Fail)
+	verdict(t, s, "policy-exists", steps.Fail)
 	verdict(t, s, "rwx-gets-class", steps.Fail)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"policy"}})
 	if err != nil {
@@ -89,7 +90,7 @@ func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	verdict(t, s, "rwx-gets-class", steps.Pass)
 	box.Run(t, clustertest.Local, "", "patch", "mutatingadmissionpolicybinding", "rwx-storage-class", "--type=merge", "-p",
 		`{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"carrick-rwx"}}}}}`)
-	verdict(t, s, "policy-there", steps.Fail)
+	verdict(t, s, "policy-exists", steps.Fail)
 	v := verdict(t, s, "rwx-gets-class", steps.Fail) // of the profile that is asked first after the API server has seen it
 	if !strings.Contains(v.Found, "gets vsphere-policy in alice") &&
 		!strings.Contains(v.Found, "gets vsphere-policy in bob") {
@@ -101,7 +102,7 @@ func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil); err != nil {
 		t.Fatal(err)
 	}
-	verdict(t, s, "policy-there", steps.Pass)
+	verdict(t, s, "policy-exists", steps.Pass)
 	verdict(t, s, "rwx-gets-class", steps.Pass)
 	box.Run(t, clustertest.Local, "", "patch", "mutatingadmissionpolicy", "rwx-storage-class", "--type=json", "-p",
 		`[{"op":"replace","path":"/spec/matchConditions/0/expression","value":"true"},{"op":"replace","path":"/spec/matchConditions/1/expression","value":"true"}]`)
@@ -117,7 +118,7 @@ func TestVerifyThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	box := seeded(t, "")
 	s := stepstest.Open(
 		t, box, vsphere.Guide(), assets, "kyverno",
-		stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.by": "kyverno"}),
+		stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.source": "nfs", "mutation.method": "kyverno"}),
 	)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"kyverno-file", "policy"}})
 	if err != nil || !p.Empty() || len(p.Actions) != 1 {
@@ -181,10 +182,10 @@ func TestVerifyAPolicyIsFoundAgain(t *testing.T) {
 	box := seeded(t, "")
 	made := stepstest.Open(
 		t, box, vsphere.Guide(), assets, "again", stepstest.Given(t, box, vsphere.Guide(), map[string]any{
-			"storage.source": "nfs", "mutation.fail": "Ignore",
-			"mutation.from":     []string{"vsphere-policy", "vsphere-policy-latebinding"},
+			"storage.source": "nfs", "mutation.failure-policy": "Ignore",
+			"mutation.replaces": []string{"vsphere-policy", "vsphere-policy-latebinding"},
 			"mutation.selector": "pipelines.kubeflow.org/enabled=true",
-			"security.level":    "privileged", "profile.try": true, "profile.name": "carol",
+			"security.level":    "privileged", "profile.test": true, "profile.name": "carol",
 			"profile.owner": "carol@example.com",
 		}),
 	)

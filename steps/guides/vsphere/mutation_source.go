@@ -94,7 +94,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 	}
-	from := e.Answers.List("mutation.from")
+	from := e.Answers.List("mutation.replaces")
 	goesTo := exchanges(e) && (f.class == "" || slices.Contains(from, f.class))
 	switch {
 	case !f.shared:

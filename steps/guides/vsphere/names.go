@@ -43,9 +43,9 @@ func pspBranch(e steps.Env) bool {
 
 func usesNFS(e steps.Env) bool { return e.Answers.Text("storage.source") == byNFS }
 
-func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.by") == byWebhook }
+func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.method") == byWebhook }
 
-func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.by") == byPolicy }
+func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.method") == byPolicy }
 
 // trialNamespace is the namespace in which this guide tries things.
 func trialNamespace(e steps.Env) string { return e.Answers.Text("storage.namespace") }

@@ -26,7 +26,7 @@ func profile() steps.Step {
 			"labels of its file. carrick follows existing profiles, and a test profile if you want one, to their namespaces.",
 		Ask: []steps.Question{
 			{
-				Key: "profile.try", Title: "Test profile", Kind: steps.YesNo,
+				Key: "profile.test", Title: "Test profile", Kind: steps.YesNo,
 				Adopt:   adoptTrial(func(userProfile) any { return true }),
 				Default: steps.Fixed(false, "default; a profile is a user account"),
 				Help: "Yes: carrick creates a profile and follows it to its labelled namespace, like that of a new user. An " +
@@ -54,7 +54,7 @@ func profile() steps.Step {
 	}
 }
 
-func triesProfile(e steps.Env) bool { return e.Answers.Bool("profile.try") }
+func triesProfile(e steps.Env) bool { return e.Answers.Bool("profile.test") }
 
 func checkOwner(v string) error {
 	if v == "" || strings.ContainsAny(v, " \t\n") {

@@ -36,7 +36,7 @@ var rows = []stepstest.Row{
 		Number: 13, Asks: "the class, and a provisioner of that name that runs",
 		Checks: []string{"rwx-class", "provisioner-ready", "provisioner-name", "page-class"},
 	},
-	{Number: 14, Asks: "what is deleted with a claim", Checks: []string{"class-keeps"}},
+	{Number: 14, Asks: "what is deleted with a claim", Checks: []string{"reclaim-policy"}},
 	{
 		Number: 15, Asks: "the NFS server takes connections, and exports the folder",
 		Checks: []string{"nfs-port", "nfs-export"},
@@ -56,7 +56,7 @@ var rows = []stepstest.Row{
 	},
 	{
 		Number: 20, Asks: "a certificate for the Service, its key, and a life",
-		Checks: []string{"cert-secret", "cert-manager-there", "cert-issued"},
+		Checks: []string{"cert-secret", "cert-manager-ready", "cert-issued"},
 	},
 	{
 		Number: 21, Asks: "the CA of the webhook has signed it, and is not the sample",
@@ -76,7 +76,7 @@ var rows = []stepstest.Row{
 		Number: 26,
 		Asks: "rules, path, side effects, versions and selector of the webhook; of a policy: what it is asked " +
 			"about, and where",
-		Checks: []string{"webhook-rules", "policy-there"},
+		Checks: []string{"webhook-rules", "policy-exists"},
 	},
 	{
 		Number: 27, Asks: "calls that failed and were passed over; a webhook that fails without a word",
@@ -89,7 +89,7 @@ var rows = []stepstest.Row{
 	},
 	{
 		Number: 30, Asks: "the policy: served, there, bound, with a selector",
-		Checks: []string{"policy-served", "policy-there", "rwx-gets-class"},
+		Checks: []string{"policy-served", "policy-exists", "rwx-gets-class"},
 	},
 	{Number: 31, Asks: "claims that were made before", Checks: []string{"claims-pending"}},
 	{

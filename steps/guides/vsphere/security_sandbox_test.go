@@ -168,8 +168,8 @@ func TestVerifyWhatIsThereAsItShouldBeStays(t *testing.T) {
 	}
 	for _, a := range found {
 		want := map[string]string{
-			"mutation.by": "policy", "mutation.selector": "app.kubernetes.io/part-of=kubeflow-profile",
-			"mutation.from": "[vsphere-policy]", "mutation.fail": "Fail", "security.level": "baseline",
+			"mutation.method": "policy", "mutation.selector": "app.kubernetes.io/part-of=kubeflow-profile",
+			"mutation.replaces": "[vsphere-policy]", "mutation.failure-policy": "Fail", "security.level": "baseline",
 		}[a.Question.Key]
 		if want != "" && asText(a.Value) != want {
 			t.Errorf("%s is %v (%s)", a.Question.Key, a.Value, a.From)
@@ -182,6 +182,6 @@ func TestVerifyWhatIsThereAsItShouldBeStays(t *testing.T) {
 	if !p.Empty() || len(p.Actions) != 2 {
 		t.Errorf("it would change %+v", p.Actions)
 	}
-	verdict(t, s, "policy-there", steps.Pass)
+	verdict(t, s, "policy-exists", steps.Pass)
 	verdict(t, s, "labels-file", steps.Pass)
 }

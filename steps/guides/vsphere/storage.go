@@ -34,7 +34,7 @@ func storage() steps.Step {
 					"use one name, such as nfs-client.",
 			},
 			{
-				Key: "storage.try", Title: "Test of the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
+				Key: "storage.test", Title: "Test of the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
 				Help: "carrick creates a test claim and keeps it as long as this link exists. If the claim is bound, carrick " +
 					"sets up no NFS. Answer no to use NFS anyway.",
 				Default: steps.Fixed(true, "default"),
@@ -112,7 +112,7 @@ func factField(fact any, name string) string {
 
 // triesNative holds also where it can't be read whether there is a class to try with: the plan then says why.
 func triesNative(e steps.Env) bool {
-	if !e.Answers.Bool("storage.try") {
+	if !e.Answers.Bool("storage.test") {
 		return false
 	}
 	_, err := e.Own.Text("native-class")

@@ -112,7 +112,7 @@ func TestVerifyStorageOfSomebodyElseIsTheirs(t *testing.T) {
 	}
 	got := answersOf(t, s)
 	for key, want := range map[string]string{
-		"storage.source": "nfs", "storage.class": "nfs-client", "storage.try": "false", "nfs.namespace": "nfs-provisioner",
+		"storage.source": "nfs", "storage.class": "nfs-client", "storage.test": "false", "nfs.namespace": "nfs-provisioner",
 		"nfs.options": "[nfsvers=4.1]", "nfs.version": "4.0.18",
 	} {
 		if got[key] != want {

@@ -60,7 +60,7 @@ func TestVerifyLiveFaultsOfStorage(t *testing.T) {
 		given := map[string]any{}
 		switch {
 		case f.answered:
-			given = stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.try": false, "claim.pods": false})
+			given = stepstest.Given(t, box, vsphere.Guide(), map[string]any{"storage.test": false, "claim.pods": false})
 		case !f.adopted:
 			given = stepstest.Given(t, box, vsphere.Guide(), nil)
 		}

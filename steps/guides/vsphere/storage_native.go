@@ -42,7 +42,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 					"own volumes",
 				asked, got,
 			),
-			answer(e, "storage.try", "no"),
+			answer(e, "storage.test", "no"),
 		)
 	}
 	if isBound(c) {
@@ -61,7 +61,7 @@ func nativeWorks(e steps.Env, class string) steps.Result {
 	if e.Answers.Text("storage.source") != byNFS {
 		return steps.Passed("%s", works)
 	}
-	fix := answer(e, "storage.source", native) + "\n# to use NFS anyway: " + answer(e, "storage.try", "no")
+	fix := answer(e, "storage.source", native) + "\n# to use NFS anyway: " + answer(e, "storage.test", "no")
 	if _, err := e.Own.Value("nfs-stands"); err == nil {
 		return steps.Warned(works+". NFS is not needed", fix)
 	}
@@ -81,7 +81,7 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	case late != "":
 		return steps.Warned(
 			fmt.Sprintf("class %s waits for a pod (WaitForFirstConsumer), so a claim alone does not test it", claimClass(c)),
-			answer(e, "storage.class", "a class with volumeBindingMode Immediate")+"\n# "+answer(e, "storage.try", "no"),
+			answer(e, "storage.class", "a class with volumeBindingMode Immediate")+"\n# "+answer(e, "storage.test", "no"),
 		)
 	case needed || time.Since(since) < told:
 		r := steps.Waits(

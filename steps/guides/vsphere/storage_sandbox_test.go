@@ -28,8 +28,8 @@ func TestVerifyStorageCycles(t *testing.T) {
 	ways := map[string]map[string]any{
 		"pods": {"claim.pods": true, "nfs.options": []string{}},
 		"elsewhere": {
-			"storage.try": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs",
-			"mutation.by": "none", "claim.pods": false,
+			"storage.test": false, "storage.class": "shared", "nfs.release": "shared", "nfs.namespace": "shared-nfs",
+			"mutation.method": "none", "claim.pods": false,
 		},
 	}
 	stepstest.Live(t, "cycle", stepstest.Except(ways, nil), func(t *testing.T, _ *clustertest.Sandbox, name string) {

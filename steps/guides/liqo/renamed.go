@@ -1,0 +1,21 @@
+package liqo
+
+// renamed maps names of earlier versions to today's.
+var renamed = map[string]string{
+	"api-server-seen":   "peer-api-reachable",
+	"certificate-lasts": "certificate-lifetime",
+	"certificate-sound": "certificate-valid",
+	"credential-least":  "least-privilege",
+	"kinds-served":      "crds-installed",
+	"kubeconfig-whole":  "kubeconfig-self-contained",
+	"liqo-runs":         "liqo-ready",
+	"may-peer":          "admin-permissions",
+	"modules-on":        "modules-enabled",
+	"network.join":      "network.enabled",
+	"networks-known":    "address-ranges",
+	"older-pods":        "pods-before-offloading",
+	"provider-room":     "provider-capacity",
+	"quota-room":        "quota-free",
+	"request-sound":     "request-valid",
+	"resources.more":    "resources.other",
+}

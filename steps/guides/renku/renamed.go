@@ -1,0 +1,18 @@
+package renku
+
+// renamed maps names of earlier versions to today's.
+var renamed = map[string]string{
+	"accounts-within":     "accounts-least-privilege",
+	"annotations-text":    "annotations-valid",
+	"custom-cas-there":    "custom-cas-exist",
+	"framing-fenced":      "framing-restricted",
+	"may-hand-over":       "secret-permissions",
+	"may-prepare":         "admin-permissions",
+	"metadata-fenced":     "metadata-blocked",
+	"pool-made":           "pool-exists",
+	"reached-from-inside": "reachable-from-pods",
+	"session-made":        "session-reconciled",
+	"stored-is-proved":    "stored-is-tested",
+	"token-lasts":         "token-lifetime",
+	"two-sites":           "frame-cookies",
+}

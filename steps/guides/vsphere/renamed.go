@@ -1,0 +1,13 @@
+package vsphere
+
+// renamed maps names of earlier versions to today's.
+var renamed = map[string]string{
+	"class-keeps":   "reclaim-policy",
+	"may-make":      "admin-permissions",
+	"mutation.by":   "mutation.method",
+	"mutation.fail": "mutation.failure-policy",
+	"mutation.from": "mutation.replaces",
+	"policy-there":  "policy-exists",
+	"profile.try":   "profile.test",
+	"storage.try":   "storage.test",
+}
