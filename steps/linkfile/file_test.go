@@ -90,7 +90,7 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 			strings.Replace(goodLink, "{context: kind-milan}", `{host: {root: /h, here: "yes"}}`, 1),
 			"local.host.here: got string, want boolean",
 		},
-		"old and new name":    {goodLink + "  tunnel.port: 30743\n", `l.yaml:9: mapping key "network.port" already defined`},
+		"old and new name":    {goodLink + "  tunnel.port: 30743\n", `mapping key "network.port" already defined at line 8`},
 		"two faults together": {strings.Replace(goodLink, "30742", "0", 1) + "  what: 1\n", "l.yaml:9:9: answers.what"},
 	} {
 		t.Run(name, func(t *testing.T) {
