@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// serverAndCA must be equal for two clusters to share connections.
+// serverAndCA identifies a server and its CA. Only clusters for which it is equal can share connections.
 type serverAndCA struct{ server, ca string }
 
 func sharedBy(server string, ca []byte) serverAndCA {
@@ -22,9 +22,9 @@ func sharedBy(server string, ca []byte) serverAndCA {
 }
 
 // Ahead opens a connection to an address of this cluster's API server, with the same CA, for a kubeconfig that will be
-// passed to As later: its first request then need not wait for a connection. Ahead does not block, and sends nothing
+// passed to As later, so that its first request does not wait for a connection. Ahead does not block. It sends nothing
 // before that kubeconfig is used, because API servers close a connection after a request without credentials. If the
-// address turns out to be wrong, the connection goes unused.
+// address turns out to be wrong, the connection is never used.
 func (c *Cluster) Ahead(server string) {
 	at := sharedBy(server, c.CA())
 	c.mu.Lock()
@@ -43,8 +43,9 @@ func (c *Cluster) Ahead(server string) {
 	stranger.dialEarly(server)
 }
 
-// aheadOf returns the connection that was opened ahead for a kubeconfig, or nil if there is none. A kubeconfig with a
-// client certificate authenticates the connection itself and so gets its own. The caller holds the mutex.
+// aheadOf returns the cluster whose connection Ahead opened for a kubeconfig, or nil if there is none. A kubeconfig
+// with a client certificate gets its own connection, because the certificate authenticates the connection itself. The
+// caller holds the mutex.
 func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 	if len(k.ClientCert) > 0 || k.TLSServerName != "" {
 		return nil
@@ -54,13 +55,14 @@ func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 
 // spare is a connection that is opened before it is needed.
 type spare struct {
-	made chan struct{} // closed when the rest is set
+	made chan struct{} // closed when the fields below are set
 	conn net.Conn
 	err  error
 	at   time.Time
 }
 
-// spareAge is how long every server keeps an idle connection open.
+// spareAge is the maximum age of an unused connection. Every server keeps an idle connection open for at least that
+// long.
 const spareAge = 5 * time.Second
 
 // dialEarly opens the connection that the first request will need. It must be called before the first request.

@@ -16,19 +16,19 @@ import (
 	"carrick/cluster/failure"
 )
 
-// answer classifies the error of a read's request.
+// answer is the class of an error from a read's request.
 type answer int
 
 const (
-	unreachable  answer = iota // no answer: the network, TLS, or unavailable credentials
-	failing                    // an answer without a result: overload, a crash, a proxy's page
+	unreachable  answer = iota // no answer: the network or TLS failed, or credentials are unavailable
+	failing                    // an answer without a result: overload, a crash, or a proxy's page
 	refused                    // forbidden
 	unauthorized               // not authenticated
 	absent                     // no such object
 	unserved                   // no such kind
-	unwatchable                // it cannot be watched
+	unwatchable                // the kind cannot be watched
 	rejected                   // the request is invalid
-	expired                    // start again
+	expired                    // the requested version is no longer available: start again
 )
 
 // answerOf classifies the error of a request.
@@ -101,8 +101,9 @@ func (r *read) backoff(fails int, err error) time.Duration {
 	return pause - jitter(pause/2)
 }
 
-// starting reports whether the API server has not begun to serve a kind yet. The server requests a retry after one
-// second but needs only some milliseconds: kubernetes/kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher.
+// starting reports whether the API server is about to serve a kind but does not serve it yet. The server requests a
+// retry after one second but needs only some milliseconds: kubernetes/kubernetes
+// staging/src/k8s.io/apiserver/pkg/storage/cacher.
 func starting(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "storage is (re)initializing")
 }

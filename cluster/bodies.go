@@ -8,8 +8,8 @@ import (
 	"carrick/cluster/failure"
 )
 
-// freeBytes is the size above which a response is large. Large responses are read one at a time: a server that sends
-// too much to every read must not exhaust the memory.
+// freeBytes is the size above which a response counts as large. Large responses are read one at a time, so that a
+// server that sends too much to every read cannot exhaust the memory.
 const freeBytes = 1 << 20
 
 // bodies limits the size of the responses of one cluster.
@@ -45,7 +45,7 @@ type bounded struct {
 	holds bool
 }
 
-// Read waits for its turn if the response is large.
+// Read reads from the body. If the response is large, Read first waits until no other large response is being read.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.read > failure.AnswerLimit {
 		b.yield()
@@ -67,13 +67,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body and gives up its turn.
+// Close closes the body, so that another large response can be read.
 func (b *bounded) Close() error {
 	b.yield()
 	return b.ReadCloser.Close()
 }
 
-// reset starts the next event.
+// reset resets the limit for the next event.
 func (b *bounded) reset() {
 	b.yield()
 	b.read = 0

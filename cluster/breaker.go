@@ -8,15 +8,15 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// breaker tracks whether a cluster answers. While it does not, one read at a time tries to reach it. After
-// Options.StaleAfter every read becomes stale immediately, and the first good answer wakes them all. No lock other than
-// its version's is acquired under its mutex.
+// breaker tracks whether a cluster answers. While the cluster does not answer, only one read at a time tries to reach
+// it. After Options.StaleAfter every read becomes stale immediately, and the first good answer wakes all reads. Code
+// that holds its mutex acquires no other lock than that of its version.
 type breaker struct {
 	c       *Cluster
 	version tracked.Version // bumped when a loss is reported and when it ends
 
 	mu       sync.Mutex
-	answered bool      // ever
+	answered bool      // the cluster has answered at least once
 	healed   time.Time // when the last loss ended
 	streams  int       // open watches
 	lost     time.Time // zero: the cluster answers
@@ -26,8 +26,8 @@ type breaker struct {
 	turns    turns
 }
 
-// lose records that the cluster has not answered since the given moment, and reports whether it is lost. It is not lost
-// while a watch is open: then only the caller's request failed.
+// lose records that the cluster has not answered since the given moment, and reports whether the cluster is lost. While
+// a watch is open the cluster is not lost: then only the caller's request failed.
 func (b *breaker) lose(since time.Time, cause error) bool {
 	b.mu.Lock()
 	if b.streams > 0 {
@@ -98,7 +98,7 @@ func (b *breaker) heal() {
 	b.c.nudgeAll()
 }
 
-// forget drops a loss when no read is left to see it end.
+// forget drops a loss when no read is left that would notice its end.
 func (b *breaker) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *breaker) forget() {
 	}
 }
 
-// reset clears the loss and lets every read try.
+// reset clears the loss and lets every queued read try. The caller holds the mutex.
 func (b *breaker) reset() {
 	b.lost, b.cause, b.open = time.Time{}, nil, nil
 	b.stopTimer()
@@ -143,7 +143,7 @@ func (b *breaker) everAnswered() bool {
 	return b.answered
 }
 
-// stale returns the loss of one read.
+// stale returns the StaleError of one read.
 func (c *Cluster) stale(since time.Time, cause error) *failure.StaleError {
 	return &failure.StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
 }
@@ -171,8 +171,8 @@ func (b *breaker) Changes() *tracked.Version { return &b.version }
 
 func (b *breaker) Heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
 
-// staleAfter returns how long the cluster may fail to answer before the loss is reported. An exec plugin that has not
-// run yet may take as long as a request.
+// staleAfter returns how long the cluster may fail to answer before the loss is reported. If an exec plugin has not run
+// yet, that is at least the timeout of one request.
 func (c *Cluster) staleAfter(answered bool) time.Duration {
 	if !answered && c.config.ExecProvider != nil {
 		return max(c.options.StaleAfter, c.timeout)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nothing in this file is tracked: every call is a request of its own, answered by the API server and not from a
-// watch's store. Errors say what the call was doing, and wrap the API's own.
+// Nothing in this file is tracked. Every call sends its own request to the API server, and none is answered from a
+// watch's store. Errors name the operation that failed, and wrap the API's error.
 
 // ApplyOptions are the options of Apply.
 type ApplyOptions struct {
@@ -32,8 +32,9 @@ type PatchOptions struct {
 	ResourceVersion string    // and this version
 }
 
-// Fetch returns the object that obj names by apiVersion, kind, namespace and name, complete and with its managedFields.
-// An object that does not exist returns apierrors.IsNotFound, a kind that does not exist failure.ErrNotServed.
+// Fetch returns the complete object, including its managedFields, that obj names by apiVersion, kind, namespace and
+// name. An object that does not exist returns an error that satisfies apierrors.IsNotFound, and a kind that does not
+// exist failure.ErrNotServed.
 func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	doing := "read " + describeObject(obj)
 	at, err := c.locate(ctx, obj)
@@ -44,8 +45,8 @@ func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*u
 }
 
 // Apply applies obj by server-side apply and returns the result. The API server refuses unknown and duplicate fields.
-// Apply is idempotent. Fields that another manager owns are a conflict (see Conflicts), unless Force is set. Values of
-// a Secret must be text.
+// Apply is idempotent. Fields that another manager owns cause a conflict (see failure.Conflicts), unless Force is set.
+// Values of a Secret must be strings.
 func (c *Cluster) Apply(
 	ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions,
 ) (*unstructured.Unstructured, error) {
@@ -70,8 +71,8 @@ func (c *Cluster) Apply(
 	return c.send(ctx, doing, r)
 }
 
-// Patch sends a JSON merge patch. If the object no longer has the given UID or version, Patch returns
-// apierrors.IsConflict.
+// Patch sends a JSON merge patch. If the object no longer has the given UID or version, Patch returns an error that
+// satisfies apierrors.IsConflict.
 func (c *Cluster) Patch(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, merge []byte, o PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -92,8 +93,8 @@ func (c *Cluster) Patch(
 	return out, err
 }
 
-// Create creates obj. If it already exists, Create returns apierrors.IsAlreadyExists. With metadata.generateName and no
-// name, the result has the generated name. Values of a Secret must be text.
+// Create creates obj. If the object already exists, Create returns an error that satisfies apierrors.IsAlreadyExists.
+// With metadata.generateName and no name, the result has the generated name. Values of a Secret must be strings.
 func (c *Cluster) Create(
 	ctx context.Context, obj *unstructured.Unstructured, manager string,
 ) (*unstructured.Unstructured, error) {
@@ -111,16 +112,17 @@ func (c *Cluster) Create(
 }
 
 // Delete deletes the object with that UID, which is required. Its dependents are deleted in the background. Delete
-// returns as soon as the API server has accepted the request; Gone waits for the end. If the object does not exist,
-// Delete returns nil. Another object of the same name is kept and returns apierrors.IsConflict.
+// returns as soon as the API server has accepted the request; Gone waits until the object is gone. If the object does
+// not exist, Delete returns nil. It keeps an object of the same name with another UID, and returns an error that
+// satisfies apierrors.IsConflict.
 func (c *Cluster) Delete(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
 	return c.DeleteVersion(ctx, gvr, namespace, name, uid, "")
 }
 
-// DeleteVersion is like Delete, but returns apierrors.IsConflict if the object is no longer in that version; "" is any
-// version.
+// DeleteVersion is like Delete, but also returns an error that satisfies apierrors.IsConflict if the object has another
+// resource version; "" accepts any version.
 func (c *Cluster) DeleteVersion(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID, version string,
 ) error {

@@ -18,13 +18,13 @@ import (
 	"carrick/cluster/failure"
 )
 
-// goneWithin is how long Gone waits. The virtual node of a Liqo peering whose pods were drained has taken 71 s, and a
-// pod may take 30 s to stop by default.
+// goneWithin is how long Gone waits. Deleting the virtual node of a Liqo peering, whose pods were drained, has taken 71
+// s. By default a pod can take 30 s to stop.
 const goneWithin = 3 * time.Minute
 
-// Gone returns once the object with that UID is gone, even if another of the same name was created. It watches the
-// object, or polls it every second if it may not watch. If ctx ends first, or after three minutes, the error says what
-// keeps the object: its finalizers, or that it was not deleted.
+// Gone returns once the object with that UID is gone, even if another object of the same name was created. It watches
+// the object, or polls it every second if watching is not permitted. If ctx ends or three minutes pass first, the error
+// says what keeps the object: its finalizers, or that it was not deleted.
 func (c *Cluster) Gone(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
@@ -62,7 +62,8 @@ func (c *Cluster) Gone(
 	}
 }
 
-// ended watches the object until it is gone, or the watch or ctx ends. It stores the object's last state in last.
+// ended watches the object until the object is gone, or until the watch or ctx ends. It reports whether the object is
+// gone, and stores the object's last state in last.
 func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **unstructured.Unstructured) bool {
 	events, err := c.dynamic.Resource(at.gvr).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, at.name).String(),
@@ -91,7 +92,7 @@ func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **
 	}
 }
 
-// held says why an object still exists.
+// held returns why an object still exists.
 func held(obj *unstructured.Unstructured) string {
 	switch {
 	case obj == nil:

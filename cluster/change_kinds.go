@@ -37,9 +37,9 @@ type changeState struct {
 
 // served is the result of one discovery.
 type served struct {
-	// without subresources; groups in the API server's order, preferred version first
+	// kinds has no subresources. Groups are in the API server's order, with the preferred version first.
 	kinds  []Kind
-	silent map[schema.GroupVersion]error // versions whose own API server does not answer
+	silent map[schema.GroupVersion]error // versions whose aggregated API server does not answer
 }
 
 // Resource returns the resource of a kind and whether it is namespaced. Discovery runs once and is cached. A kind that
@@ -77,7 +77,7 @@ func (c *Cluster) Resource(
 }
 
 // Kinds returns every kind that can be listed, each in the version that the API server prefers, sorted by group and
-// resource. It omits a group whose own API server does not answer.
+// resource. It omits a group whose aggregated API server does not answer.
 func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	return out, nil
 }
 
-// Silent returns the groups and versions whose own API server does not answer, sorted. Their content is unknown, and
-// Kinds omits them.
+// Silent returns the groups and versions whose aggregated API server does not answer, sorted. Their kinds are unknown,
+// and Kinds omits them.
 func (c *Cluster) Silent(ctx context.Context) ([]string, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -154,8 +154,8 @@ func (c *Cluster) discover(ctx context.Context) (*served, error) {
 	}
 }
 
-// ask takes one round trip: it requests both halves of aggregated discovery at the same time. API servers before v1.30
-// do not support its present form, and are asked group by group.
+// ask discovers the served kinds in one round trip: it requests both halves of aggregated discovery at the same time.
+// API servers before v1.30 do not support the current form of aggregated discovery, and are asked group by group.
 func (c *Cluster) ask(ctx context.Context) (*served, error) {
 	var halves [2]apidiscovery.APIGroupDiscoveryList
 	var aggregated [2]bool

@@ -141,8 +141,8 @@ func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (l
 	return location{gvr: gvr, namespace: obj.GetNamespace(), name: obj.GetName()}, nil
 }
 
-// encode returns the JSON of an object. It checks a Secret's values here because the API server would repeat a value
-// that is not text in its error message.
+// encode returns the JSON of an object. It checks here that a Secret's values are strings, because the API server would
+// repeat any other value in its error message.
 func encode(obj *unstructured.Unstructured) ([]byte, error) {
 	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		for _, field := range []string{"data", "stringData"} {

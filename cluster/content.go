@@ -12,23 +12,23 @@ import (
 	"carrick/cluster/failure"
 )
 
-// content is the result of a read.
+// content is the latest result of a read.
 type content struct {
 	answered bool                         // the API server has answered
 	records  map[string]record            // by namespace and name
 	sorted   []record                     // the same, sorted; nil: not sorted yet
-	objects  []*unstructured.Unstructured // of sorted
-	err      error                        // the error it answered with: refused, not served
-	stale    *failure.StaleError          // the API server does not answer
+	objects  []*unstructured.Unstructured // the objects of sorted
+	err      error                        // the API server's error: refused, not served
+	stale    *failure.StaleError          // set while the API server does not answer
 	polled   bool
 }
 
-// view is what one caller gets.
+// view is the result of a read for one caller.
 type view struct {
-	list    []*unstructured.Unstructured // of a list
-	records []record                     // the same, with the kept values of Secrets
+	list    []*unstructured.Unstructured // the objects of a list
+	records []record                     // the same, with the requested values of Secrets
 	record  *record                      // of one object; nil: it does not exist
-	gen     uint64                       // the version that it was read at
+	gen     uint64                       // the version of the read
 	err     error
 }
 
@@ -51,8 +51,8 @@ func (c *content) view(key readKey) view {
 	return view{err: apierrors.NewNotFound(key.gvr.GroupResource(), key.name)}
 }
 
-// want adds keys of a Secret to those whose values are kept. It ends the current attempt if that has already dropped
-// one of them.
+// want adds keys of a Secret to those whose values are kept. If the current attempt has already dropped a value of
+// these keys, want ends that attempt, so that another one reads the value.
 func (r *read) want(keys []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *read) want(keys []string) {
 	}
 }
 
-// keeps reports whether the values of these keys are kept, as far as they exist.
+// keeps reports whether the read keeps the values of these keys. Keys that do not exist do not count.
 func (r *read) keeps(keys []string) bool {
 	for _, rec := range r.records {
 		if slices.Contains(keys, EveryKey) && len(rec.kept) < len(rec.sizes) {
@@ -133,7 +133,7 @@ func (r *read) refuse(err error, polled bool) {
 	r.settle(differs)
 }
 
-// settle ends a loss. The caller holds the mutex.
+// settle ends a loss, because there is an answer. The caller holds the mutex.
 func (r *read) settle(differs bool) {
 	r.good = time.Now()
 	r.lost, r.cause = time.Time{}, nil
@@ -151,8 +151,8 @@ func (r *read) tell(differs bool) {
 	r.turned = make(chan struct{})
 }
 
-// lose records that this read has no answer. After Options.StaleAfter it is stale. It is stale immediately if the whole
-// cluster is known not to answer.
+// lose records that this read has no answer. The read becomes stale after Options.StaleAfter, or immediately if the
+// loss of the whole cluster has been reported.
 func (r *read) lose(since time.Time, cause error) {
 	said := r.c.outages.said()
 	patience := r.c.staleAfter(r.c.outages.everAnswered())
@@ -171,7 +171,7 @@ func (r *read) lose(since time.Time, cause error) {
 	}
 }
 
-// excuse ends a loss that has not been reported, after an answer that is not trusted yet.
+// excuse ends a loss that has not been reported, after a refusal that does not count yet (see grace).
 func (r *read) excuse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +182,7 @@ func (r *read) excuse() {
 	r.calm()
 }
 
-// calm stops the timer of a loss. The caller holds the mutex.
+// calm stops the timer that reports a loss. The caller holds the mutex.
 func (r *read) calm() {
 	if r.patient != nil {
 		r.patient.Stop()
@@ -190,7 +190,7 @@ func (r *read) calm() {
 	}
 }
 
-// impatient reports that there is no answer.
+// impatient reports the loss when the timer fires.
 func (r *read) impatient() {
 	r.mu.Lock()
 	lost, cause := r.lost, r.cause
@@ -204,7 +204,7 @@ func (r *read) impatient() {
 	}
 }
 
-// grow makes the content stale. The caller holds the mutex.
+// grow makes the content stale and wakes callers. The caller holds the mutex.
 func (r *read) grow(said *failure.StaleError) {
 	if r.stale != nil {
 		return
@@ -213,7 +213,7 @@ func (r *read) grow(said *failure.StaleError) {
 	r.tell(true)
 }
 
-// order sorts a list by namespace and name.
+// order returns the records of a list and their objects, sorted by namespace and name.
 func order(records map[string]record) ([]record, []*unstructured.Unstructured) {
 	sorted := slices.SortedFunc(maps.Values(records), func(a, b record) int {
 		return cmp.Or(

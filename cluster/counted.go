@@ -13,9 +13,9 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Counted returns the samples of one metric family of the API server, cleaned: NAME{LABELS} VALUE. They are cached as a
-// look for 30 s. It requires the permission to get /metrics, which is noted (see Need). Of several API servers, the one
-// that answers returns its own metrics.
+// Counted returns the samples of one metric family of the API server, cleaned, each as NAME{LABELS} VALUE. The result
+// is cached as a look for 30 s. Counted requires the permission to get /metrics, which is noted (see Need). If there
+// are several API servers, the samples are those of the one that answers.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
 	c.Need(permission.Rule{Verb: "get", Path: "/metrics"})
 	return tracked.LookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {

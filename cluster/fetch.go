@@ -16,7 +16,7 @@ import (
 
 const pageSize = 500
 
-// request returns a request for the collection of a read, or for its one object.
+// request returns a request for the single object of a read, or for the collection that contains it.
 func (r *read) request(single bool) *rest.Request {
 	path := []string{"/api", r.key.gvr.Version}
 	if r.key.gvr.Group != "" {
@@ -92,7 +92,7 @@ func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 	}
 }
 
-// collect adds an object to the records if the read asked for it: not every API honors a field selector.
+// collect adds an object to the records if the read asked for that object. Not every API honors a field selector.
 func (r *read) collect(records map[string]record, object *unstructured.Unstructured) {
 	if r.asked(object) {
 		records[recordKey(object)] = r.take(object)

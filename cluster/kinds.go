@@ -16,13 +16,13 @@ var crds = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// soon is the pause before trying a kind whose CustomResourceDefinition says that it is served: an API server takes
-// some 60 ms from there.
+// soon is the pause before a kind is requested again after its CustomResourceDefinition reports that it is served. The
+// API server takes some 60 ms from there.
 const soon = 50 * time.Millisecond
 
-// untilServed reports that the kind does not exist, waits until that may have changed, and returns how long to pause
-// then. It watches the CustomResourceDefinition. If it may not, or if the kind cannot have one, it waits for a fixed
-// time.
+// untilServed records that the kind does not exist, waits until that may have changed, and returns the pause before the
+// next attempt. It watches the CustomResourceDefinition. If watching is not permitted, or if the kind cannot have a
+// CustomResourceDefinition, it waits for a fixed time.
 func (r *read) untilServed(cause error) time.Duration {
 	name := r.key.gvr.Resource + "." + r.key.gvr.Group
 	missing := fmt.Errorf("read %s: %w (%w)", name, failure.ErrNotServed, cause)

@@ -59,20 +59,20 @@ func (c *Cluster) List(
 	return seen.list, nil
 }
 
-// StartGet starts a read that Get will wait for, so that it runs concurrently with others. The caller must call Get
-// afterwards: without it the request is wasted.
+// StartGet starts a read that Get will wait for, so that it runs concurrently with other reads. The caller must call
+// Get afterwards, or the request is wasted.
 func (c *Cluster) StartGet(gvr schema.GroupVersionResource, namespace, name string) {
 	c.start(readKey{gvr: gvr, namespace: namespace, name: name}, true)
 }
 
-// StartList starts reads that List will wait for, without a selector, as StartGet does.
+// StartList is like StartGet, for calls of List without a selector.
 func (c *Cluster) StartList(namespace string, kinds ...schema.GroupVersionResource) {
 	for _, gvr := range kinds {
 		c.StartSelected(gvr, namespace, Selector{})
 	}
 }
 
-// StartSelected starts a read that List will wait for, as StartGet does.
+// StartSelected is like StartGet, for a call of List with a selector.
 func (c *Cluster) StartSelected(gvr schema.GroupVersionResource, namespace string, s Selector) {
 	c.start(readKey{gvr: gvr, namespace: namespace, selector: s}, false)
 }
@@ -90,8 +90,8 @@ func (c *Cluster) start(key readKey, named bool) {
 // EveryKey requests the values of all keys of a Secret.
 const EveryKey = "*"
 
-// Secret returns a Secret with the values of the given keys, wrapped. Of the other keys only the name and size are
-// known. A key that does not exist is missing from Data. Secret shares its watch with Get and returns the same errors.
+// Secret returns a Secret with the masked values of the given keys. Of the other keys it returns only the name and
+// size. A key that does not exist is missing from Data. Secret shares its watch with Get and returns the same errors.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...string) (*Secret, error) {
 	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, name: name}, true, keys...)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Cluster) read(ctx context.Context, key readKey, named bool, keys ...str
 	return r.await(ctx, keys...)
 }
 
-// check rejects keys that would request something other than what they name.
+// check rejects a key whose parts are missing, or would change the path of the request.
 func (k readKey) check(named bool) error {
 	if k.gvr.Version == "" || k.gvr.Resource == "" {
 		return fmt.Errorf("read %q: the resource is not complete", k.gvr.String())

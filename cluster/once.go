@@ -9,7 +9,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// runOnce requests the result until there is an answer, or until the loss is reported. The result is kept.
+// runOnce repeats the request of a read until there is an answer, or until the loss is reported. The result is kept.
 func (r *read) runOnce() {
 	r.single.Lock()
 	defer r.single.Unlock()
@@ -36,7 +36,7 @@ func (r *read) runOnce() {
 	}
 }
 
-// answeredBy publishes an error that is an answer.
+// answeredBy publishes err as the result if it is an answer of the API server, and reports whether it is.
 func (r *read) answeredBy(err error) bool {
 	switch answerOf(err) {
 	case absent:
@@ -51,7 +51,7 @@ func (r *read) answeredBy(err error) bool {
 	return true
 }
 
-// giveUp reports immediately that there is no answer.
+// giveUp makes the read stale immediately.
 func (r *read) giveUp(since time.Time, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lastWords is how long Close waits for the output of a plugin.
+// lastWords is how long Close waits for the remaining output of a plugin.
 const lastWords = 100 * time.Millisecond
 
-// stderrSwap guards os.Stderr while an exec plugin is prepared.
+// stderrSwap guards os.Stderr, which carrick replaces while it prepares an exec plugin.
 var stderrSwap sync.Mutex
 
 // transportConfig returns the transport configuration of the rest.Config, with the standard error of an exec plugin
@@ -106,7 +106,7 @@ func (p *plugin) leave() {
 	p.closeLast()
 }
 
-// close refuses further round trips.
+// close rejects further round trips.
 func (p *plugin) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *plugin) closeLast() {
 	}
 }
 
-// apart makes round trips that can be abandoned.
+// apart is an http.RoundTripper whose round trips can be abandoned.
 type apart struct {
 	next   http.RoundTripper
 	plugin *plugin

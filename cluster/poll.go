@@ -28,7 +28,7 @@ func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
 	return min(r.c.options.Poll, max(time.Until(r.watchAt), time.Millisecond))
 }
 
-// settleFor records an error as the API server's answer or as a loss, and returns how long to pause.
+// settleFor records an error as the API server's answer or as a loss, and returns the pause before the next attempt.
 func (r *read) settleFor(start time.Time, err error) time.Duration {
 	switch answerOf(err) {
 	case unreachable:
@@ -61,8 +61,8 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 	return r.backoff(r.fails-1, err)
 }
 
-// lossOf returns since when there is no answer: since start if the attempt timed out, since the last received byte if
-// the connection went silent, else since now.
+// lossOf returns the moment from which there is no answer: start if the attempt timed out, the moment of the last
+// received byte if the connection went silent, and otherwise now.
 func (r *read) lossOf(start time.Time, err error) time.Time {
 	if errors.Is(err, failure.ErrNoAnswer) || errors.Is(err, failure.ErrTimeout) {
 		return start
@@ -80,8 +80,8 @@ func (r *read) polls() bool {
 	return r.polled
 }
 
-// grace reports whether a refusal is too recent to count: an API server that is starting briefly refuses what it allows
-// later. A request that was never allowed, by a cluster that was never lost, is refused immediately.
+// grace reports whether a refusal is too recent to count. An API server that is starting briefly refuses requests that
+// it allows later. A refusal counts immediately if the read was never allowed and the cluster was not lost recently.
 func (r *read) grace() bool {
 	r.mu.Lock()
 	allowed := r.answered && r.err == nil

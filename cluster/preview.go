@@ -29,25 +29,25 @@ type Preview struct {
 	Kept     *unstructured.Unstructured // the object as it would be persisted; it is shared and must not be changed
 }
 
-// PreviewOptions say how long a result is valid. The zero value is one minute.
+// PreviewOptions say how long a result is valid. With the zero value, it is valid for one minute.
 type PreviewOptions struct {
-	// Age is how long a result is valid; 0 means a minute. If Steady is longer, the validity grows to it while the same
-	// result is requested again and nothing in On changes.
+	// Age is how long a result is valid; 0 means a minute. If Steady is longer, the validity grows up to Steady while
+	// callers repeat the request and nothing that On reads changes.
 	Age, Steady time.Duration
-	// On reads what the result depends on, such as the admission webhook configurations. When that changes, the API server
-	// is asked again. Its error is wrapped in a *PremiseError.
+	// On reads the objects that the result depends on, such as the admission webhook configurations. When one of them
+	// changes, the dry run is repeated. An error of On is wrapped in a *PremiseError.
 	On func(context.Context) error
 }
 
-// PremiseError means that something the result depends on could not be read. The API server was not asked, and has
-// refused nothing.
+// PremiseError means that an object that the result depends on could not be read. The API server was not asked for a
+// dry run, so it has refused nothing.
 type PremiseError struct{ Err error }
 
 func (e *PremiseError) Error() string { return e.Err.Error() }
 func (e *PremiseError) Unwrap() error { return e.Err }
 
-// Preview applies obj in a dry run. The API server does everything except persist the object, and its refusal is the
-// error of Preview. The result is cached as a look. If the name is taken, the dry run is an update.
+// Preview applies obj in a dry run. The API server does everything except persist the object. If it refuses, Preview
+// returns its error. The result is cached as a look. If the object already exists, the dry run is an update.
 func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)

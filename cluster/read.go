@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// readKey identifies a tracked read. Without a name it is a list.
+// readKey identifies a tracked read: of one object, or of a list if there is no name.
 type readKey struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
@@ -45,22 +45,22 @@ type read struct {
 
 	mu      sync.Mutex
 	turned  chan struct{} // closed and replaced whenever the fields below change
-	content               // what callers get
+	content               // the result for callers
 	wanted  map[string]bool
 	begun   bool      // this attempt has received an object
-	attempt func()    // ends this attempt, so that another reads the additional keys
+	attempt func()    // ends this attempt, so that another one reads the additional keys
 	lost    time.Time // since when there is no answer; zero: there is one
 	cause   error
-	patient *time.Timer // reports the loss
+	patient *time.Timer // reports the loss when it fires
 	live    bool        // a watch is open
 	good    time.Time   // of the last good answer
-	via     *read       // watched instead: the CRD of a kind that is not served
+	via     *read       // the read that is watched instead: the CRD of a kind that is not served
 
 	// These belong to the goroutine of run.
 	stood     bool      // this attempt's watch was established
 	fails     int       // consecutive attempts without an answer
-	refusals  int       // consecutive
-	refusedAt time.Time // time of the first of them
+	refusals  int       // consecutive refusals
+	refusedAt time.Time // time of the first of these refusals
 	watchAt   time.Time // while polling: when to try a watch again
 }
 
@@ -95,7 +95,7 @@ func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	return r, nil
 }
 
-// release ends the use that acquire began. The read lingers.
+// release ends the use that acquire began. An unused read is kept current for Options.Linger.
 func (c *Cluster) release(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +151,7 @@ func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	}
 }
 
-// has reports whether there is a result for a caller that wants these keys.
+// has reports whether there is a result for a caller that requests these keys.
 func (r *read) has(keys []string) bool {
 	if r.stale != nil {
 		return true

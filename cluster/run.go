@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	firstRetry = 2 * time.Second // of a refused request
+	firstRetry = 2 * time.Second // pause before a refused request is retried
 	lastRetry  = time.Minute
-	heldRetry  = 30 * time.Second // of a watch that was held back
+	heldRetry  = 30 * time.Second // pause after a proxy delayed a watch
 	recovery   = time.Second      // maximum time over which the reads of a cluster resume
 )
 
@@ -24,7 +24,7 @@ func jitter(most time.Duration) time.Duration {
 	return rand.N(most)
 }
 
-// guardedRun is the goroutine of a read.
+// guardedRun is the goroutine of a read. It turns a panic into an error of the read.
 func (r *read) guardedRun() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,7 +135,7 @@ func (c *Cluster) firstWord() time.Duration {
 	return max(c.options.Silence, c.staleAfter(c.outages.everAnswered()))
 }
 
-// after decides what follows a watch that ended with err.
+// after handles the end of a watch, err, and returns the pause before the next attempt.
 func (r *read) after(ctx context.Context, start time.Time, err error) time.Duration {
 	switch {
 	case errors.Is(err, errMoreKeys):
@@ -168,7 +168,8 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	return r.settleFor(start, err)
 }
 
-// again follows a watch that ended normally: immediately if it was ever established, else after a pause.
+// again returns the pause after a watch that ended normally: zero if it was established and lasted longer than a
+// second.
 func (r *read) again(start time.Time, err error) time.Duration {
 	r.lose(time.Now(), err)
 	if r.stood && time.Since(start) > time.Second {

@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// errMoreKeys ends an attempt that has dropped values that are wanted now.
+// errMoreKeys ends an attempt that has dropped values of Secret keys that a caller now requests.
 var errMoreKeys = errors.New("more keys of the Secret are wanted")
 
 // watchStreaming opens one watch that starts with all existing objects, follows it, and returns why it ended. It
@@ -91,7 +91,7 @@ func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer
 	}
 }
 
-// stand records that a watch is established; fall, that it no longer is.
+// stand records that a watch is established, and fall records that it has ended.
 func (r *read) stand() {
 	r.stood, r.refusals, r.refusedAt = true, 0, time.Time{}
 	r.c.outages.lives(1)

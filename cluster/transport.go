@@ -40,8 +40,8 @@ type wire struct {
 	conns map[*wiredConn]struct{} // the open connections
 }
 
-// end closes the remaining connections. A connection whose last stream has only just ended does not count as idle yet,
-// and would outlive its cluster.
+// end closes the remaining connections. A connection whose last stream has only just ended does not count as idle yet.
+// Without end, it would outlive its cluster.
 func (w *wire) end() {
 	w.mu.Lock()
 	conns := slices.Collect(maps.Keys(w.conns))
@@ -57,7 +57,7 @@ func (w *wire) add(c *wiredConn) {
 	w.conns[c] = struct{}{}
 }
 
-// remove reports whether c was the last connection.
+// remove removes c, and reports whether it was the last connection.
 func (w *wire) remove(c *wiredConn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 const (
 	firstPause = 20 * time.Millisecond // between two attempts to reach a lost cluster
 	pauseShare = 20                    // a pause is at most this fraction of the outage so far
-	longTry    = time.Second           // an attempt that takes longer blocks no other
+	longTry    = time.Second           // after this time an attempt stops blocking others
 )
 
-// turns is the queue of reads that want to try while the cluster is lost.
+// turns is the queue of reads that wait to retry while the cluster is lost. One read tries at a time.
 type turns struct {
-	epoch  int  // which loss
-	taken  bool // a read tries, or will after a pause
+	epoch  int  // number of the current loss
+	taken  bool // a read is trying, or will try after a pause
 	queued []chan struct{}
 }
 
-// turn returns immediately while the cluster answers. While it is lost, turn returns when the caller may try. The
-// caller must then call done after the attempt.
+// turn returns when the caller may try to reach the cluster. While the cluster answers, that is immediately. The caller
+// must call done after the attempt.
 func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	b.mu.Lock()
 	if b.lost.IsZero() {
@@ -46,8 +46,8 @@ func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// trying passes the turn on once: after the attempt and a pause that grows with the outage, or when the attempt takes
-// long.
+// trying returns the function to call after an attempt. The next read in the queue may try once the attempt has ended
+// and a pause has passed, which grows with the outage. If the attempt takes long, the next read may try immediately.
 func (b *breaker) trying(epoch int) (done func()) {
 	var once sync.Once
 	pass := func() { once.Do(func() { b.pass(epoch) }) }
@@ -64,7 +64,7 @@ func (b *breaker) trying(epoch int) (done func()) {
 	}
 }
 
-// pass gives the turn to the next in the queue.
+// pass lets the next read in the queue try.
 func (b *breaker) pass(epoch int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *breaker) pass(epoch int) {
 	b.turns.queued = b.turns.queued[1:]
 }
 
-// giveUp leaves the queue, and passes the turn on if it has just arrived.
+// giveUp removes the caller from the queue. If it was just the caller's turn, giveUp lets the next read try.
 func (b *breaker) giveUp(epoch int, mine chan struct{}) {
 	b.mu.Lock()
 	i := slices.Index(b.turns.queued, mine)

@@ -23,13 +23,13 @@ type Action struct {
 	// the action. Use it for checks whose subject can no longer be observed afterwards.
 	First []string
 	When  func(Env) bool
-	// Reads are permissions to read other objects than the action's own: those that the facts behind its answers and its
-	// When read.
+	// Reads are permissions for objects that the action does not write, but that its When or the facts behind its
+	// answers read.
 	Reads []permission.Rule
 	Doer
 }
 
-// Wanted reports whether the answers ask for action a of a step.
+// Wanted reports whether the answers configure action a, which is in step: the When of both must be true.
 func (a *Action) Wanted(step *Step, env Env) bool {
 	return (step.When == nil || step.When(env)) && (a.When == nil || a.When(env))
 }
@@ -37,8 +37,8 @@ func (a *Action) Wanted(step *Step, env Env) bool {
 // Doer plans, applies and undoes a change. Package action has the implementations: Manifest, Chart, File, Command,
 // Edit, Mint and Call. A Doer that can be exported also implements action.Exporter.
 type Doer interface {
-	// Plan returns what Do would change and the permissions that it requires. It changes nothing. If a fact does not exist
-	// yet, Plan returns an AbsentError and the engine shows the action as not yet known.
+	// Plan returns what Do would change and the permissions that it requires. It changes nothing. If a fact does not
+	// exist yet, Plan returns an AbsentError and the engine shows the action as pending.
 	Plan(context.Context, Env) (Change, error)
 	// Do applies the change. It is idempotent: a second call changes nothing.
 	Do(context.Context, Env, Progress) error
@@ -48,12 +48,13 @@ type Doer interface {
 	Undo(context.Context, Env, Progress) error
 }
 
-// Change is what an action would change.
+// Change is the plan of one action: what Do or Undo would change.
 type Change struct {
 	Items       []Item
-	Permissions []permission.Rule // all that the change requires, granted or not
-	// Along lists, by side, the objects that disappear automatically with the objects that an undo deletes, each as
-	// "ResourceQuota namespace/name". A namespace that contains nothing else is empty when its turn comes.
+	Permissions []permission.Rule // all permissions that the change requires, granted or not
+	// Along lists, by side, the objects that are deleted automatically along with the objects that an undo deletes,
+	// each as "ResourceQuota namespace/name". They do not count as the content of a namespace that the same undo
+	// deletes.
 	Along map[Side][]string
 }
 
@@ -80,9 +81,9 @@ type Item struct {
 	What      string // "Role renku-sessions/renku", "POST /clusters", "/etc/ood/config/hook.env"
 	Diff      string // unified diff, secrets masked
 	Note      string // why it is kept, or what is deleted along with it
-	Held      bool   // in an undo: the link created it, and it is kept while others depend on it, which Note names
+	Held      bool   // in an undo: kept although the link created it, because others depend on it; Note names them
 	Unentered bool   // in an undo: it has the link's label but no inventory entry, and is kept
-	Left      bool   // in an undo: a file that the link wrote and can't undo; Note says why
+	Left      bool   // in an undo: kept although the link wrote it, because the file can't be undone; Note says why
 	// Terminating is set in an undo for an object that is already being deleted: carrick only waits until it is gone.
 	Terminating bool
 	Refused     bool               // the server would reject it now: Note says why
@@ -92,7 +93,7 @@ type Item struct {
 	MissingNamespace string // the namespace that the object requires and that does not exist
 
 	Entry   *Entry // its inventory entry; nil: not an object that an action writes
-	Creates bool   // it is the inventory itself, and is about to be created
+	Creates bool   // it is the inventory itself, which is about to be created
 }
 
 // AppliedAgain says what happens to a field that carrick took over once its former manager applies it again. Helm 3 and
@@ -100,8 +101,8 @@ type Item struct {
 const AppliedAgain = "Helm 3 and kubectl apply overwrite them when they apply again; " +
 	"Helm 4 and kubectl apply --server-side get a conflict."
 
-// Progress receives the events of a running action. Verb and What are set when something changed. Asks is set when a
-// person must do what Text says before the action continues. Text is always set.
+// Progress receives the events of a running action. An event's Verb and What are set if something changed. Its Asks is
+// set if a person must do what its Text says before the action continues. Its Text is always set.
 type Progress func(Event)
 
 // Event is one report of a running action.
@@ -151,7 +152,7 @@ func Fingerprint(parts ...any) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// HashOf returns the hash of a text, in the form that an Edit's annotation has.
+// HashOf returns the hash of text in the format of an Edit's annotation.
 func HashOf(text string) string { return strings.TrimPrefix(masked.New(text).Hash(), "sha256:") }
 
 // JoinNotes joins two notes of an Item.

@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Answers are the answers as an action or check sees them: the given answer, or else the question's default. Reading an
-// answer that has neither marks the reader as waiting for it.
+// Answers gives checks and actions the current answers: the given answer or else the question's default. A read of an
+// answer that has neither is recorded as missing.
 type Answers struct {
 	Lookup func(key string) any
 }
@@ -121,7 +121,7 @@ func (q *Question) Parse(typed string) (any, error) {
 	return out, nil
 }
 
-// Accept validates an answer from a link file and converts it to the type of its kind.
+// Accept validates an answer from a link file and converts it to the Go type of the question's kind.
 func (q *Question) Accept(v any) (any, error) {
 	switch v := v.(type) {
 	case nil:
@@ -170,7 +170,7 @@ var errNoText = errors.New(
 	"expected YAML as text: write | after the colon, and the YAML indented below",
 )
 
-// one validates a single value by its kind and by the question's Check.
+// one validates a single value against the question's kind and Check.
 func (q *Question) one(typed string) (any, error) {
 	v, err := q.Kind.parse(typed, q.Of)
 	if err == nil && q.Kind != Text && q.Kind != YAML {
@@ -178,7 +178,7 @@ func (q *Question) one(typed string) (any, error) {
 	}
 	if err == nil && q.Check != nil {
 		if q.Kind == YAML {
-			typed = fmt.Sprint(v) // line numbers in errors count in the normalized form
+			typed = fmt.Sprint(v) // so that Check's line numbers are those of the normalized text
 		}
 		err = q.Check(typed)
 	}

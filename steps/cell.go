@@ -66,8 +66,8 @@ func (g *Guide) WithNeeds(cells []Cell) []Cell {
 // ID returns the name of a cell, such as "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// DependsOn returns all cells that a cell depends on, transitively, including those that the action which fixes it
-// needs.
+// DependsOn returns all cells that a cell depends on, directly or transitively. They include the needs of the action
+// that fixes the cell.
 func (g *Guide) DependsOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}
 	todo := []Cell{c}

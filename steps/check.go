@@ -21,8 +21,8 @@ type Check struct {
 	On         Side   // Local, Remote, or Both, which runs it once per side
 	From       string // where it runs, if not against the side's API: "this machine"
 	// Needs are the checks that this one depends on: "name" on the same side (or on its only side), "peer/name" on the
-	// other side. A need that does not hold turns the verdict into a skip, but never delays a read. If both are unknown
-	// because the side does not answer, the verdict stays unknown.
+	// other side. If a need does not hold, the check still runs, but its verdict is a skip. If both verdicts are
+	// unknown because the side does not answer, the verdict stays unknown.
 	Needs   []string
 	Timeout time.Duration // how long it may stay pending, counted from the object's own time; 0: indefinitely
 	// FixedBy is the action that makes the check pass, and the suggested fix if Run returns none; "": no action does. In a
@@ -33,11 +33,11 @@ type Check struct {
 	Permissions bool
 	When        func(Env) bool
 	Run         func(context.Context, Env) Result
-	// Tried returns when the last trial ran and what it depends on, for a check that passes on the result of a trial; nil:
-	// the check reads the current state. If a dependency has changed since, the pass becomes a warning.
+	// Tried returns when the last trial ran and what its result depends on. It is nil for a check that reads the
+	// current state instead of the result of a trial. If a dependency has changed since the trial, a pass becomes a
+	// warning.
 	Tried func(context.Context, Env) (Tried, error)
-	// NotChecked says what the check would require, for a requirement that this guide leaves unchecked. Run is then nil
-	// and the verdict is a skip.
+	// NotChecked describes a requirement that this guide does not check. Run is then nil and the verdict is a skip.
 	NotChecked string
 }
 
@@ -93,13 +93,13 @@ type Result struct {
 	Err       error     // for the log, never for the screen
 	Since     time.Time // start of waiting: the object's own timestamp
 	Again     time.Time // when to run again even if nothing that was read has changed
-	alone     bool      // the check's action does not fix this failure: WithoutAction
-	Secondary bool      // usually caused by another failure: Symptom
-	Undone    bool      // an object that an action creates does not exist: Undone
-	NotTried  bool      // an action's trial did not run yet: NotTried
+	alone     bool      // the check's action does not fix this failure; set by WithoutAction
+	Secondary bool      // usually caused by another failure; set by Symptom
+	Undone    bool      // an object that an action creates does not exist; set by func Undone
+	NotTried  bool      // an action's trial has not run yet; set by func NotTried
 	told      Status    // of a skip: the verdict in the other admin's facts file
 	PeerFile  bool      // of a skip: it requires data that the other side's admin has not provided
-	Unasked   bool      // the answers don't ask for the action that fixes this check
+	Unasked   bool      // the answers don't configure the action that fixes this check
 	Answer    string    // if the check is not applicable: the answer that decides it, "network.enabled: no"; "": none
 	mend      string    // the action that fixes this failure, if it depends on the finding
 }
@@ -124,11 +124,11 @@ func Failed(found, fix string) Result { return Result{Status: Fail, Found: found
 // that step or a later one exists, it counts as work to do, not as the cause of another failure.
 func Undone(found string) Result { return Result{Status: Fail, Found: found, Undone: true} }
 
-// NotTried returns a failure for a trial that an action of the guide runs and that did not run yet. It never counts as
+// NotTried returns a failure for a trial that an action of the guide runs and that has not run yet. It never counts as
 // the cause of another failure.
 func NotTried(found string) Result { return Result{Status: Fail, Found: found, NotTried: true} }
 
-// Symptom marks a result that another failure usually causes, whichever that is. It is listed after the causes.
+// Symptom marks a result that another failure usually causes. It is listed after the causes.
 func (r Result) Symptom() Result {
 	r.Secondary = true
 	return r
@@ -158,8 +158,8 @@ func Skipped(why string, args ...any) Result {
 	return Result{Status: Skip, Found: text(why, args)}
 }
 
-// Errored turns an error into the verdict unknown, in plain words. An AbsentError, for a fact that does not exist yet,
-// becomes a skip instead.
+// Errored returns the verdict unknown with the error in plain words. For an AbsentError, which means that a fact does
+// not exist yet, it returns a skip instead.
 func Errored(err error) Result {
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {
 		r := Skipped("%s", absent.Error())
@@ -181,8 +181,8 @@ func (r Result) Reporting(s Status) Result {
 	return r
 }
 
-// Told returns the verdict in the other admin's facts file of a check that can't run from here; ok is false if no file
-// has one.
+// Told returns the verdict that the other admin's facts file contains for a check that can't run from here. ok is false
+// if there is none.
 func (r Result) Told() (s Status, ok bool) { return r.told, r.told != Pending }
 
 // Or sets the fix of a result that has none.
@@ -208,8 +208,8 @@ func (r Result) Says() string {
 	return r.Found
 }
 
-// Applies reports whether the answers ask for a check of a step. If not, answer is the deciding one: the one that the
-// condition read last, or "" if it read none.
+// Applies reports whether a check is applicable with the current answers: whether its When and that of its step are
+// true. answer is the answer that these conditions read last, such as "network.enabled: no", or "" if they read none.
 func Applies(guide *Guide, step *Step, check *Check, env Env) (applies bool, answer string) {
 	if lookup := env.Answers.Lookup; lookup != nil {
 		env.Answers.Lookup = func(key string) any {
@@ -223,7 +223,7 @@ func Applies(guide *Guide, step *Step, check *Check, env Env) (applies bool, ans
 	return (step.When == nil || step.When(env)) && (check.When == nil || check.When(env)), answer
 }
 
-// inWords returns an answer in the form that a sentence uses.
+// inWords returns an answer on one line, in words that fit into a sentence: "empty", "yes" and "no" for such answers.
 func (q *Question) inWords(v any) string {
 	switch text := strings.Join(strings.Fields(q.Show(v)), " "); {
 	case text == "":

@@ -15,9 +15,9 @@ type Entry struct {
 	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
 	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
 	Before     map[string]any `json:"before,omitempty"`  // values of another manager that this link took over
-	Content    string         `json:"content,omitempty"` // of a release: hash of what a link wrote into its Secret
+	Content    string         `json:"content,omitempty"` // for a release: hash of what a link wrote into its Secret
 
-	Adopted bool `json:"-"` // derived from the object's marks, because an earlier version wrote the object
+	Adopted bool `json:"-"` // derived from the object's marks, because an earlier version of carrick wrote the object
 }
 
 // EntryOf returns the Entry of an object that this link did not create.

@@ -49,18 +49,18 @@ type Runtime struct {
 	Keep     func(key string, v masked.Value) error
 	Given    func(key string) bool // reports whether the admin answered the question
 	Emptied  func(key string) bool // reports whether the admin deliberately left the question empty
-	Sound    func() error          // returns why the default of an answer that was used could not be read
+	Sound    func() error          // returns the error if a default that was used as an answer could not be read
 	Cache    *sync.Map             // what actions have read for this Env, by their own keys; nil: nothing is cached
-	Watched  bool                  // set for checks and the facts they use: what is read is kept current
-	Found    []string              // in an undo: objects to delete although only their mark is known (engine.Scope.Found)
-	Along    []string              // in a planned undo: what earlier actions delete with their own objects (Change.Along)
+	Watched  bool                  // set for checks and the facts they use: their reads are kept current
+	Found    []string              // in an undo: objects to delete by their marks alone (engine.Scope.Found)
+	Along    []string              // in a planned undo: what disappears because of earlier actions (Change.Along)
 }
 
 // SideInfo contains the names of a side.
 type SideInfo struct {
-	Role, Name, Config string // the guide's word for it; the context and the kubeconfig
-	// Unconfirmed returns why the key of a facts file can't be trusted yet. It is nil if the side is not known from a
-	// facts file.
+	Role, Name, Config string // the guide's name of the side, the context, the kubeconfig
+	// Unconfirmed returns an error while the signer of the side's facts file is not confirmed. It is nil if the side is
+	// not known from a facts file.
 	Unconfirmed func() error
 }
 
@@ -82,8 +82,8 @@ func (e Env) Keep(key string, v masked.Value) error {
 	return e.Runtime.Keep(key, v)
 }
 
-// Sound returns why the default of an answer that was used could not be read, or nil if all could. The engine calls it
-// after checks, plans and exports. An Undo must call it where an answer decides what is deleted.
+// Sound returns the error if a default that was used as an answer could not be read, or nil. The engine calls it after
+// checks, plans and exports. An Undo must call it where an answer decides what is deleted.
 func (e Env) Sound() error {
 	if e.Runtime.Sound == nil {
 		return nil
@@ -101,9 +101,9 @@ func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.R
 // PeerFromFile reports whether the other side is known only from its admin's facts file.
 func (e Env) PeerFromFile() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
-// PeerUnconfirmed returns an error if no one has confirmed yet who signed the other side's facts file. A key must not
-// be used with an address from such a file, even where the key itself is not sent. It returns nil if the signer is
-// confirmed or there is no such file.
+// PeerUnconfirmed returns an error if the signer of the other side's facts file is not confirmed yet. A key must not be
+// used with an address from such a file, even where the key itself is not sent. PeerUnconfirmed returns nil if the
+// signer is confirmed or there is no such file.
 func (e Env) PeerUnconfirmed() error {
 	if err := e.Runtime.Sides[e.Side.Peer()].Unconfirmed; err != nil {
 		return err()
@@ -172,7 +172,7 @@ type Fact struct {
 	// Shared means that the other side uses the fact (Env.Peer). Only shared facts are available to the other side and are
 	// written into a facts file.
 	Shared bool
-	// Now marks a value that is valid only for the moment. It is not written into a facts file, where it would be
+	// Now marks a value that is valid only for a short time. It is not written into a facts file, where it would be
 	// outdated.
 	Now bool
 	// Learn reads the value. If it does not exist yet, Learn returns Absent(why) and no other error.

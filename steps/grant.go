@@ -12,7 +12,7 @@ import (
 )
 
 // Grant returns YAML that a cluster admin can apply to grant the permissions: one Role per namespace and a ClusterRole
-// for the rest. The namespaces in fresh, which do not exist yet, come before their Roles.
+// for the rest. It also creates the namespaces in fresh, which do not exist yet, each before its Role.
 func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, r := range rights {
@@ -48,7 +48,7 @@ func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
-// RuleOf returns the RBAC rule that grants a permission, for all objects of the resource.
+// RuleOf returns the RBAC rule that grants a permission for all objects of the resource.
 func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -57,8 +57,8 @@ func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}}
 }
 
-// VerbsByName are the verbs that Grant restricts to one name where a name is given: a user who may bind every role, or
-// approve for every signer, can do everything.
+// VerbsByName are the verbs that Grant restricts to the object name of a permission, if it has one. A user who can bind
+// every role, or approve for every signer, can do everything.
 var VerbsByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 
 func addRule(rules []rbacv1.PolicyRule, r permission.Rule) []rbacv1.PolicyRule {

@@ -9,7 +9,8 @@ import (
 	"carrick/cluster/web"
 )
 
-// Side is one of the two ends of a link. Users see the guide's own names of the sides ("consumer", "provider").
+// Side is one of the two clusters or hosts that a link joins. Users see the guide's own names of the sides ("consumer",
+// "provider").
 type Side string
 
 // The sides. Only checks and facts use Both: they exist once on each side.
@@ -33,7 +34,7 @@ func (s Side) Peer() Side {
 // Covers reports whether something declared for s applies to side.
 func (s Side) Covers(side Side) bool { return s == Both || s == side }
 
-// Kind is what a side is: a cluster or a host.
+// Kind is the kind of a side: a cluster or a host.
 type Kind string
 
 // The kinds of sides.
@@ -52,7 +53,7 @@ type Role struct {
 // Flag returns the side's name as one word, such as "web-node", for --side and for file names.
 func (r Role) Flag() string { return strings.ReplaceAll(r.Name, " ", "-") }
 
-// Example returns how a link file may describe such a side.
+// Example returns an example of how a link file describes such a side.
 func (r Role) Example() string {
 	if r.Kind == Host {
 		return "{host: {root: /}} on that machine, or {host: {root: FOLDER}}, or {facts: FILE} from its admin"
@@ -60,13 +61,13 @@ func (r Role) Example() string {
 	return "{context: NAME}, or {facts: FILE} from its admin"
 }
 
-// Guide is one complete set-up.
+// Guide describes one complete set-up, as data.
 type Guide struct {
 	Name  string // "liqo": lower-case, also the name of its folders
 	Title string // "Liqo declarative peering"
 	About string // two or three sentences: what it joins, and the result
 	Page  string // the published page that it replaces
-	// Readme is the guide's README, which `carrick help NAME` shows. Without it there is no such topic.
+	// Readme is the guide's README, which `carrick help NAME` shows. If it is empty, help has no such topic.
 	Readme string
 	Sides  map[Side]Role
 	Steps  []Step // in the order in which they are applied
@@ -75,8 +76,8 @@ type Guide struct {
 	Undo []string
 	// UndoAlone lists actions that are undone before those of Undo if the link has only one of its sides.
 	UndoAlone []string
-	// Retired lists actions of earlier versions that have nothing to undo: what they wrote is removed along with the rest.
-	// Their inventory entries are ignored.
+	// Retired lists actions of earlier versions of the guide that need no undo, because what they wrote is removed
+	// along with the rest. Their inventory entries are ignored.
 	Retired []string
 	// Renamed maps names of checks and keys of questions of earlier versions to today's. Link files, facts files and flags
 	// may still contain them.
@@ -142,8 +143,8 @@ func (g *Guide) FixingAction(c *Check, side Side) (*Action, *Step) {
 	return g.Action(strings.ReplaceAll(c.FixedBy, OwnSide, g.Sides[side].Name))
 }
 
-// Offer returns the action that fixes a check with result r, and its step. It returns nil if no action does or the
-// answers don't ask for it.
+// Offer returns the action that fixes a check with result r, and its step. It returns nil if there is none or the
+// answers don't configure it.
 func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	switch {
 	case r.alone:

@@ -31,7 +31,7 @@ const (
 	Path      AnswerKind = "path"
 	YesNo     AnswerKind = "yes or no"
 	Pick      AnswerKind = "choice"
-	YAML      AnswerKind = "YAML" // many lines: one YAML document, as text
+	YAML      AnswerKind = "YAML" // one YAML document, as a multi-line string
 )
 
 var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)

@@ -12,14 +12,15 @@ import (
 // prefix; the value is the action.
 const LinkLabelPrefix = "carrick/link."
 
-// LinkLabel returns the key of the label on what a link has written.
+// LinkLabel returns the key of the label on objects that a link has written.
 func LinkLabel(link string) string { return LinkLabelPrefix + link }
 
 // Manager returns the field manager of the current action of this link. If all links shared one, a second link to the
 // same object would prune the fields of the first.
 func (e Env) Manager() string { return FieldManager(e.Link, e.Action) }
 
-// OwnedBy selects the objects of any kind that an action of this link has written; "" selects those of all its actions.
+// OwnedBy returns a selector for the objects of any kind that an action of this link has written. For "" it selects
+// those of all its actions.
 func (e Env) OwnedBy(action string) cluster.Selector {
 	if action == "" {
 		return cluster.Selector{Labels: LinkLabel(e.Link)}

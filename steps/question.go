@@ -9,7 +9,8 @@ import (
 // Adopter discovers an answer from an existing set-up: see Question.Adopt.
 type Adopter = func(context.Context, Env) (value any, from string, err error)
 
-// Question is what a step asks. Its answer is stored in the link file under Key, or only in memory if it is secret.
+// Question is one question of a step. Its answer is stored in the link file under Key, or only in memory if it is
+// secret.
 type Question struct {
 	Key   string // "network.port"
 	Title string // "Port of the gateway"
@@ -30,13 +31,14 @@ type Question struct {
 	// Check is an additional rule beyond that of the kind. Its error about a YAML answer may begin with the line that is
 	// wrong: "line 3: …".
 	Check func(value string) error
-	// NotFromPeer means that an answer in another admin's facts file is not used: it would choose an address that receives
-	// a credential, a program or a unit that is run, an image, a chart, or a namespace that is offered. An answer to a
-	// question about the reader's side (On) is never used. Both are shown as proposals.
+	// NotFromPeer means that an answer in the other admin's facts file is not used. Set it for answers that choose an
+	// address to which a credential is sent, a program or unit to run, an image, a chart, or a namespace to offer.
+	// Independently of it, an answer to a question about the reader's own side (On) is never used. Such answers are
+	// shown as proposals.
 	NotFromPeer bool
 	// Proposes is the other side's fact that is shown as a proposal if its admin's facts file has no answer; "": none.
 	Proposes string
-	Secret   bool // only in memory; without a screen from --secret KEY=@file or KEY=-
+	Secret   bool // kept only in memory; without a screen, it comes from --secret KEY=@file or KEY=-
 	// By is the action that obtains the answer to a secret question from a person, such as by a sign-in; "": the answer is
 	// entered.
 	By   string
@@ -62,7 +64,7 @@ func FromFact(name, from string) func(Env) (any, string) {
 	}
 }
 
-// Between returns a Check that requires a number from low to high.
+// Between returns a Check that requires a number of at least low and at most high.
 func Between(low, high int) func(string) error {
 	return func(v string) error {
 		if n, err := strconv.Atoi(v); err != nil || n < low || n > high {

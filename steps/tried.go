@@ -22,8 +22,8 @@ type Dependency struct {
 	Since time.Time
 }
 
-// changed returns the dependency that changed last after the trial, or nil if none did. API servers' timestamps have a
-// resolution of one second.
+// changed returns the dependency with the latest change after the trial, or nil if none has changed since. API servers'
+// timestamps have a resolution of one second.
 func (t Tried) changed() *Dependency {
 	var last *Dependency
 	for i, g := range t.On {

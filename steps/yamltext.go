@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxYAMLLines is the maximum length of an answer of kind YAML. A text field holds no more.
+// maxYAMLLines is the maximum number of lines of a YAML answer, which is also the limit of a text field.
 const maxYAMLLines = 9999
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)

@@ -13,16 +13,16 @@ import (
 	"carrick/ui/model"
 )
 
-// screen is one page of the wizard, or a panel over a page. update gets keys while the screen is on top, and messages
-// that no other part of the app handles. view returns as many lines as the terminal has.
+// screen is one page of the wizard, or a panel over a page. update receives keys while the screen is on top, and all
+// messages that no other part of the app handles. view returns as many lines as the terminal has.
 type screen interface {
 	update(tea.Msg) tea.Cmd
 	view() []string
-	typing() bool        // a text field has the focus: letters are text, not hotkeys
-	pace() time.Duration // how often it must be redrawn without a message; 0: never
+	typing() bool        // reports whether a text field has the focus: letters are then text, not hotkeys
+	pace() time.Duration // interval at which the screen must be redrawn without a message; 0: never
 }
 
-// app is the model: the page, the panels over it, and the state that they share.
+// app is the bubbletea model: the page, the panels over it, and the state that they share.
 type app struct {
 	o Options
 	t theme
@@ -33,7 +33,7 @@ type app struct {
 	ctx    context.Context
 	w, h   int
 	term   abilities
-	editor []string // the user's own, for long answers; nil: unknown
+	editor []string // the user's editor with its arguments, for long answers; nil: unknown
 	dir    string   // the working directory; "": unknown
 	now    func() time.Time
 	send   func(tea.Msg) // for commands that send more than one message
@@ -53,7 +53,7 @@ type app struct {
 	early   []tea.KeyMsg // keys pressed before there was a step
 }
 
-// leaving says how the user left.
+// leaving is how the user left the wizard.
 type leaving int
 
 const (
@@ -62,7 +62,7 @@ const (
 	interrupted
 )
 
-// noticeMsg is for the app: a temporary notice.
+// noticeMsg asks the app to show a temporary notice.
 type noticeMsg struct {
 	text string
 	err  error
@@ -73,7 +73,7 @@ func (a *app) Init() tea.Cmd {
 	return tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
 }
 
-// Update dispatches a message to its receiver.
+// Update passes a message to the part of the app that handles it.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.receive(msg)
 	return a, tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
@@ -117,7 +117,8 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 	return a.top().update(msg)
 }
 
-// session dispatches a message to the parts that exist while a session is open.
+// session passes a message to the parts that exist only while a session is open. mine reports whether one of them
+// handled it.
 func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	if a.live == nil {
 		return nil, false
@@ -142,7 +143,7 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	return cmd, true
 }
 
-// turnedMsg is for the app: a chain of the board has finished a turn.
+// turnedMsg reports to the app that a chain of the board has finished a turn.
 type turnedMsg struct{ next model.Turn }
 
 // follow runs chains of the board, one turn at a time.
@@ -160,7 +161,7 @@ func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// again runs the checks of cells again on the user's request; none: all.
+// again runs the checks of cells again because the user asked for it. Without cells it runs all checks.
 func (a *app) again(cells ...steps.Cell) tea.Cmd { return a.follow(a.live.Again(cells...)...) }
 
 // top returns the screen that receives the keys.
@@ -187,7 +188,7 @@ func (a *app) lift() {
 	}
 }
 
-// turn goes to another page.
+// turn replaces the page and closes all panels.
 func (a *app) turn(s screen) tea.Cmd {
 	a.page, a.panels = s, nil
 	return tea.Batch(a.begin(), a.catchUp())
@@ -201,9 +202,9 @@ func (a *app) begin() tea.Cmd {
 	return nil
 }
 
-// pressed dispatches a key to the top screen, after the global keys.
+// pressed handles the global keys, and passes other keys to the top screen.
 func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
-	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a held key over a slow connection
+	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a key held over a slow connection
 		first, rest := k, k
 		first.Runes, rest.Runes = k.Runes[:1], k.Runes[1:]
 		return tea.Batch(a.pressed(first), a.pressed(rest))
@@ -240,7 +241,7 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 	return a.top().update(k)
 }
 
-// interrupt cancels the current run. Without one, it leaves.
+// interrupt cancels the current run. If nothing is running, or the run is already being canceled, it quits the wizard.
 func (a *app) interrupt() tea.Cmd {
 	if a.run.busy() && !a.run.stopping {
 		a.run.stop()
@@ -251,7 +252,7 @@ func (a *app) interrupt() tea.Cmd {
 	return tea.Quit
 }
 
-// leave quits, unless something is running.
+// leave quits the wizard, unless a run is in progress.
 func (a *app) leave() tea.Cmd {
 	if a.run.busy() {
 		a.notice = "still running: ctrl+c stops it"
@@ -261,7 +262,7 @@ func (a *app) leave() tea.Cmd {
 	return tea.Quit
 }
 
-// pace returns how often the screen must be redrawn without a message.
+// pace returns the interval at which the screen must be redrawn without a message; 0: never.
 func (a *app) pace() time.Duration {
 	p := a.top().pace()
 	if a.run.busy() {
@@ -270,7 +271,7 @@ func (a *app) pace() time.Duration {
 	return p
 }
 
-// View returns the frame: as many lines as the terminal has, none wider than it.
+// View returns the frame. It has as many lines as the terminal, and no line is wider than the terminal.
 func (a *app) View() string {
 	if a.left != staying || a.w < 1 || a.h < 1 {
 		return ""

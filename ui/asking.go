@@ -8,8 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// askedView returns the complete text that a user is asked to act on. Addresses that would otherwise be broken get
-// their own lines, and are links if the terminal supports links.
+// askedView returns the complete request to the user, wrapped to w columns. An address that would otherwise be broken
+// gets its own line, and is a link if the terminal supports links.
 func (r *run) askedView(a *app, w int) []string {
 	var out []string
 	for _, l := range r.Asked.Lines {
@@ -27,10 +27,10 @@ func (r *run) askedView(a *app, w int) []string {
 	return out
 }
 
-// flow appends the words of a text to lines.
+// flow appends a text to lines word by word, wrapped to w columns.
 func flow(lines []string, text string, w int) []string {
 	for i, word := range strings.Fields(text) {
-		glued := i == 0 && !strings.HasPrefix(text, " ") // a period after an address
+		glued := i == 0 && !strings.HasPrefix(text, " ") // such as a period after an address
 		lines = join(lines, []string{word}, glued, w)
 	}
 	return lines
@@ -71,10 +71,10 @@ func join(lines, pieces []string, glued bool, w int) []string {
 	return lines
 }
 
-// asks reports whether the run waits for the user.
+// asks reports whether the run waits for the user to act.
 func (r *run) asks() bool { return r.busy() && r.visible() && len(r.Asked.Lines) > 0 }
 
-// needs returns the minimum number of lines for the view of a run.
+// needs returns the minimum number of lines that the view of a run requires.
 func (r *run) needs(a *app, w int) int {
 	if r.failed() {
 		return min(linesOf(r.failure(a, w)), a.h/2)

@@ -10,45 +10,45 @@ import (
 	"carrick/steps/engine"
 )
 
-// Walk makes the wizard play its guide automatically, with captions. Keys and captions come from the guide and from the
-// screen, so every guide has a walk.
+// Walk configures autoplay: the wizard walks through its guide automatically and explains it in captions. The keys and
+// captions are derived from the guide and the screen, so autoplay works for every guide.
 type Walk struct {
-	Pace    float64           // 1: a speaker's pace; 2: twice as fast
-	Answers map[string]string // typed for the question of that key
-	Fault   string            // what is broken from the start, as a sentence; "": nothing
+	Pace    float64           // 1: normal reading speed; 2: twice as fast
+	Answers map[string]string // what to type for each question, by question key
+	Fault   string            // sentence that describes what is broken from the start; "": nothing
 	Broken  []steps.Cell      // cells that show the fault, as far as known
 	Helped  string            // caption while a user is asked to act, such as to sign in; "": none
 	Undo    bool              // undo everything at the end
 }
 
-// keystroke is the duration of a key without a caption.
+// keystroke is how long the player shows a key that has no caption.
 const keystroke = 150 * time.Millisecond
 
 // stalledAfter is how long the player waits before the caption names what it waits for.
 const stalledAfter = time.Minute
 
-// player presses the keys of a walk. After each message it derives the next move from the screen; it remembers only
-// which captions it has shown. A nil player does nothing.
+// player presses the keys of a walk. After each message it derives the next move from the screen. It remembers which
+// moves and explanations it has shown. A nil player does nothing.
 type player struct {
 	a       *app
 	w       Walk
-	told    map[string]bool   // by move ID: the move was made
-	lessons map[string]string // explanations that are given once, with the step that gave them
-	lines   int               // lines of the screen for the caption
+	told    map[string]bool   // IDs of the moves that were made
+	lessons map[string]string // explanations that are given once; the value is the step that gave it
+	lines   int               // lines of the screen reserved for the caption
 	paused  bool
 	ended   bool
 
 	move  move
-	last  string    // last pressed key; "": a user has taken over
+	last  string    // ID of the last move; "": none since the user intervened
 	parts []string  // the caption, in parts that are shown in turn
 	part  int       // the current part
 	began time.Time // when the current move was first shown
-	due   time.Time // when the part has been read
+	due   time.Time // when the current part has been shown long enough
 	tick  time.Time // when the pending tick is due; zero: none
 
-	step   string        // the step that counts is of
+	step   string        // step that counts belongs to
 	counts engine.Counts // of the step on screen
-	still  time.Time     // since when counts is unchanged
+	still  time.Time     // when counts last changed
 }
 
 // move is the next action of the player with its caption.
@@ -58,7 +58,7 @@ type move struct {
 	key  string // the key to press afterwards; "": none
 	hint hint   // the key as shown; zero: hidden
 	kind moveKind
-	what func() string // what is awaited, for when it takes long
+	what func() string // names what the player waits for, if it takes long
 }
 
 type moveKind int
@@ -68,11 +68,11 @@ const (
 	at1                  // press immediately: only moves the cursor
 	wait                 // wait for the screen; press nothing
 	hold                 // like wait, but keep the current caption
-	halt                 // a user must continue
+	halt                 // stop until the user continues
 	end
 )
 
-// walkMsg is for the player: a caption has been read, or something takes long.
+// walkMsg wakes the player: a caption has been read, or a wait takes long.
 type walkMsg struct{ due time.Time }
 
 func newPlayer(a *app, w *Walk) *player {
@@ -86,8 +86,8 @@ func newPlayer(a *app, w *Walk) *player {
 	return p
 }
 
-// heard receives every message first, and reports whether it was for the player alone. A user's key pauses the walk;
-// space continues.
+// heard receives every message before the rest of the app. It reports whether only the player needs the message. Any
+// key of the user pauses the walk. The space bar pauses or continues it.
 func (p *player) heard(msg tea.Msg) bool {
 	if p == nil {
 		return false
@@ -104,7 +104,7 @@ func (p *player) heard(msg tea.Msg) bool {
 	return false
 }
 
-// person handles a user's key, and reports whether it was for the player alone.
+// person handles a key that the user pressed, and reports whether only the player needs the key.
 func (p *player) person(k tea.KeyMsg) bool {
 	typing := p.paused && p.a.top().typing() // then a space is text
 	switch {
@@ -119,7 +119,7 @@ func (p *player) person(k tea.KeyMsg) bool {
 	return false
 }
 
-// space pauses, or continues from the current screen.
+// space pauses the walk, or continues it from the current screen.
 func (p *player) space() {
 	switch {
 	case p.move.kind == halt:
@@ -131,13 +131,13 @@ func (p *player) space() {
 	p.paused, p.last, p.move = false, "", move{} // the current caption starts again
 }
 
-// look does what is due now, and schedules the next call.
+// look makes the moves that are due now, and schedules the next call.
 func (p *player) look() tea.Cmd {
 	if p == nil || p.paused || p.ended || p.a.left != staying {
 		return nil
 	}
 	var cmds []tea.Cmd
-	for range 100 { // more steps at one moment would be an endless loop
+	for range 100 { // more moves at one moment would be an endless loop
 		p.count()
 		m := p.next()
 		if m.kind == hold && p.move.kind == say && p.move.id != "" {
@@ -166,7 +166,7 @@ func (p *player) look() tea.Cmd {
 	return tea.Batch(append(cmds, p.later())...)
 }
 
-// count records since when the counts of the step on screen are unchanged.
+// count records when the counts of the step on screen last changed.
 func (p *player) count() {
 	s, ok := p.a.page.(*stepPage)
 	if !ok {
@@ -200,7 +200,7 @@ func (p *player) later() tea.Cmd {
 	case p.ended || p.paused || (p.move.kind == halt && p.part+1 >= len(p.parts)):
 		return nil
 	case !p.a.now().Before(due):
-		due = p.a.now().Add(time.Second) // while waiting: the caption may have to name what it waits for
+		due = p.a.now().Add(time.Second) // while waiting: the caption may have to name what is awaited
 	}
 	if s := p.still.Add(sure); p.a.now().Before(s) && s.Before(due) {
 		due = s

@@ -8,8 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// onFault starts a walk that has a fault at the cell that shows it. It names the cause, applies a fix if there is a key
-// for it, and returns to the first step.
+// onFault begins the walk of a demo with a fault. It goes to the cell that shows the fault, names the cause, applies
+// the fix if a key does so, and then returns to the first step.
 func (p *player) onFault(s *stepPage) (move, bool) {
 	if p.told["fault/over"] || len(p.w.Broken) == 0 {
 		return move{}, false
@@ -37,7 +37,8 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// broken returns the first cell that shows the fault, unless it has been handled. The others are reached later.
+// broken returns the first cell that shows the fault, unless the fault has been handled. The walk reaches the other
+// cells later.
 func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	for _, c := range p.w.Broken {
 		id := s.guide().ID(c)
@@ -51,7 +52,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// fixed reports whether a key fixed the fault.
+// fixed reports whether the player has fixed a cell that showed the fault.
 func (p *player) fixed(s *stepPage) bool {
 	for _, c := range p.w.Broken {
 		if p.told["fix/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status.Holds() {
@@ -61,7 +62,7 @@ func (p *player) fixed(s *stepPage) bool {
 	return false
 }
 
-// mended says that the fault's first check passes again, and which checks still fail.
+// mended returns the caption after the fix: the check passes again, and whether other checks still fail.
 func (p *player) mended() string {
 	text := fmt.Sprintf("The check passes now, by %s.", model.Plural(p.a.run.Changed, "change"))
 	for _, c := range p.w.Broken {
@@ -72,7 +73,7 @@ func (p *player) mended() string {
 	return text + " No other check has failed."
 }
 
-// toStep goes to another step by its number, if a single digit can reach it.
+// toStep returns the move towards another step: its number if a single digit reaches it, else the right arrow key.
 func (p *player) toStep(s *stepPage, name, text string) move {
 	for i := range s.guide().Steps {
 		if s.guide().Steps[i].Name != name {

@@ -11,11 +11,11 @@ import (
 	"carrick/ui/model"
 )
 
-// sure is how long a step must be unchanged before the caption says that it fails: the effect of a recent change may
-// not be visible yet.
+// sure is how long the counts of a step must be unchanged before a caption says that the step fails. The effect of a
+// recent change may not be visible earlier.
 const sure = 3 * time.Second
 
-// next returns the next move, derived only from the screen and the captions so far.
+// next returns the next move. It depends only on the screen and on the captions shown so far.
 func (p *player) next() move {
 	a := p.a
 	if len(a.panels) > 0 {
@@ -38,7 +38,7 @@ func (p *player) next() move {
 	return move{id: "pick", kind: halt, text: "Here you pick the guide and the sides."}
 }
 
-// onSides handles the page of a new link.
+// onSides returns the move for the page of a new link.
 func (p *player) onSides(s *sides) move {
 	switch {
 	case s.said != "":
@@ -76,7 +76,7 @@ func (p *player) onSides(s *sides) move {
 	return move{id: "sides/begin", text: text, key: "enter", hint: p.a.k.Open.as("begin")}
 }
 
-// onStep handles the page of a step without panels.
+// onStep returns the move for the page of a step without panels.
 func (p *player) onStep(s *stepPage) move {
 	a, step := p.a, s.step()
 	run := a.run
@@ -114,7 +114,7 @@ func (p *player) runID(what string) string {
 	return fmt.Sprintf("run/%s/%d", what, p.a.run.began.UnixNano())
 }
 
-// onAnswers enters the walk's answers for this step.
+// onAnswers returns the move that enters the walk's answers for this step.
 func (p *player) onAnswers(s *stepPage) (move, bool) {
 	pl, step := s.place(), s.step()
 	if len(step.Ask) == 0 {
@@ -136,7 +136,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		}
 		return move{}, false
 	}
-	if q != nil { // for the first time, or because of a saved answer
+	if q != nil { // the answer is missing, or differs from the walk's
 		text := fmt.Sprintf(
 			"This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help,
 			p.shown(q.Question),
@@ -156,7 +156,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 }
 
 // toAnswer returns the first applicable question whose answer differs from the walk's. drafts are the texts typed so
-// far; nil: none.
+// far, by question key; nil: none.
 func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *engine.Answered {
 	for i := range list {
 		q := &list[i]
@@ -178,7 +178,7 @@ func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *en
 	return nil
 }
 
-// onChanges shows what applying the step would change, and applies it once.
+// onChanges returns the move that shows what applying the step would change, or the move that applies it once.
 func (p *player) onChanges(s *stepPage) (move, bool) {
 	step, live := s.step(), p.a.live
 	diffed, applied := "diff/"+step.Name, "apply/"+step.Name
@@ -209,7 +209,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
 
-// verdict says whether the step passes, and continues.
+// verdict returns the move that says whether the step passes, and then continues.
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -244,7 +244,7 @@ func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// mend names the cause on screen and presses the key that fixes it, unless it was tried.
+// mend names the cause on screen and presses the key that fixes it, unless that was attempted before.
 func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true

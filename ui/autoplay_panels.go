@@ -11,7 +11,7 @@ import (
 // pagesOfDiff is how many pages of a diff are shown before its last one.
 const pagesOfDiff = 3
 
-// onPanel handles a panel over the page.
+// onPanel returns the move for a panel over the page.
 func (p *player) onPanel(top screen) move {
 	switch s := top.(type) {
 	case *confirm:
@@ -36,7 +36,7 @@ func (p *player) onPanel(top screen) move {
 	return move{id: "panel/away", kind: at1, key: "esc"}
 }
 
-// troubled reports whether another panel than the requested one opened.
+// troubled reports whether a panel other than the requested one opened, such as an error.
 func (p *player) troubled(top screen) bool {
 	what, _, _ := strings.Cut(p.last, "/")
 	switch what {
@@ -98,7 +98,7 @@ func pagerOf(top screen) *pager {
 	return nil
 }
 
-// onConfirm describes what is to be confirmed, and confirms it.
+// onConfirm describes the changes to confirm, and confirms them.
 func (p *player) onConfirm(c *confirm) move {
 	a := p.a
 	s := a.stepPage()
@@ -177,7 +177,7 @@ func (p *player) onForm(f *form) move {
 	return m
 }
 
-// onSummary shows the summary, undoes everything if the walk says so, and then leaves the screen to the user.
+// onSummary shows the summary, undoes everything if Walk.Undo is set, and then leaves the screen to the user.
 func (p *player) onSummary(s *summary) move {
 	a := p.a
 	if m, busy := p.taking(s); busy {
@@ -217,7 +217,7 @@ func (p *player) onSummary(s *summary) move {
 	}
 }
 
-// taking follows an undo that was started from the summary.
+// taking returns the moves during an undo that was started from the summary.
 func (p *player) taking(s *summary) (move, bool) {
 	run := p.a.run
 	switch {

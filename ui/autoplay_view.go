@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// Reading speed of captions at pace 1.
+// Reading time of captions at pace 1.
 const (
 	wordsAMinute = 190
-	glance       = 900 * time.Millisecond // to find the caption, and to look back at the screen
+	glance       = 900 * time.Millisecond // time to find the caption, and to look back at the screen
 )
 
 // reading returns how long a text is shown.
@@ -37,7 +37,7 @@ func (p *player) sized(w, h int) int {
 	return h - p.lines
 }
 
-// captionRoom returns the width of a caption between its sign and the text at the right.
+// captionRoom returns the width of a caption, in columns, between its glyph and the text on the right.
 func (p *player) captionRoom(right string) int {
 	room := p.a.w - 4
 	if right != "" {
@@ -46,7 +46,7 @@ func (p *player) captionRoom(right string) int {
 	return max(8, room)
 }
 
-// inParts splits a caption into parts that are shown in turn: whole sentences if they fit.
+// inParts splits a caption into parts that are shown in turn. A part consists of whole sentences if they fit.
 func (p *player) inParts(m move) []string {
 	w, lines := p.captionRoom(p.right(m)), max(1, p.lines)
 	fits := func(s string) bool { return len(wrap(s, w)) <= lines }
@@ -71,7 +71,7 @@ func (p *player) inParts(m move) []string {
 	return parts
 }
 
-// evenly splits words into as few texts as fit, of about equal length.
+// evenly splits words into as few strings of about equal length as fit.
 func evenly(words []string, fits func(string) bool) []string {
 	for n := 2; n < len(words); n++ {
 		var out []string
@@ -94,7 +94,8 @@ func evenly(words []string, fits func(string) bool) []string {
 	return words
 }
 
-// sentences splits a text at periods, colons and question marks that a space and a capital letter follow.
+// sentences splits a text after each period, question mark or exclamation mark that is followed by a space and then by
+// a capital letter or a non-letter.
 func sentences(text string) []string {
 	var out []string
 	from, runes := 0, []rune(text)
@@ -108,7 +109,7 @@ func sentences(text string) []string {
 	return append(out, string(runes[from:]))
 }
 
-// right returns the right end of a caption: the next key, or what a user can do.
+// right returns the text at the right end of a caption: the next key, or what the user can do.
 func (p *player) right(m move) string {
 	switch {
 	case p.paused:

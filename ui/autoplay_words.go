@@ -37,7 +37,8 @@ func (p *player) intro(s *stepPage) string {
 	return text
 }
 
-// first reports whether something is explained for the first time, in the first caption that needs it.
+// first reports whether no earlier step has given an explanation, and records the current step as the one that gives
+// it.
 func (p *player) first(lesson string) bool {
 	by := p.lessons[lesson]
 	at := ""
@@ -67,13 +68,13 @@ func (p *player) standing(s *stepPage) string {
 	return fmt.Sprintf("%d of %s pass now.", held, model.Plural(all, "check"))
 }
 
-// does are the verbs of a plan within a sentence.
+// does maps the verbs of a plan to the form that a sentence needs.
 var does = map[steps.Verb]string{
 	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and recreates", steps.Release: "releases",
 	steps.Delete: "deletes", steps.Run: "runs",
 }
 
-// deeds returns the changing actions of a plan by side, in the guide's words.
+// deeds lists the titles of the changing actions of a plan, by side.
 func (p *player) deeds(plan *engine.Plan) string {
 	var sides []string
 	for _, side := range steps.Sides {
@@ -122,7 +123,7 @@ func (p *player) tally(plan *engine.Plan) string {
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
 
-// running returns the move during a run.
+// running returns the move while a run is in progress.
 func (p *player) running(r *run) move {
 	m := move{
 		id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) },
@@ -135,7 +136,7 @@ func (p *player) running(r *run) move {
 	return m
 }
 
-// awaited says what a run waits for.
+// awaited returns what a run waits for.
 func (p *player) awaited(r *run) string {
 	if c, waits := p.a.live.Awaits(r.Run); waits && r.Says == "" {
 		check, step := p.a.live.Guide().Check(c.Check)
@@ -144,7 +145,7 @@ func (p *player) awaited(r *run) string {
 	return r.doing(p.a)
 }
 
-// waited names the first check of a step that waits.
+// waited names the first check of a step that is waiting or pending.
 func (p *player) waited(s *stepPage) string {
 	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
 		for _, c := range s.guide().Cells() {
@@ -156,7 +157,7 @@ func (p *player) waited(s *stepPage) string {
 	return "the checks of this step"
 }
 
-// unseen names the first check without a verdict.
+// unseen names the first check that has no verdict yet.
 func (p *player) unseen() string {
 	if p.a.live == nil {
 		return "the session"
@@ -171,7 +172,7 @@ func (p *player) unseen() string {
 	return "the checks to run"
 }
 
-// cause returns the finding of a cell, and why it matters.
+// cause returns the finding of a cell, and the reason why it matters.
 func (p *player) cause(s *stepPage, c steps.Cell) string {
 	v, check := p.a.live.Board.Verdict(c), checkOf(s, c)
 	how := "fails"
@@ -187,7 +188,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 	return text
 }
 
-// leftOver says what a user must do about a cell that no key fixes.
+// leftOver returns what a user must do about a cell that no key fixes.
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
@@ -249,7 +250,7 @@ func (p *player) summaryText(s *summary) string {
 	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", model.Plural(made, "thing"))
 }
 
-// shown describes the walk's answer.
+// shown returns the walk's answer to a question as a caption shows it.
 func (p *player) shown(q *steps.Question) string {
 	switch want := p.w.Answers[q.Key]; {
 	case q.Secret:
@@ -263,7 +264,7 @@ func (p *player) shown(q *steps.Question) string {
 	}
 }
 
-// sentence returns a text with a period.
+// sentence returns a text with a period at its end.
 func sentence(s string) string {
 	s = oneLine(s)
 	if s == "" || strings.ContainsRune(".?!", rune(s[len(s)-1])) {

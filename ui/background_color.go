@@ -11,28 +11,28 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// askGround queries a terminal's background color (OSC 11), and groundReply is the start of the reply.
+// askGround queries a terminal's background color (OSC 11). The terminal's reply begins with groundReply.
 const (
 	askGround   = "\x1b]11;?\x07"
 	groundReply = "\x1b]11;"
-	// groundWithin is the timeout of the reply. A later reply is consumed, so that it is not read as keys, but has no
-	// effect.
+	// groundWithin is the timeout for the reply. A later reply has no effect, but is still removed from the input, so
+	// that it is not read as keys.
 	groundWithin = 200 * time.Millisecond
-	// longestReply is above the length of any reply.
+	// longestReply is an upper limit for the length of a reply in bytes.
 	longestReply = 64
 )
 
-// groundMsg is for the app: the terminal's background color.
+// groundMsg reports the terminal's background color to the app.
 type groundMsg struct{ ground termenv.Color }
 
-// terminalFile is the interface of a terminal in bubbletea.
+// terminalFile is the interface that bubbletea requires of a terminal.
 type terminalFile interface {
 	io.ReadWriteCloser
 	Fd() uintptr
 	Name() string
 }
 
-// listener filters the reply to askGround out of the terminal's input, and passes it to told.
+// listener removes the reply to askGround from the terminal's input, and passes it to the function told.
 type listener struct {
 	terminalFile
 	told func(answer string)
@@ -40,7 +40,7 @@ type listener struct {
 	over bool   // the reply has been received
 }
 
-// Read reads keys.
+// Read reads input without the reply.
 func (l *listener) Read(p []byte) (int, error) {
 	if l.over || len(p) < 2*longestReply {
 		return l.terminalFile.Read(p)
@@ -52,7 +52,7 @@ func (l *listener) Read(p []byte) (int, error) {
 	return copy(p, rest), err
 }
 
-// keys returns the input without the reply. It holds back what may be a part of it.
+// keys returns the input without the reply. It holds back bytes at the end that may be part of the reply.
 func (l *listener) keys(input []byte) []byte {
 	from := bytes.Index(input, []byte(groundReply))
 	if from < 0 {
@@ -75,15 +75,15 @@ func (l *listener) keys(input []byte) []byte {
 	return input
 }
 
-// hold keeps the last n bytes for the next time.
+// hold removes the last n bytes from the input, and keeps them for the next Read.
 func (l *listener) hold(input *[]byte, n int) {
 	at := len(*input) - n
 	l.held = append([]byte{}, (*input)[at:]...)
 	*input = (*input)[:at]
 }
 
-// partOf returns how many of the last bytes may be the start of a reply. A single escape is ambiguous, and counts as a
-// key, which is far more likely.
+// partOf returns the number of bytes at the end that may be the start of a reply. A single escape is ambiguous. It
+// counts as a key, which is far more likely.
 func partOf(input []byte) int {
 	for n := len(groundReply) - 1; n > 1; n-- {
 		if bytes.HasSuffix(input, []byte(groundReply[:n])) {
@@ -116,8 +116,8 @@ func groundOf(answer string) (termenv.Color, bool) {
 	return termenv.RGBColor(out), true
 }
 
-// listen filters the input for the terminal's reply, and makes the app send the query once the screen is up. If the
-// theme was chosen explicitly, there is no query.
+// listen returns the input without the terminal's reply, and makes the app send the query once the screen is active. It
+// does neither if the reply would have no use, for example because the user chose a dark or light theme.
 func (a *app) listen(in io.Reader, env environment) io.Reader {
 	file, ok := in.(terminalFile)
 	if !ok || !a.skin.colour || !env.askable() || (a.skin.theme != "" && a.skin.theme != themeAuto &&
@@ -140,12 +140,12 @@ func (a *app) askGround() tea.Cmd {
 	a.asked = a.now()
 	out := a.o.Out
 	return func() tea.Msg {
-		_, _ = io.WriteString(out, askGround) // without a reply the theme stays
+		_, _ = io.WriteString(out, askGround) // without a reply the theme remains unchanged
 		return nil
 	}
 }
 
-// grounded selects the theme for the background, unless the reply came too late.
+// grounded selects the theme for the background color, unless the reply came too late.
 func (a *app) grounded(m groundMsg) {
 	if a.now().Sub(a.asked) > groundWithin {
 		return

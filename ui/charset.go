@@ -8,7 +8,7 @@ import (
 	eastasian "golang.org/x/text/width"
 )
 
-// letters says which characters the terminal supports.
+// letters is the set of characters that the terminal supports.
 type letters int
 
 const (
@@ -17,12 +17,12 @@ const (
 	ascii             // everything is ASCII
 )
 
-// lineLetters are characters that are two columns wide in some locales, each with its replacement of one column.
+// lineLetters are characters that are two columns wide in some locales, each followed by its one-column replacement.
 var lineLetters = []string{
 	"─", "-", "│", "|", "┃", "|", "·", "-", "…", "~", "←", "<", "→", ">", "↑", "^", "↓", "v", "•", "*", "×", "x",
 }
 
-// glyphLetters are the other non-ASCII characters of the screen.
+// glyphLetters are the other non-ASCII characters of the screen, each followed by its replacement.
 var glyphLetters = []string{
 	"✓", "+", "✗", "x", "◌", ".", "▸", ">",
 	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\",
@@ -34,7 +34,7 @@ type replacer func(string) string
 // Replace returns the converted text.
 func (f replacer) Replace(s string) string { return f(s) }
 
-// plain returns a replacer that keeps the width of a text, or nil if all characters are supported.
+// plain returns a replacer that keeps the width of a string, or nil if all characters are supported.
 func (l letters) plain() replacer {
 	switch l {
 	case plainLine:
@@ -51,8 +51,8 @@ func (l letters) plain() replacer {
 	return nil
 }
 
-// fold replaces non-ASCII characters, except those for which stays returns true: accented letters by the base letter,
-// others by question marks of the same width.
+// fold replaces the non-ASCII characters for which stays returns false. An accented letter becomes its base letter. Any
+// other character becomes question marks of the same width.
 func fold(s string, stays func(rune) bool) string {
 	if isASCII(s) {
 		return s

@@ -17,8 +17,8 @@ func (env environment) Getenv(name string) string { return env(name) }
 // Environ returns nil: termenv does not need it.
 func (env environment) Environ() []string { return nil }
 
-// colours reports whether the screen uses colors: as the flag says, else NO_COLOR, else CLICOLOR_FORCE, else
-// CLICOLOR=0, else yes, because it is a terminal.
+// colours reports whether the screen uses colors. The flag has precedence over NO_COLOR, then CLICOLOR_FORCE, then
+// CLICOLOR=0. The default is yes, unless TERM has no colors.
 func colours(flag string, env environment) bool {
 	switch {
 	case flag == "always":
@@ -38,7 +38,7 @@ func (env environment) profile() termenv.Profile {
 	return termenv.NewOutput(io.Discard, termenv.WithTTY(true), termenv.WithEnvironment(env)).ColorProfile()
 }
 
-// skin returns what is known of the terminal before it is queried.
+// skin returns what is known about the terminal before it is queried.
 func (o *Options) skin(env environment) skin {
 	s := skin{colour: colours(o.Color, env), profile: env.profile(), theme: o.Theme, ground: env.ground()}
 	switch {
@@ -67,7 +67,8 @@ func (env environment) ground() termenv.Color {
 	return termenv.ANSIColor(n)
 }
 
-// askable reports whether the terminal can be queried for its background: it is known to reply or to ignore the query.
+// askable reports whether the terminal can be queried for its background color, because it is known to reply to the
+// query or to ignore it.
 func (env environment) askable() bool {
 	term := env("TERM")
 	return term != "" && term != "linux" && !strings.HasPrefix(term, "vt") && (env("STY") == "" || env("TMUX") != "")

@@ -21,20 +21,20 @@ type confirm struct {
 	questions []question
 	at        int // the current question
 	yes       bool
-	from      int // the first line to show, if the rest fits
-	shown     int // the first line that was last shown
+	from      int // first visible line, if the lines below it fill the panel
+	shown     int // first visible line when last drawn
 	allowed   steps.ApplyOptions
 	done      func(steps.ApplyOptions) tea.Cmd
 }
 
-// question is one thing to confirm.
+// question is one request for confirmation.
 type question struct {
 	title string
 	text  func(w int) []string
 	allow func(*steps.ApplyOptions)
 }
 
-// confirm asks whether to execute a plan, and executes it.
+// confirm returns the panel that asks whether to execute a plan, and executes it after a yes.
 func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
@@ -74,7 +74,8 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	return c
 }
 
-// confirmSigners asks which signing keys of facts files to trust, and continues with the plan.
+// confirmSigners returns the panel that asks which signing keys of facts files to trust, and then continues with the
+// plan.
 func (p *stepPage) confirmSigners(m plannedMsg) screen {
 	c := &confirm{a: p.a, done: func(steps.ApplyOptions) tea.Cmd {
 		return p.plan(m.purpose, m.title, m.scope, m.Signers...)
@@ -138,7 +139,7 @@ func (c *confirm) scroll(k tea.KeyMsg) {
 	}
 }
 
-// agreed continues with the next question, or executes the plan.
+// agreed handles a yes: it continues with the next question, or executes the plan.
 func (c *confirm) agreed() tea.Cmd {
 	c.questions[c.at].allow(&c.allowed)
 	c.yes, c.from, c.shown = false, 0, 0

@@ -11,7 +11,7 @@ import (
 	"carrick/ui/model"
 )
 
-// copyLimit is the maximum length of a copied text: some terminals silently truncate or drop a longer one.
+// copyLimit is the maximum length of a copied text in bytes. Some terminals silently truncate or drop a longer one.
 const copyLimit = 70_000
 
 // secretLooking matches text that may contain a secret. carrick should never show one, but text from a cluster may
@@ -20,15 +20,15 @@ var secretLooking = regexp.MustCompile(
 	`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`,
 )
 
-// copyMsg is for the app: the result of a copy.
+// copyMsg reports the result of a copy to the app.
 type copyMsg struct {
 	said string // the result or the reason of the failure
 	text string
 	err  error
 }
 
-// copy puts a text on the clipboard of the user's terminal. Terminals may silently refuse, so the text is also shown,
-// as far as it fits on the notice line.
+// copy puts a text on the clipboard of the user's terminal. A terminal may silently refuse, so the notice also shows
+// the text, as far as it fits.
 func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 
 // copyOr is like copy. For a text that is too long, the notice suggests the save key and names what it saves.
@@ -57,7 +57,7 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 	term, out := a.term, a.o.Out
 	return func() tea.Msg {
 		seq, said := term.sequence(text)
-		// One write, so that it cannot end up inside a frame.
+		// A single write, so that the sequence cannot end up inside a frame.
 		if _, err := io.WriteString(out, seq); seq != "" && err != nil {
 			return copyMsg{err: fmt.Errorf("copy: %w", err)}
 		}

@@ -5,8 +5,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// cursor is a position in a list that is shown in a window. The zero value is the first row. Only keys move the window:
-// a temporarily smaller screen does not.
+// cursor is the selected row of a list that scrolls in a window. The zero value selects the first row. Only keys scroll
+// the window. A temporarily smaller screen does not.
 type cursor struct{ at, from, shown int }
 
 // move handles a movement key and reports whether the key was one.
@@ -32,8 +32,8 @@ func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	return true
 }
 
-// span returns the visible part of a list whose rows have different heights. It contains the cursor's row, and moves as
-// little as possible.
+// span returns the visible part of a list whose rows have different heights. That part contains the cursor's row, and
+// changes as little as possible.
 func (c *cursor) span(heights []int, room int) (from, to int) {
 	at := max(0, min(c.at, len(heights)-1))
 	from = max(0, min(c.from, at))

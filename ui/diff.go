@@ -11,7 +11,7 @@ import (
 	"carrick/ui/model"
 )
 
-// sheet formats a plan as lines: by side, action and object.
+// sheet formats a plan as lines: by side, by action and by object.
 type sheet struct {
 	a     *app
 	plan  *engine.Plan
@@ -20,7 +20,7 @@ type sheet struct {
 	rest  bool // with unchanged objects
 
 	lines  []string
-	starts []int // the first lines of its objects
+	starts []int // first line of each object
 }
 
 // planLines formats a plan without its diffs, for a confirmation.
@@ -30,7 +30,7 @@ func (a *app) planLines(plan *engine.Plan, w int) []string {
 	return s.lines
 }
 
-// write creates the lines.
+// write appends the lines of the whole plan.
 func (s *sheet) write() {
 	s.add(s.a.unmet(s.plan, s.w)...)
 	for _, side := range steps.Sides {
@@ -115,7 +115,7 @@ func faint(t theme, lines []string) []string {
 	return out
 }
 
-// unmet returns the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
+// unmet lists the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
 func (a *app) unmet(plan *engine.Plan, w int) []string {
 	var out []string
 	for _, need := range a.live.Unmet(plan) {
@@ -196,8 +196,7 @@ func (a *app) gist(diff string, w int) []string {
 	return out
 }
 
-// diffLine formats a line of a diff. It wraps a long line; each continuation begins with an ellipsis instead of the
-// sign.
+// diffLine formats a line of a diff. It wraps a long line. Each continuation begins with an ellipsis instead of + or -.
 func (a *app) diffLine(l string, w int) []string {
 	style := a.t.renderer.NewStyle()
 	switch {
@@ -218,7 +217,8 @@ func (a *app) diffLine(l string, w int) []string {
 	return out
 }
 
-// pieces splits a line into parts, the first of one width, the others of another. It keeps every blank.
+// pieces splits a line into parts: the first has at most first columns, each other part at most others columns. It
+// keeps every space.
 func pieces(l string, first, others int) []string {
 	var out []string
 	for w := first; width(l) > w; w = others {
@@ -250,11 +250,12 @@ func tallyText(n map[steps.Verb]int) string {
 	return strings.Join(parts, " · ")
 }
 
-// amount says how much a plan changes on a side ("": both): items by verb, and the number of unknown changes.
+// amount describes how much a plan changes on a side ("": both sides): the items by verb, and the number of actions
+// whose changes are not known yet.
 func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
-		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // like the maximum number of its changes
+		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // a pending action lists its maximum
 		if act.Pending != "" && !known && (side == "" || act.Side == side) {
 			pending++
 		}
@@ -269,7 +270,7 @@ func amount(plan *engine.Plan, side steps.Side) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
 }
 
-// errorPanel shows a complete error.
+// errorPanel returns a panel with a complete error.
 func (a *app) errorPanel(title string, err error) screen {
 	return a.pager(title, func(w int) []string {
 		var out []string

@@ -49,7 +49,7 @@ func itemText(it steps.Item) []string {
 	return out
 }
 
-// planHead returns the head of a plan's file: what it is, its link, and its time.
+// planHead returns the header of a saved plan: what the file is, its link, and the time.
 func (a *app) planHead(plan *engine.Plan) []string {
 	s := a.live.Session
 	guide, link := s.Guide(), s.Link()

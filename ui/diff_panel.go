@@ -26,7 +26,7 @@ type diffPanel struct {
 	}
 }
 
-// diffOf shows what a plan would change, line by line.
+// diffOf returns a panel that shows line by line what a plan would change.
 func (a *app) diffOf(title string, plan *engine.Plan) *diffPanel {
 	d := &diffPanel{plan: plan, rest: plan.Undo}
 	d.pager = a.pager(title, d.lines)
@@ -54,8 +54,8 @@ func (d *diffPanel) keys() []hint {
 	return out
 }
 
-// sheet returns the plan formatted for a width. A plan does not change, so it is formatted once per width; its unmet
-// prerequisites are current, and are shown above it.
+// sheet returns the plan formatted for a width. The plan itself does not change, so the result is reused for the same
+// width. The unmet prerequisites above it are current.
 func (d *diffPanel) sheet(w int) *sheet {
 	if m := &d.made; m.sheet == nil || m.w != w || m.rest != d.rest || m.above != len(d.a.unmet(d.plan, w)) {
 		s := &sheet{a: d.a, plan: d.plan, w: w, diffs: true, rest: d.rest}
@@ -95,18 +95,19 @@ func (d *diffPanel) pressed(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// to selects an object.
+// to selects an object and scrolls to it.
 func (d *diffPanel) to(object int) {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	d.at = object
 	line := starts[object]
 	if object == 0 || (line > 1 && starts[object-1] < line-3) {
-		line -= 2 // the title of its action
+		line -= 2 // include the title of its action
 	}
 	d.bring(line)
 }
 
-// dress marks the selected object, which must be visible, and returns its position among all.
+// dress marks the selected object, and returns its position among all objects. If it is not visible, dress first
+// selects a visible object.
 func (d *diffPanel) dress(shown []string, from int) string {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	if len(starts) == 0 {
@@ -132,7 +133,7 @@ func (d *diffPanel) dress(shown []string, from int) string {
 	return fmt.Sprintf("object %d of %d", d.at+1, len(starts))
 }
 
-// totals says how much a plan changes on each side and in total, and that secret values are masked.
+// totals describes how much a plan changes on each side and in total, and that secret values are masked.
 func (a *app) totals(plan *engine.Plan, w int) []string {
 	guide := a.live.Guide()
 	rows := [][2]string{}
@@ -162,7 +163,7 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 	return out
 }
 
-// countMasked counts the values of a plan that are not shown.
+// countMasked returns the number of masked secret values in a plan.
 func countMasked(plan *engine.Plan) int {
 	n := 0
 	for _, act := range plan.Actions {

@@ -26,7 +26,7 @@ func (p *stepPage) pane(w, h int) []string {
 	if linesOf(blocks) > h && len(blocks) > 2 {
 		blocks = blocks[:len(blocks)-1] // drop the links to further reading first
 	}
-	if linesOf(blocks) > h && check.Why != "" { // then the reason; the fix stays
+	if linesOf(blocks) > h && check.Why != "" { // then drop the reason, but keep the fix
 		brief := *check
 		brief.Why = ""
 		if blocks = p.evidence(&brief, cell, w, false); linesOf(blocks) > h && len(blocks) > 2 {
@@ -39,7 +39,7 @@ func (p *stepPage) pane(w, h int) []string {
 	return p.moreBelow(squeeze(blocks, h, w), w)
 }
 
-// moreBelow marks a shortened text with the key that shows the rest.
+// moreBelow adds to a shortened text the key that shows the rest.
 func (p *stepPage) moreBelow(lines []string, w int) []string {
 	text := p.a.k.Open.hint().key + " shows all"
 	if len(lines) == 0 || w < 3*width(text) {
@@ -50,8 +50,8 @@ func (p *stepPage) moreBelow(lines []string, w int) []string {
 	return lines
 }
 
-// evidence returns what is known of a cell, in blocks: the finding, why it matters, the fix, links. Of a passing check
-// it returns only the finding, unless all is set.
+// evidence returns what is known about a cell, in blocks: the finding, why it matters, the fix, links. For a passing
+// check it returns only the finding, unless all is set.
 func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
 	a, r := p.a, p.a.live.Board.Verdict(cell)
 	found := a.foundOf(cell)
@@ -110,7 +110,8 @@ func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	return out
 }
 
-// hang2 wraps a text after a head on its first line and indents the other lines by a shorter text.
+// hang2 wraps a text to w columns. It puts head before the first line, and indent, which may be narrower, before the
+// others.
 func hang2(head, indent, text string, w int) []string {
 	first := wrap(text, max(1, w-width(head)-1))
 	out := []string{head + first[0]}

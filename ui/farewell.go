@@ -11,8 +11,8 @@ import (
 // command is a shell command with its description.
 type command struct{ command, what string }
 
-// commands returns commands to continue with the link without the wizard, and to undo it, unless it has created
-// nothing.
+// commands returns shell commands that continue with the link without the wizard. They include the undo, unless the
+// link has created nothing.
 func (a *app) commands(nothing bool) []command {
 	var out []command
 	s := a.live.Session
@@ -25,7 +25,7 @@ func (a *app) commands(nothing bool) []command {
 // shortPath returns a path relative to the working directory, if that is shorter.
 func (a *app) shortPath(path string) string { return farewell.ShortPath(a.dir, path) }
 
-// farewell prints the link's state and how to continue to the normal screen.
+// farewell prints the state of the link, and how to continue, on the normal screen.
 func (a *app) farewell(w io.Writer) error {
 	if a.live == nil {
 		if a.left != interrupted {

@@ -16,20 +16,20 @@ import (
 	"carrick/ui/model"
 )
 
-// form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved, so leaving loses
-// nothing.
+// form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved, so closing the
+// form loses nothing.
 type form struct {
 	p      *stepPage
 	step   *steps.Step
 	asked  []engine.Answered
 	form   *huh.Form
 	theme  *huh.Theme           // the screen's theme
-	styles *lipgloss.Renderer   // renderer of that theme when it was last drawn
+	styles *lipgloss.Renderer   // renderer of the theme in which the form was last drawn
 	texts  map[string]*huh.Text // multi-line fields by question
 	said   string
 }
 
-// savedMsg is for the page of the step: the result of saving its answers.
+// savedMsg reports the result of saving answers to the page of the step.
 type savedMsg struct {
 	changes int
 	err     error
@@ -103,7 +103,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// turned remaps keys in lists and yes-or-no questions: up and down change the question, y and n answer.
+// turned remaps keys in yes-or-no questions: up and down go to another question, y and n answer, space toggles.
 func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	focused := f.focused()
 	if focused == nil || focused.Question.Kind != steps.YesNo {
@@ -130,8 +130,8 @@ func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	return k
 }
 
-// save sets the typed answers and saves the link file. If a text is not a valid answer, it shows an error and does not
-// save.
+// save stores the typed answers in the session and writes the link file. If a text is not a valid answer, it shows an
+// error and stores nothing.
 func (f *form) save() tea.Cmd {
 	type change struct {
 		key   string
@@ -151,7 +151,7 @@ func (f *form) save() tea.Cmd {
 			changes = append(changes, change{q.Question.Key, v})
 		}
 	}
-	if len(changes) == 0 && empty != nil { // else saving the others may provide a default
+	if len(changes) == 0 && empty != nil { // otherwise the changed answers may provide a default
 		f.said = empty.Title + ": " + errNeeded.Error()
 		return nil
 	}
@@ -182,7 +182,7 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 		p.a.notice = "the answers are unchanged"
 	default:
 		if p.a.run.failed() {
-			p.a.run.dismiss() // it was of other answers
+			p.a.run.dismiss() // that run used other answers
 		}
 		p.a.notice = model.Plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
 	}
@@ -217,7 +217,7 @@ func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	return value, true, err
 }
 
-// wrong returns the error that prevents saving or leaving the field.
+// wrong returns the error that prevents the user from saving or leaving the field.
 func (f *form) wrong() string {
 	if f.said != "" {
 		return f.said
@@ -229,7 +229,7 @@ func (f *form) wrong() string {
 	return ""
 }
 
-// wrongLines formats that error, in at most half of the available lines.
+// wrongLines formats the error that wrong returns, in at most half of the available lines.
 func (f *form) wrongLines() []string {
 	a, wrong := f.p.a, f.wrong()
 	if wrong == "" {
@@ -247,12 +247,12 @@ func (f *form) fit() int {
 	return h
 }
 
-// themed updates the form's theme if that of the screen has changed.
+// themed applies the theme of the screen to the form if that theme has changed.
 func (f *form) themed() {
 	if t := &f.p.a.t; f.styles != t.renderer {
 		f.styles = t.renderer
 		*f.theme = *t.formTheme()
-		f.form.Update(nil) // it redraws itself on a message
+		f.form.Update(nil) // the form redraws only on a message
 	}
 }
 

@@ -25,7 +25,7 @@ func (l longText) Set(shown string) {
 	}
 }
 
-// textField returns a multi-line field.
+// textField returns the multi-line field of a question.
 func (f *form) textField(q engine.Answered, check func(string) error) huh.Field {
 	field := huh.NewText().Key(q.Question.Key).Title(oneLine(q.Question.Title)).Description(f.help(q)).
 		Lines(max(3, min(12, f.p.a.panelHeight()-6))).ExternalEditor(false).
@@ -52,7 +52,7 @@ func (f *form) focused() *engine.Answered {
 	return nil
 }
 
-// editedMsg is for the form: the editor has exited.
+// editedMsg reports to the form that the editor has exited.
 type editedMsg struct {
 	key, text string
 	err       error
@@ -83,8 +83,8 @@ func (f *form) edit(q *engine.Answered) tea.Cmd {
 	})
 }
 
-// edited takes over the edited text. If the editor failed, nothing changes. An invalid answer is kept with an error
-// message.
+// edited copies the edited text into the field. If the editor failed, nothing changes. An invalid answer is kept and
+// shown with an error message.
 func (f *form) edited(m editedMsg) {
 	for _, q := range f.asked {
 		if q.Question.Key != m.key {

@@ -10,10 +10,10 @@ import (
 
 // Terminal sizes at which the layout changes.
 const (
-	wideFrom   = 120 // columns: steps at the left, evidence at the right
+	wideFrom   = 120 // columns: steps on the left, evidence on the right
 	bothFrom   = 70  // columns: both sides next to each other
-	tallFrom   = 20  // lines: room for everything
-	middleFrom = 12  // lines: room for the sides and the detail
+	tallFrom   = 20  // lines: everything fits
+	middleFrom = 12  // lines: sides and detail fit
 	proseWidth = 96  // columns: longer lines of text are hard to read
 )
 
@@ -25,7 +25,7 @@ func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
 
 func (a *app) rule() string { return a.t.faint.Render(strings.Repeat("─", max(0, a.w))) }
 
-// headline returns the first line: the title at the left, the location at the right.
+// headline returns the first line: the title on the left, the location on the right.
 func (a *app) headline(title, where string) string {
 	left := " " + a.t.title.Render("carrick") + " · " + oneLine(title)
 	banner, _, _ := strings.Cut(oneLine(a.o.Banner), ":")
@@ -76,7 +76,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
-	if len(p.Version) < room { // the server's text may be long, and is drawn with each frame
+	if len(p.Version) < room { // the server's version string may be long, and is drawn with each frame
 		if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 			tail = version + tail
 		}
@@ -84,7 +84,8 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
-// where returns the right end of a step's headline, if it fits next to the guide's title.
+// where returns the right end of a step's headline: its number, and the name of the link if that fits next to the
+// guide's title.
 func (a *app) where(step int) string {
 	guide, link := a.live.Guide(), oneLine(a.live.Session.Link().Name())
 	at := "summary"
@@ -97,7 +98,8 @@ func (a *app) where(step int) string {
 	return at + " · " + link
 }
 
-// panelFrame returns the frame of a panel: a title with a text at its right if both fit, a body, and a footer of hints.
+// panelFrame returns the frame of a panel: a title, with a text on its right if both fit, a body, and a footer of
+// hints.
 func (a *app) panelFrame(title, right string, body []string, foot string) []string {
 	head := " " + a.t.title.Render(title)
 	if width(head)+width(right)+3 <= a.w {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// handover is the panel that writes a facts file: it asks for the file and the recipient, and then shows the file's
-// content and who must continue.
+// handover is the panel that writes a facts file. It asks for the file and the recipient, and then shows the content of
+// the file and which admin must continue.
 type handover struct {
 	a      *app
 	side   steps.Side
@@ -28,16 +28,17 @@ type handover struct {
 	done   *engine.WrittenFile
 }
 
-// handedMsg is for that panel: the result of writing the file.
+// handedMsg reports the result of writing the file to the handover panel.
 type handedMsg struct {
 	done *engine.WrittenFile
 	err  error
 }
 
-// handAskMsg is for that panel: what to request from the other admin.
+// handAskMsg tells the handover panel what to request from the other admin.
 type handAskMsg []string
 
-// handoverPanel opens the handover of the selected cell's side, if that is local.
+// handoverPanel opens the handover of the selected cell's side if that is local, else of the first local side. It
+// returns nil if no side is local.
 func (a *app) handoverPanel() screen {
 	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}
@@ -144,7 +145,7 @@ func (h *handover) otherSide() tea.Cmd {
 	return nil
 }
 
-// handWithin is the timeout of reading the facts of a side.
+// handWithin is the timeout for reading the facts of a side.
 const handWithin = time.Minute
 
 func (h *handover) write() tea.Cmd {

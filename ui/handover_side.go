@@ -19,7 +19,8 @@ const (
 	filePhrase // the passphrase of the file
 )
 
-// askFile asks for a facts file instead of a context. At least one side must be a context.
+// askFile asks for a facts file instead of a context. It refuses if the other side is a facts file already, because at
+// least one side must be a context.
 func (p *sides) askFile() tea.Cmd {
 	if p.spec[p.side().Peer()].Facts != "" {
 		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is already a file; one side must be a context of yours"
@@ -30,7 +31,7 @@ func (p *sides) askFile() tea.Cmd {
 	return p.input.Focus()
 }
 
-// unfile returns to the contexts.
+// unfile returns to the choice of a context.
 func (p *sides) unfile() tea.Cmd {
 	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
 	delete(p.spec, p.side())
@@ -39,7 +40,7 @@ func (p *sides) unfile() tea.Cmd {
 	return nil
 }
 
-// filed accepts the file name, and the passphrase if the file requires one.
+// filed accepts the entered file name, and then the passphrase if the file requires one.
 func (p *sides) filed() tea.Cmd {
 	if p.file == filePhrase {
 		if err := p.a.o.Unlock(p.spec[p.side()].Facts, p.input.Value()); err != nil {

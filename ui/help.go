@@ -4,7 +4,7 @@ import (
 	"carrick/steps"
 )
 
-// help is the overlay of keys, generated from their table, below a description of the covered screen.
+// help returns the panel that lists the keys, generated from the key table, below a description of the covered screen.
 func (a *app) help() screen {
 	return a.pager("Keys", func(w int) []string {
 		var out []string

@@ -13,7 +13,7 @@ type entry struct {
 	at   time.Time
 	bad  bool
 	text string
-	sign string // of a change, in its color; "": no change
+	sign string // glyph of the change, in its color; "": the entry is no change
 }
 
 func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at: at, text: text}) }
@@ -27,7 +27,7 @@ func (j *journal) trouble(at time.Time, err error) {
 	*j = append(*j, entry{at: at, bad: true, text: err.Error()})
 }
 
-// trouble records an error in the journal and in the program's log.
+// trouble records an error in the journal and in carrick's log.
 func (a *app) trouble(err error) {
 	a.log.trouble(a.now(), err)
 	a.o.Trouble(err)

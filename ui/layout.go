@@ -6,14 +6,14 @@ import (
 	"carrick/steps"
 )
 
-// layout has the size of each part of a step's screen. It depends on the size of the terminal and on the step, never on
-// the selection, so the layout is stable.
+// layout has the size of each part of a step's screen. It depends on the size of the terminal and on the step, but not
+// on the selection, so that parts do not move.
 type layout struct {
 	sides  bool // show the line of the sides
 	rules  bool // show separators
 	totals bool
-	why    int // lines of the step's reason, with an empty one
-	note   int // line with the size that shows both sides
+	why    int // lines for the step's reason, including an empty one
+	note   int // line that says which screen size shows both sides
 	rows   int
 	list   int // the list of steps with a separator, if there is room
 	detail int
@@ -60,7 +60,7 @@ func (p *stepPage) layout() layout {
 	return l
 }
 
-// giveWhy assigns lines to the step's reason if that hides no check, and returns the number of spare lines.
+// giveWhy assigns lines to the reason of the step if that hides no check, and returns the number of spare lines.
 func (p *stepPage) giveWhy(l *layout) int {
 	spare := l.rows
 	for i := range p.step().Checks {
@@ -74,7 +74,8 @@ func (p *stepPage) giveWhy(l *layout) int {
 	return spare
 }
 
-// title returns the title of a check, complete if it fits.
+// title returns the title of a check as lines. On a low screen, or if it needs more than three lines, it is clipped to
+// one line.
 func (p *stepPage) title(c *steps.Check, l layout) []string {
 	room := max(1, l.main-4-l.cell*len(p.shown()))
 	out := hang2("", "  ", oneLine(c.Title), room+1)
@@ -100,7 +101,7 @@ func detailLines(h int) int {
 	return 0
 }
 
-// wideLayout puts the steps at the left and the evidence at the right.
+// wideLayout puts the steps on the left and the evidence on the right.
 func (p *stepPage) wideLayout(l layout) layout {
 	a := p.a
 	l.sides, l.rules, l.totals = true, true, true
@@ -120,7 +121,7 @@ func (p *stepPage) wideLayout(l layout) layout {
 	return l
 }
 
-// assertions returns the width of the longest title of the guide, within limits.
+// assertions returns the width of the longest check title of the guide, from 40 to proseWidth.
 func (p *stepPage) assertions() int {
 	w := 40
 	for _, s := range p.guide().Steps {

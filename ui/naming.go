@@ -8,14 +8,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// takenNameMsg is for the page of the sides: whether a link file of that name exists, and its content.
+// takenNameMsg tells the page of the sides whether a link file of that name exists, and its content.
 type takenNameMsg struct {
 	link     *linkfile.Link
 	existing bool
 	err      error // the name belongs to another link
 }
 
-// advance goes to the first stage without a choice, and prepares its text field.
+// advance goes to the next stage whose choice is missing, and prepares its text field.
 func (p *sides) advance() tea.Cmd {
 	for !p.naming() && !p.spec[p.side()].IsZero() {
 		p.stage++

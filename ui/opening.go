@@ -15,7 +15,7 @@ import (
 	"carrick/ui/model"
 )
 
-// openedMsg is for the app: the result of opening a link.
+// openedMsg reports the result of opening a link to the app.
 type openedMsg struct {
 	session *engine.Session
 	resumed bool
@@ -30,7 +30,7 @@ func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	}
 }
 
-// opened starts the live part of the wizard.
+// opened starts the live part of the wizard once the session is open.
 func (a *app) opened(m openedMsg) tea.Cmd {
 	if m.err != nil {
 		a.trouble(m.err)
@@ -44,7 +44,7 @@ func (a *app) opened(m openedMsg) tea.Cmd {
 	return tea.Batch(start, a.turn(newStepPage(a, 0)))
 }
 
-// firstPage returns the page of the first missing choice.
+// firstPage returns the page that opens the given link, or the page for the first choice that the user must make.
 func (a *app) firstPage() screen {
 	if a.o.Link != nil {
 		return &opening{a: a}
@@ -55,7 +55,7 @@ func (a *app) firstPage() screen {
 	return &guides{a: a}
 }
 
-// opening is the page while an existing link is opened; it stays if that fails.
+// opening is the page while an existing link is opened. If that fails, it shows the error.
 type opening struct {
 	a   *app
 	err error
@@ -84,8 +84,8 @@ func (p *opening) view() []string {
 	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
 }
 
-// standing is the page on which a resumed link runs its checks. It then continues automatically to the first step that
-// is not green.
+// standing is the page on which a resumed link runs its checks. After them it continues automatically to the first step
+// that is not green.
 type standing struct{ a *app }
 
 func (p *standing) typing() bool        { return false }
@@ -98,7 +98,8 @@ func (p *standing) boardMoved() tea.Cmd {
 	return p.goOn()
 }
 
-// goOn opens the first cause with the cursor on it, or, without one, the first open step.
+// goOn opens the step of the first cause with the cursor on that cause. Without a cause it opens the first step that is
+// not green.
 func (p *standing) goOn() tea.Cmd {
 	page := newStepPage(p.a, p.a.live.FirstOpen())
 	if c, ok := p.a.live.FirstCause(); ok {

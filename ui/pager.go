@@ -10,22 +10,22 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pager is a panel of text with scrolling and search. Its text is formatted for the current width on each draw, so it
-// stays current.
+// pager is a panel of text with scrolling and search. It formats its text for the current width on each draw, so that
+// the text is current.
 type pager struct {
 	a      *app
 	title  string
 	text   func(w int) []string
 	copy   func() string            // text for the copy key; nil: the whole text
-	file   func() string            // text for the save key; nil: that of the copy key
+	file   func() string            // text for the save key; nil: the same as for the copy key
 	kind   string                   // part of the saved file's name; "": from the title
 	hints  func() []hint            // additional hints; nil: none
 	more   func(tea.KeyMsg) tea.Cmd // additional keys; nil: none
 	dress  func(shown []string, from int) (where string)
 	search search
-	from   int  // the first line to show, if the rest fits
-	shown  int  // the first line that was last shown
-	high   int  // available lines; 0: those of a panel
+	from   int  // first visible line, if the lines below it fill the panel
+	shown  int  // first visible line when last drawn
+	high   int  // available lines; 0: the height of a panel
 	end    bool // start at the end
 }
 
@@ -35,7 +35,7 @@ func (a *app) pager(title string, text func(w int) []string) *pager {
 
 func (p *pager) typing() bool { return p.search.typing() }
 
-// pace returns that of the page below, because its changes may be shown here.
+// pace returns the pace of the page below, because changes of that page may be shown here.
 func (p *pager) pace() time.Duration {
 	if p.a.page == nil {
 		return 0
@@ -109,7 +109,7 @@ func (p *pager) scroll(k tea.KeyMsg) bool {
 	return true
 }
 
-// bring scrolls to a line, as far as possible.
+// bring scrolls to a line, as far as the text allows.
 func (p *pager) bring(line int) {
 	p.from = max(0, min(line, len(p.lines())-p.room()))
 	p.shown, p.end = p.from, false
@@ -136,7 +136,8 @@ func (p *pager) saveKind() string {
 	return strings.ToLower(strings.Fields(p.title + " text")[0])
 }
 
-// body returns the lines of a text that fit into h lines. On a larger screen it keeps its first line.
+// body returns the visible lines of a text, at most h. If the screen is larger for a while, it later returns to the
+// same first line.
 func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
 	p.shown = max(0, min(p.from, last))

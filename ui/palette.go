@@ -16,16 +16,16 @@ const (
 // Themes are the valid values of Options.Theme.
 var Themes = []string{themeAuto, themeDark, themeLight, themeContrast}
 
-// palette has the colors of a theme, each in true color, 256 and 16 colors; an empty one is the terminal's own. Tests
-// check that each is readable.
+// palette has the colors of a theme, each in true color, 256 and 16 colors. An empty color is the terminal's own. Tests
+// check that each color is readable.
 type palette struct{ good, bad, warn, unknown, accent, faint lipgloss.CompleteColor }
 
 func paint(full, of256, of16 string) lipgloss.CompleteColor {
 	return lipgloss.CompleteColor{TrueColor: full, ANSI256: of256, ANSI: of16}
 }
 
-// palettes are the colors of each theme. Those of auto are for a terminal with an unknown background, and are readable
-// on black and on white. None of the 16 colors is readable in every terminal.
+// palettes are the colors of each theme. The colors of auto are for a terminal whose background is unknown, and are
+// readable on black and on white. None of the 16 colors is readable in every terminal.
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
@@ -48,7 +48,7 @@ var (
 	white = paint("#ffffff", "231", "15")
 )
 
-// enough is the minimum contrast of text.
+// enough is the minimum contrast ratio of text, as WCAG 2 level AA requires.
 const enough = 4.5
 
 // contrast returns the contrast ratio of two colors, 1 to 21, as WCAG defines it.
@@ -62,7 +62,7 @@ func luminance(c termenv.Color) float64 {
 	return 0.2126*r + 0.7152*g + 0.0722*b
 }
 
-// dark reports whether white has more contrast to a color than black.
+// dark reports whether white has more contrast with a color than black.
 func dark(c termenv.Color) bool {
 	return contrast(c, termenv.RGBColor("#ffffff")) > contrast(c, termenv.RGBColor("#000000"))
 }

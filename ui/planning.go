@@ -10,7 +10,7 @@ import (
 	"carrick/ui/model"
 )
 
-// purpose is what a plan is for.
+// purpose is the reason for which a plan was requested.
 type purpose int
 
 const (
@@ -21,10 +21,10 @@ const (
 	toUndo
 )
 
-// plannedMsg is for the page of the step: a plan.
+// plannedMsg passes a requested plan to the page of the step.
 type plannedMsg struct {
 	step    string
-	ask     int    // number of the request; a later one makes this one obsolete
+	ask     int    // number of the request; a later request makes it obsolete
 	title   string // of the plan's panel
 	purpose purpose
 	scope   engine.Scope
@@ -106,7 +106,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	return a.lay(p.confirm(deedOf(m), plan))
 }
 
-// leftTitle returns the title of what an undo leaves, or "" if it leaves nothing of the link.
+// leftTitle returns the title for the objects that an undo keeps, or "" if it keeps none that belong to the link.
 func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:
@@ -119,7 +119,7 @@ func leftTitle(p *engine.Plan) string {
 	return ""
 }
 
-// nothingToChange explains an empty plan for the step.
+// nothingToChange returns the notice for an empty plan of the step.
 func (p *stepPage) nothingToChange() string {
 	board, step := p.a.live.Board, p.step().Name
 	n := board.Count(step)
@@ -138,7 +138,7 @@ func (p *stepPage) nothingToChange() string {
 	return "there is nothing to change: everything is up to date"
 }
 
-// deed describes an execution: as a question, while it runs, and afterwards.
+// deed describes the execution of a plan: as a question, while it runs, and afterwards.
 type deed struct {
 	question, doing, done string
 	fixes                 bool // a single action of a step

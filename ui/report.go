@@ -11,8 +11,8 @@ import (
 	"carrick/ui/model"
 )
 
-// report returns the whole board as Markdown for a ticket: what it is about, then failures with their causes first,
-// then every verdict. Text from a cluster is in code spans, where Markdown has no effect.
+// report returns the whole board as Markdown for a ticket: the link and its sides, then what is wrong, then every
+// verdict. Text from a cluster is in code spans, where Markdown has no effect.
 func (a *app) report(now time.Time) []string {
 	l := a.live
 	guide, link := l.Guide(), l.Session.Link()
@@ -79,7 +79,8 @@ func (a *app) reportSides() []string {
 	return out
 }
 
-// reportWrongs returns the verdicts that do not pass: those that block most others first, failures before unknowns.
+// reportWrongs returns the verdicts that do not pass: failures before unknowns, and within a status first the cells
+// that block most others.
 func (a *app) reportWrongs() []string {
 	l := a.live
 	guide, causes := l.Guide(), l.Board.Causes()

@@ -16,12 +16,13 @@ import (
 	"carrick/ui/model"
 )
 
-// frames is the frame rate. The renderer's timer runs all the time: at its default of 60 it would use 1 % of a core.
+// frames is the number of frames per second. The renderer's timer runs all the time. At its default of 60 it would use
+// 1 % of a core.
 const frames = 30
 
 // Run shows the wizard until the user leaves, and then prints a plain summary on the normal screen. It returns nil
-// after q, ErrInterrupted after ctrl+c, ErrNoTerminal without a terminal, and ctx's error if that ended it. It always
-// restores the terminal.
+// after q, ErrInterrupted after ctrl+c, ErrNoTerminal without a terminal, and the error of ctx if ctx ended the wizard.
+// It always restores the terminal.
 func Run(ctx context.Context, o Options) error {
 	if err := NeedTerminal(o.In, o.Out); err != nil {
 		return err
@@ -39,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 		a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames),
 	)
 	a.send = p.Send
-	// Not tea.WithContext: that kills the program, which then does not wait for its reader of the terminal.
+	// Not tea.WithContext, which kills the tea.Program: it would not wait until its reader of the terminal has stopped.
 	defer context.AfterFunc(ctx, p.Quit)()
 	_, err = p.Run()
 	cancel()
@@ -56,7 +57,7 @@ func Run(ctx context.Context, o Options) error {
 	return context.Cause(ctx)
 }
 
-// endedBy translates the error that ended the program.
+// endedBy translates the error that ended the tea.Program.
 func endedBy(err error) error {
 	if errors.Is(err, tea.ErrInterrupted) {
 		return ErrInterrupted
@@ -64,7 +65,7 @@ func endedBy(err error) error {
 	return fmt.Errorf("the screen failed: %w", err)
 }
 
-// NeedTerminal returns ErrNoTerminal if the wizard could not be shown. Callers use it before they prepare anything.
+// NeedTerminal returns ErrNoTerminal if the wizard could not be shown. Callers call it before they prepare anything.
 func NeedTerminal(in io.Reader, out io.Writer) error {
 	for _, end := range []any{in, out} {
 		f, ok := end.(interface{ Fd() uintptr })

@@ -12,17 +12,17 @@ import (
 	"carrick/ui/model"
 )
 
-// run is one Apply or Undo. Its progress is shown in place of the detail while the board above it updates. A nil run is
-// none.
+// run is one apply or undo. Its progress replaces the detail while the board above it updates. A nil run means that
+// there was none.
 type run struct {
 	*model.Run
 	deed     deed
 	cancel   context.CancelFunc
 	stopping bool
 	done     bool
-	shown    bool // in place of the detail
+	shown    bool // its progress is shown in place of the detail
 	err      error
-	lines    []string // a sign, and what was done
+	lines    []string // each has a glyph and what was done
 	began    time.Time
 	heardAt  time.Time // time of the last event
 	took     time.Duration
@@ -30,10 +30,10 @@ type run struct {
 	mendable bool                // it failed, and its goal did not hold
 }
 
-// progressMsg is for the run: an event.
+// progressMsg passes an event to the run.
 type progressMsg struct{ event steps.Event }
 
-// ranMsg is for the run: it has ended.
+// ranMsg reports to the run that it has ended.
 type ranMsg struct{ err error }
 
 func (r *run) busy() bool { return r != nil && !r.done }
@@ -83,7 +83,7 @@ func (r *run) heard(a *app, m progressMsg) {
 		sign = ink.Render(mark)
 	}
 	r.heardAt = a.now()
-	if e.Action != "" && !asked { // the checks of the step are shown above
+	if e.Action != "" && !asked { // events of checks have no action: the checks are shown above
 		r.lines = append(r.lines, sign+" "+text)
 		if e.Verb == "" {
 			r.Says = text
@@ -126,10 +126,11 @@ func (p *stepPage) afterRun() tea.Cmd {
 	return tea.Batch(p.forecast(true), p.learnAnswers())
 }
 
-// mended reports whether the goal of a failed run holds by now.
+// mended reports whether the goal of a failed run has been reached since.
 func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
-// overtaken returns a cell of a step that has started to fail since a run succeeded, whose result would hide that.
+// overtaken returns a cell of a step that has started to fail since a run succeeded. Otherwise the result of the run
+// would hide the failure.
 func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	if !r.visible() || !r.done || r.err != nil {
 		return steps.Cell{}, false
@@ -148,7 +149,8 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// failing counts the cells of a step that fail although a run succeeded. It ignores checks that began before its end.
+// failing counts the cells of a step that fail although a run succeeded. It ignores checks that began before the run
+// ended.
 func (r *run) failing(a *app, step string) int {
 	n := 0
 	for _, c := range a.live.Wrong(steps.Fail) {

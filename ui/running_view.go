@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// view returns the progress in place of the detail: first the complete request to the user, then the last lines that
+// view returns the progress that replaces the detail: first the complete request to the user, then the last lines that
 // fit. The current action is always visible.
 func (r *run) view(a *app, w, h int) []string {
 	if r.failed() {
@@ -97,7 +97,7 @@ func (r *run) going(a *app, w int) []string {
 // settles is how long apply tolerates a failing check.
 const settles = time.Minute
 
-// inHand says what a run does or waits for at the moment.
+// inHand describes what a run is doing or waiting for.
 func (r *run) inHand(a *app) string {
 	quiet := a.now().Sub(r.heardAt)
 	if c, waits := a.live.Awaits(r.Run); waits && r.Says == "" {
@@ -106,7 +106,7 @@ func (r *run) inHand(a *app) string {
 	return span(quiet) + ": " + r.doing(a)
 }
 
-// doing says what a run is doing.
+// doing describes what a run is doing.
 func (r *run) doing(a *app) string {
 	ahead := r.Ahead()
 	switch {
@@ -118,7 +118,7 @@ func (r *run) doing(a *app) string {
 	return "running the checks"
 }
 
-// awaited says what is awaited, for how long, and its current state.
+// awaited describes the check that a run waits for: how long it has waited, and the finding.
 func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	guide := a.live.Guide()
 	check, step := guide.Check(c.Check)
@@ -127,7 +127,7 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	if found == "" {
 		found = "not checked yet"
 	}
-	since := waited(quiet, settles) // a failure gets no more time, as in engine.Session.Apply
+	since := waited(quiet, settles) // apply does not wait longer for a failing check
 	switch {
 	case v.Status == steps.Waiting && !v.Since.IsZero():
 		since = waited(a.now().Sub(v.Since), check.Timeout)
@@ -184,7 +184,7 @@ func (a *app) overtly(p model.Part) string {
 	return a.live.Role(p.Act.Side) + ": " + oneLine(what)
 }
 
-// some returns the first parts of a list, and the number of the others.
+// some lists the first parts, and the number of the others.
 func (a *app) some(parts []model.Part) string {
 	const shown = 3
 	var names []string
@@ -210,7 +210,7 @@ func (a *app) wentWrong(err error) string {
 	return oneLine(err.Error())
 }
 
-// next says what to do after a failed run.
+// next returns what to do after a failed run.
 func (r *run) next(a *app) string {
 	k := a.k
 	again := k.Apply

@@ -39,8 +39,8 @@ func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	}
 }
 
-// newFile writes a text to a file with an unused name, and returns that name: two files in one second have two names.
-// It removes an incomplete file.
+// newFile writes a text to a file with an unused name, and returns that name. Two files in the same second get
+// different names. It removes an incomplete file.
 func newFile(name, ext, text string) (string, error) {
 	for n := 1; ; n++ {
 		path := name + "." + ext
@@ -62,7 +62,8 @@ func newFile(name, ext, text string) (string, error) {
 	}
 }
 
-// bare returns why a file could not be written, without its name: there is only one line of room, and the name is new.
+// bare returns the reason of a file error without the file's name. The notice has only one line, and the user does not
+// know the name.
 func bare(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -50,7 +50,7 @@ func (s *search) clear() {
 	s.at = -1
 }
 
-// other passes a message that is not a key to the text field, whose cursor blinks.
+// other passes a message that is not a key to the text field, such as the blinking of its cursor.
 func (s *search) other(msg tea.Msg) tea.Cmd {
 	if !s.typing() {
 		return nil
@@ -60,8 +60,8 @@ func (s *search) other(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// lines returns the lines that contain the text, or in which a match begins that continues on the next line: text may
-// be wrapped anywhere.
+// lines returns the indices of the lines that contain the searched text. If wrapping has split a match, it returns the
+// line where the match begins.
 func (s *search) lines(text []string) []int {
 	want := s.want()
 	if want == "" {
@@ -82,7 +82,8 @@ func (s *search) lines(text []string) []int {
 	return out
 }
 
-// next returns the line of the next match after or before a line, and whether it wraps around; -1: there is none.
+// next returns the line of the next match after the given line, or before it if back is set; -1: no match. around
+// reports whether the search wrapped around.
 func (s *search) next(text []string, after int, back bool) (line int, around bool) {
 	found := s.lines(text)
 	if len(found) == 0 {
@@ -104,7 +105,7 @@ func (s *search) next(text []string, after int, back bool) (line int, around boo
 	return found[0], true
 }
 
-// tally returns the position of the current match: "next (2 of 7)".
+// tally returns the hint with the position of the current match: "next (line 2 of 7)".
 func (s *search) tally(text []string) string {
 	found := s.lines(text)
 	for i, l := range found {
@@ -118,7 +119,7 @@ func (s *search) tally(text []string) string {
 	return "next (of " + model.Plural(len(found), "line") + ")"
 }
 
-// line returns the search field, and the number of matches.
+// line returns the search field, and the number of matching lines.
 func (s *search) line(text []string, w int) string {
 	said := ""
 	switch n := len(s.lines(text)); {
@@ -133,7 +134,7 @@ func (s *search) line(text []string, w int) string {
 	return " " + s.input.View() + "  " + said
 }
 
-// mark highlights the matches in a line, and those of the current line most.
+// mark highlights the matches in a line. Those in the current line get a stronger style.
 func (s *search) mark(line string, at int) string {
 	if !s.on() {
 		return line
@@ -145,9 +146,9 @@ func (s *search) mark(line string, at int) string {
 	plain := ansi.Strip(line)
 	lower, want := strings.ToLower(plain), s.want()
 	if len(lower) != len(plain) {
-		return line // letters whose lower case has another length: the line is still found
+		return line // the lower case has another length, so the match cannot be located in the line
 	}
-	out, done := "", 0 // columns of the line that are in out
+	out, done := "", 0 // number of columns of line that out contains
 	for from := 0; ; {
 		i := strings.Index(lower[from:], want)
 		if i < 0 {
@@ -161,7 +162,7 @@ func (s *search) mark(line string, at int) string {
 	}
 	if done == 0 {
 		if at == s.at && out == "" {
-			return s.inHand.Render("▸") + ansi.Cut(line, 1, width(line)) // it continues on the next line
+			return s.inHand.Render("▸") + ansi.Cut(line, 1, width(line)) // the match continues on the next line
 		}
 		return line
 	}
@@ -188,7 +189,7 @@ func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// seek goes to the next match, and reports whether the key was one that does.
+// seek handles the keys for the next and previous match, and reports whether the key was one of them.
 func (p *pager) seek(k tea.KeyMsg) bool {
 	s, back := &p.search, key.Matches(k, p.a.k.HitBack.Binding)
 	if !s.on() || (!back && !key.Matches(k, p.a.k.Hit.Binding)) {
@@ -209,7 +210,7 @@ func (p *pager) seek(k tea.KeyMsg) bool {
 	return true
 }
 
-// reveal scrolls as little as possible to make a line visible.
+// reveal makes a line visible, and scrolls as little as possible.
 func (p *pager) reveal(line int) {
 	h := p.room()
 	if line < p.shown || line >= p.shown+h {

@@ -28,8 +28,8 @@ type sides struct {
 	stage int             // 0, 1: a side; 2: the name
 	input textinput.Model // the name, a host's folder, a facts file, or its passphrase
 	file  filing          // state of choosing a facts file instead of a context
-	name  string          // of the facts file's link
-	said  string          // an error, or what to compare first
+	name  string          // name of the link in the facts file
+	said  string          // a message, such as an error
 	busy  bool            // the link is being opened
 	draft string          // the name typed before going back
 
@@ -43,13 +43,13 @@ type meeting struct {
 	err  error
 }
 
-// candidatesMsg is for the page of the sides: the contexts.
+// candidatesMsg passes the contexts to the page of the sides.
 type candidatesMsg struct {
 	list []engine.Candidate
 	err  error
 }
 
-// metMsg is for the page of the sides: the preflight of a context.
+// metMsg passes the preflight of a context to the page of the sides.
 type metMsg struct {
 	context string
 	is      engine.Preflight
@@ -103,7 +103,7 @@ func (p *sides) side() steps.Side { return steps.Sides[min(p.stage, 1)] }
 
 func (p *sides) naming() bool { return p.stage == len(steps.Sides) }
 
-// onHost reports whether the side that is being chosen is a machine.
+// onHost reports whether the side that is being chosen is a machine, not a cluster.
 func (p *sides) onHost() bool {
 	return !p.naming() && p.guide.Sides[p.side()].Kind == steps.Host
 }
@@ -230,8 +230,8 @@ func (p *sides) choose() tea.Cmd {
 	return p.advance()
 }
 
-// sameCluster reverts the later choice if both contexts are the same cluster, and reports so. That may be late, when
-// both have answered.
+// sameCluster reports whether both contexts are the same cluster. If so, it reverts the later choice. This may be known
+// only later, when both clusters have answered.
 func (p *sides) sameCluster() bool {
 	same := p.spec.Same(func(context string) engine.Preflight {
 		if m := p.met[context]; m != nil {

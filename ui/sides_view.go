@@ -159,7 +159,7 @@ func (p *sides) context(c engine.Candidate, here bool, name, server int) string 
 	return line + p.met[c.Context].says(a)
 }
 
-// says returns the preflight of a context, so far.
+// says describes the preflight of a context, or that it is still running.
 func (m *meeting) says(a *app) string {
 	switch {
 	case m == nil:

@@ -23,11 +23,11 @@ type stepPage struct {
 	number typedNumber
 }
 
-// place is the state of a step that is kept while others are on screen.
+// place is the state of a step's screen. It is kept while other steps are on screen.
 type place struct {
 	row     cursor
-	check   string     // the selected row, even if it is hidden; "": the first one
-	side    steps.Side // of the selected cell, if the row has it
+	check   string     // name of the selected check, even if its row is hidden; "": the first one
+	side    steps.Side // side of the selected cell, if the row exists there
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened automatically
 	wanted  bool       // open the form when the answers are known
@@ -35,10 +35,10 @@ type place struct {
 	drafts  map[string]*string // texts typed into the form, by question
 }
 
-// forecastMsg is for the app: the changes of a step are known.
+// forecastMsg reports to the app that the changes of a step have been computed.
 type forecastMsg struct{}
 
-// answersMsg is for the page of the step: its current answers.
+// answersMsg passes the current answers of a step to its page.
 type answersMsg struct {
 	step string
 	list []engine.Answered
@@ -143,7 +143,7 @@ func (pl *place) missing() []engine.Answered {
 	return out
 }
 
-// forecast computes in the background how much applying the step would change, for the footer.
+// forecast computes in the background how much applying the step would change. The footer shows the result.
 func (p *stepPage) forecast(again bool) tea.Cmd {
 	ctx, live, step := p.a.ctx, p.a.live, p.step().Name
 	if p.a.run.busy() || !live.ForecastDue(step, again) {
@@ -215,7 +215,8 @@ func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
 	return p.a.live.Board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
 }
 
-// rows returns the visible checks: those that match the filter and, if one side is shown at a time, those of that side.
+// rows returns the visible checks, which match the filter. If one side is shown at a time, they are the checks of that
+// side.
 func (p *stepPage) rows() []*steps.Check {
 	var out []*steps.Check
 	want, side := strings.ToLower(strings.TrimSpace(p.filter.Value())), p.side()
@@ -231,7 +232,7 @@ func (p *stepPage) rows() []*steps.Check {
 	return out
 }
 
-// searched returns the text that the filter matches: name, title, verdicts and findings.
+// searched returns the text to which the filter applies: name, title, verdicts and findings.
 func (p *stepPage) searched(c *steps.Check) string {
 	text := c.Name + " " + c.Title
 	for _, side := range steps.Sides {
@@ -243,7 +244,8 @@ func (p *stepPage) searched(c *steps.Check) string {
 	return strings.ToLower(text)
 }
 
-// side returns the side of the selected cell: the other one, if the row has only that.
+// side returns the side of the selected cell. If the selected row does not exist on that side, it returns the other
+// one.
 func (p *stepPage) side() steps.Side {
 	pl := p.place()
 	for i := range p.step().Checks {

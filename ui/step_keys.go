@@ -90,8 +90,8 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 	return p.look(k)
 }
 
-// early reports whether a key confirms something that is not shown yet, and shows a notice: the user has not seen it,
-// and the key must not have another effect either.
+// early reports whether a key confirms changes that are not shown yet, and shows a notice. Such a key must have no
+// other effect.
 func (p *stepPage) early(k tea.KeyMsg) bool {
 	if p.asked == nothing || !key.Matches(k, p.a.k.Yes.Binding) {
 		return false
@@ -100,7 +100,7 @@ func (p *stepPage) early(k tea.KeyMsg) bool {
 	return true
 }
 
-// look handles the keys that change nothing.
+// look handles the keys that change neither clusters nor answers.
 func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	keys := p.a.k
 	check, cell, ok := p.cell()
@@ -125,7 +125,7 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 }
 
 // otherSide selects the cell on the other side. If one side is shown at a time and the row does not exist on the other
-// one, it selects a neighboring row.
+// side, it selects a neighboring row.
 func (p *stepPage) otherSide() {
 	pl := p.place()
 	p.a.run.dismiss()
@@ -146,7 +146,7 @@ func (p *stepPage) otherSide() {
 	}
 }
 
-// escape goes one level back: from a requested plan, from the result of a run, from a filter.
+// escape goes one level back: it closes a requested plan, the result of a run, or a filter.
 func (p *stepPage) escape() {
 	switch {
 	case p.asked != nothing:
@@ -181,8 +181,8 @@ func (p *stepPage) fix() tea.Cmd {
 	return nil
 }
 
-// answered stores the answers of a step, and opens the form if that was requested. It opens the form automatically,
-// once, if an answer is missing.
+// answered stores the answers of a step, and opens the form if the user requested it. If an answer is missing, it opens
+// the form once without a request.
 func (p *stepPage) answered(m answersMsg) tea.Cmd {
 	pl := p.placeOf(m.step)
 	pl.answers = m.list

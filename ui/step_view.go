@@ -147,7 +147,7 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	return out
 }
 
-// verdictCell returns a sign and a word; the selected one is reversed.
+// verdictCell returns a verdict as a glyph and a word, in reverse video if it is selected.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
 	sign := glyph(r.Status)
@@ -166,7 +166,7 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	return ink.Render(sign) + " " + word + rest
 }
 
-// totals returns the counts of the whole guide, or the current notice, with the age of this step's verdicts at the
+// totals returns the counts of the whole guide, or the current notice, with the age of this step's verdicts on the
 // right.
 func (p *stepPage) totals() string {
 	a := p.a
@@ -199,7 +199,7 @@ func (p *stepPage) strip() string {
 	return strings.Join(parts, " ")
 }
 
-// tally returns the counts with their signs, so that failures stand out.
+// tally returns the counts with their glyphs, so that failures are easy to see.
 func (p *stepPage) tally(n engine.Counts) string {
 	var parts []string
 	for _, part := range strings.Split(n.String(), " · ") {

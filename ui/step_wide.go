@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// wideView puts the steps at the left, the checks in the middle and the evidence at the right.
+// wideView puts the steps on the left, the checks in the middle and the evidence on the right.
 func (p *stepPage) wideView(l layout) []string {
 	a := p.a
 	out := []string{a.headline(p.guide().Title, a.where(p.at)), a.sidesLine(), a.rule()}
@@ -47,7 +47,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 	return out[from:to]
 }
 
-// stepNote says what is wrong with a step, or how old its verdicts are.
+// stepNote returns what is wrong with a step, or how old its verdicts are.
 func (p *stepPage) stepNote(i int, state steps.Status) string {
 	name := p.guide().Steps[i].Name
 	n := p.a.live.Board.Count(name)

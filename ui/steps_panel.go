@@ -46,7 +46,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	return p.enter(n - 1)
 }
 
-// stepPage returns the page of the steps, even while the summary is shown, or nil if there is none yet.
+// stepPage returns the page of the steps, even while the summary is shown. It returns nil if there is none yet.
 func (a *app) stepPage() *stepPage {
 	switch page := a.page.(type) {
 	case *stepPage:
@@ -57,7 +57,7 @@ func (a *app) stepPage() *stepPage {
 	return nil
 }
 
-// stepsPanel is the list of steps, for screens without room for it next to the checks.
+// stepsPanel is the list of steps for screens that cannot show the list next to the checks.
 type stepsPanel struct {
 	p   *stepPage
 	row cursor

@@ -23,7 +23,7 @@ type summary struct {
 	scroll *pager
 }
 
-// takenMsg is for the summary: what this link created.
+// takenMsg tells the summary what this link has created.
 type takenMsg struct {
 	plan *engine.Plan
 	err  error
@@ -130,7 +130,7 @@ func (s *summary) view() []string {
 	return append(append(out, a.rule()), s.foot(len(lines)))
 }
 
-// foot returns the last line, below a text of all lines.
+// foot returns the footer of the summary. all is the number of lines of the complete text.
 func (s *summary) foot(all int) string {
 	a := s.a
 	switch {
@@ -179,7 +179,7 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left returns the cells that do not pass: first those that block most others.
+// left returns the cells that do not pass, by status, and within a status first those that block most others.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
@@ -225,7 +225,7 @@ func (s *summary) madeLines(w int) []string {
 	return out
 }
 
-// upcoming returns the times when a verdict will change, such as the expiry of a credential.
+// upcoming returns the times when a verdict will change, such as when a credential expires.
 func (s *summary) upcoming(w int) []string {
 	a := s.a
 	list := a.live.Dues(a.now())
@@ -241,7 +241,7 @@ func (s *summary) upcoming(w int) []string {
 	return out
 }
 
-// onward says how to continue without the wizard, and how to undo.
+// onward returns how to continue without the wizard, and how to undo.
 func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("Next")}

@@ -20,7 +20,7 @@ type abilities struct {
 	mux   func(stdin string, args ...string) (string, error) // runs tmux; nil: not in tmux
 }
 
-// clipboard is how to reach the clipboard of the user's terminal.
+// clipboard is the way to reach the clipboard of the user's terminal.
 type clipboard int
 
 const (
@@ -70,7 +70,7 @@ func runTmux(stdin string, args ...string) (string, error) {
 }
 
 // sequence returns the escape sequence that copies a text to the clipboard, and the notice for the user. The sequence
-// is empty if tmux has copied the text, or if there is no way.
+// is empty if tmux has copied the text, or if the terminal has no clipboard.
 func (t abilities) sequence(text string) (seq, said string) {
 	switch t.clip {
 	case direct:
@@ -83,8 +83,8 @@ func (t abilities) sequence(text string) (seq, said string) {
 	return "", "not copied: this terminal has no clipboard; select the text with the mouse"
 }
 
-// throughTmux asks tmux how programs can set the clipboard: directly, by passthrough, or not at all; then it uses
-// tmux's own command.
+// throughTmux asks tmux how a program can set the clipboard: directly, by passthrough, or not at all. In the last case
+// it uses the tmux command load-buffer.
 func (t abilities) throughTmux(text string) (seq, said string) {
 	set, _ := t.mux("", "display-message", "-p", "#{set-clipboard}/#{allow-passthrough}")
 	reach, pass, _ := strings.Cut(set, "/")
@@ -103,7 +103,7 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 	return "", fmt.Sprintf("not copied: tmux refuses it (set-clipboard is %q); select the text with the mouse", reach)
 }
 
-// link returns a text that links to an address, if the terminal supports links.
+// link returns a text as a hyperlink to an address, if the terminal supports links.
 func (t abilities) link(url, shown string, params ...string) string {
 	if !t.links {
 		return shown

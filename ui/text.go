@@ -24,7 +24,7 @@ func manyLines(s string) []string {
 }
 
 // even makes text equally wide in every terminal. Some terminals draw combined characters, such as a family emoji, as
-// one, others as several: even keeps only the first of them.
+// one character, others as several. even keeps only the first of them.
 func even(s string) string {
 	if isASCII(s) {
 		return s
@@ -48,7 +48,7 @@ func even(s string) string {
 
 func width(s string) int { return ansi.StringWidth(s) }
 
-// clip shortens a line to a width and marks that with an ellipsis.
+// clip shortens a line to a width. A shortened line ends in an ellipsis.
 func clip(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -56,14 +56,14 @@ func clip(s string, w int) string {
 	return ansi.Truncate(s, w, "…")
 }
 
-// pad clips or pads a line to exactly that width.
+// pad clips or pads a line to exactly w columns.
 func pad(s string, w int) string {
 	s = clip(s, w)
 	return s + strings.Repeat(" ", max(0, w-width(s)))
 }
 
-// spread puts one text at the left and one at the right end of a line. If both do not fit, the right one stays complete
-// as long as the left has a third.
+// spread puts one text at the left end and one at the right end of a line. If both do not fit, it clips the left text.
+// It drops the right text if that would leave less than a third of the width for the left one.
 func spread(left, right string, w int) string {
 	if right == "" {
 		return clip(left, w)
@@ -85,7 +85,8 @@ func clipName(s string, w int) string {
 	return clip(head+"…"+tail, w)
 }
 
-// wrap wraps a text at spaces, and longer words anywhere, into lines of at most that width and of at most proseWidth.
+// wrap wraps a text into lines of at most w columns, and of at most proseWidth. It breaks at spaces, and anywhere in a
+// longer word.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
@@ -101,7 +102,7 @@ func wrap(s string, w int) []string {
 	return within(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), w)
 }
 
-// within enforces the width of lines, because ansi.Wrap can keep a blank before a word on its line.
+// within enforces the maximum width of lines, because ansi.Wrap can keep a space before a word on its line.
 func within(text string, w int) []string {
 	var out []string
 	for _, l := range strings.Split(text, "\n") {
@@ -130,7 +131,7 @@ func hang(label string, lines []string) []string {
 	return out
 }
 
-// fill pads or cuts a block to exactly that height.
+// fill pads or cuts a block to exactly h lines.
 func fill(block []string, h int) []string {
 	h = max(0, h)
 	for len(block) < h {
@@ -148,8 +149,8 @@ func linesOf(blocks [][]string) int {
 	return n
 }
 
-// squeeze shortens blocks until they have at most h lines: always the longest, then, if each has one line, it drops the
-// last block.
+// squeeze shortens blocks until they have at most h lines. It always shortens the longest block. If each block has one
+// line, it drops the last block.
 func squeeze(blocks [][]string, h, w int) []string {
 	for total := linesOf(blocks); total > h; total-- {
 		longest := 0

@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// theme has all styles of the screen. Text has the terminal's own color. Signs and short words have one of the
-// palette's, and never differ by color alone.
+// theme has all styles of the screen. Text has the terminal's own color. Glyphs and short words have a color of the
+// palette, and never differ by color alone.
 type theme struct {
 	renderer *lipgloss.Renderer
 
@@ -26,7 +26,7 @@ type theme struct {
 	warn     lipgloss.Style
 	unknown  lipgloss.Style
 
-	base  string   // the sequence that sets the colors of the whole screen; "": the terminal's own
+	base  string   // escape sequence that sets the colors of the whole screen; "": the terminal's own colors
 	plain replacer // applied last to the whole frame; nil: none
 }
 
@@ -39,7 +39,7 @@ type skin struct {
 	letters letters
 }
 
-// palette returns the name of the matching palette.
+// palette returns the name of the palette that fits.
 func (s skin) palette() string {
 	switch {
 	case s.theme == themeDark, s.theme == themeLight, s.theme == themeContrast:
@@ -101,7 +101,8 @@ func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 		contrast(r.ColorProfile().Color(text), s.ground) >= enough
 }
 
-// base sets white on black, or black on white if the terminal has a light background.
+// base returns the escape sequence for white on black, or for black on white if the terminal has a light background. It
+// returns "" without colors.
 func (s skin) base(r *lipgloss.Renderer) string {
 	if !s.colour {
 		return ""
@@ -114,7 +115,7 @@ func (s skin) base(r *lipgloss.Renderer) string {
 	return sequence
 }
 
-// laid applies the colors of the whole screen to a frame of that width.
+// laid applies the colors of the whole screen to a frame of width w.
 func (t *theme) laid(frame []string, w int) []string {
 	if t.base == "" {
 		return frame
@@ -135,7 +136,7 @@ func (t *theme) dress(in *textinput.Model) {
 	in.Cursor.Style, in.Cursor.TextStyle = t.selected, plain
 }
 
-// glyph returns the sign of a status, one column wide.
+// glyph returns the symbol of a status, one column wide.
 func glyph(s steps.Status) string {
 	switch s {
 	case steps.Pass:
@@ -169,7 +170,7 @@ func (t *theme) ink(s steps.Status) lipgloss.Style {
 	return t.accent
 }
 
-// verb returns the sign and the style of a verb.
+// verb returns the glyph and the style of a verb.
 func (t *theme) verb(v steps.Verb) (string, lipgloss.Style) {
 	switch v {
 	case steps.Create:

@@ -15,17 +15,17 @@ const (
 	ageing   = time.Minute            // minutes are shown
 )
 
-// tickMsg is for the app: a tick.
+// tickMsg is the end of an interval of the ticker.
 type tickMsg struct{ n int }
 
 // ticker is the one clock of the screen. The zero value is stopped.
 type ticker struct {
 	n     int           // number of the current tick
-	every time.Duration // its interval; 0: stopped
+	every time.Duration // the current interval; 0: stopped
 	frame int           // of the spinner
 }
 
-// at sets the interval, if the ticker is slower or stopped.
+// at starts the ticker with an interval, unless its interval is already as short.
 func (b *ticker) at(pace time.Duration) tea.Cmd {
 	if pace == 0 || (b.every != 0 && b.every <= pace) {
 		return nil
@@ -36,7 +36,7 @@ func (b *ticker) at(pace time.Duration) tea.Cmd {
 	return tea.Tick(pace, func(time.Time) tea.Msg { return tickMsg{n} })
 }
 
-// over handles a tick; those of an earlier interval are ignored.
+// over handles a tick. It ignores ticks of an earlier interval.
 func (b *ticker) over(msg tickMsg) {
 	if msg.n != b.n {
 		return
@@ -58,7 +58,7 @@ func faster(a, b time.Duration) time.Duration {
 	return a
 }
 
-// waited returns how long something has been awaited, and its timeout: "12 s of 2 min".
+// waited returns how long something has been awaited, and the timeout: "12 s of 2 min".
 func waited(d, within time.Duration) string {
 	if within <= 0 {
 		return span(d)
@@ -66,7 +66,7 @@ func waited(d, within time.Duration) string {
 	return span(d) + " of " + span(within)
 }
 
-// foundOf returns the finding of a cell. For a waiting cell it starts with the time so far and the timeout.
+// foundOf returns the finding of a cell. For a waiting cell, the time so far and the timeout come first.
 func (a *app) foundOf(c steps.Cell) string {
 	r := a.live.Board.Verdict(c)
 	found := oneLine(r.Says())

@@ -21,11 +21,11 @@ type trouble struct {
 	page   *stepPage
 	row    cursor
 	on     steps.Cell // the selected cell; the selection follows it when the list changes
-	moved  bool       // the user has chosen a row; until then it is the first one
+	moved  bool       // the user has chosen a row; until then the first one is selected
 	filter textinput.Model
 }
 
-// troublePanel returns the overlay over a page that has a board; nil over others.
+// troublePanel returns the overlay for a page that has a board, and nil for other pages.
 func (a *app) troublePanel() screen {
 	var page *stepPage
 	switch p := a.page.(type) {
@@ -62,7 +62,7 @@ func (t *trouble) list() []engine.Trouble {
 	return all
 }
 
-// words returns the text that the filter matches.
+// words returns the text to which the filter applies.
 func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
 	return strings.Join(
@@ -136,7 +136,7 @@ func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// found returns the number of lines for the finding of the selected cell.
+// found returns the number of lines that the finding of the selected cell gets.
 func (t *trouble) found() int {
 	if h := t.a.panelHeight(); h >= 14 {
 		return min(6, h/4)

@@ -9,7 +9,7 @@ import (
 	"carrick/steps"
 )
 
-// causes says how many others a cell blocks.
+// causes says in words how many other checks a cell blocks.
 func causes(n int) string {
 	if n == 1 {
 		return "causes 1 other"

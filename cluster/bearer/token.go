@@ -24,12 +24,12 @@ type Token struct {
 	Subject  string   // "system:serviceaccount:renku:carrick"
 	Issuer   string   // "https://kubernetes.default.svc"
 	Audience []string // nil if it names none
-	Method   string   // the signature algorithm, "RS256"; the header's "alg"
+	Method   string   // the signature algorithm from the header's "alg": "RS256"
 	Roles    []string // Keycloak's realm roles (realm_access.roles); nil if it names none
 	// AccountUID is the UID of the service account, which changes when the account is recreated; "" if it names none.
 	AccountUID string
 	Expires    time.Time
-	IssuedAt   time.Time // both zero if the token does not say; with a zero Expires the token never expires
+	IssuedAt   time.Time // zero if the token has none; without Expires the token never expires
 }
 
 // ServiceAccount returns the service account that the token belongs to, from its subject.
@@ -45,8 +45,9 @@ func (t Token) ServiceAccount() (namespace, name string, ok bool) {
 // Expired reports whether the token has expired at now. A token without an expiry never expires.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Parse reads the claims of a JWT. It verifies nothing. Errors are ErrDoubleBase64 or ErrNotJWT, the latter with a
-// guess of what the token is instead. No error contains a part of the token.
+// Parse reads the claims of a JWT and verifies nothing. It returns ErrDoubleBase64 for a JWT that was base64-encoded
+// once more. For anything else that is not a JWT, the error says what the token seems to be instead. No error contains
+// a part of the token.
 func Parse(token masked.Value) (Token, error) {
 	text := token.Reveal()
 	payload, method, ok := jwtPayload(text)
@@ -73,8 +74,8 @@ func Parse(token masked.Value) (Token, error) {
 	return t, nil
 }
 
-// jwtPayload returns the second of the three parts of RFC 7515's compact form, if the first is a header, and the
-// signature algorithm in that header.
+// jwtPayload returns the payload of a JWT in the compact form of RFC 7515, and the signature algorithm in its header.
+// ok is false if the first of the three parts is not a header.
 func jwtPayload(text string) (payload []byte, method string, ok bool) {
 	parts := strings.Split(text, ".")
 	// Go's decoder ignores line breaks.

@@ -26,8 +26,8 @@ type Pair struct {
 // backdated is how far in the past a certificate's validity starts, to tolerate clocks that are behind.
 const backdated = 5 * time.Minute
 
-// NewAuthority creates a self-signed certificate authority of that name. It may sign server certificates but no further
-// CAs.
+// NewAuthority creates a self-signed certificate authority with the given name. It is allowed to sign server
+// certificates but no further CAs.
 func NewAuthority(name string, years int) (Pair, error) {
 	if name == "" || years < 1 || years > 100 {
 		return Pair{}, fmt.Errorf("a CA requires a name and a validity of 1 to 100 years, not %q and %d", name, years)

@@ -23,8 +23,8 @@ const mostDecoded = 64 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", mostDecoded>>20)
 
-// stored holds the fields that are read of a release (helm.sh/helm/v4/pkg/release/v1/release.go); all others are
-// skipped.
+// stored holds the fields of a stored release that carrick reads (helm.sh/helm/v4/pkg/release/v1/release.go). All
+// others are ignored.
 type stored struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -109,8 +109,8 @@ func decode(data string) (*Release, error) {
 	return r, nil
 }
 
-// decodeOf decodes the content of the Secret of that name. It rejects a release of another name, which the Secret's
-// writer could use to pass one release off as another.
+// decodeOf decodes the release in the Secret of that name. It rejects a release with another name. Otherwise anyone who
+// can write the Secret could pass one release off as another.
 func decodeOf(secret, data string) (*Release, error) {
 	r, err := decode(data)
 	if err == nil && secretName(r.Name, r.Revision) != secret {

@@ -21,7 +21,7 @@ func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructu
 	return c.Gone(ctx, gvr, live.GetNamespace(), live.GetName(), live.GetUID())
 }
 
-// instances describes how many objects a CustomResourceDefinition has; "" for none.
+// instances describes how many custom resources of a CustomResourceDefinition exist, or returns "" if there are none.
 func instances(ctx context.Context, c *cluster.Cluster, crd string) (string, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ type runner struct {
 	say     func(string)
 }
 
-// run runs the hooks of one event by weight, each to completion.
+// run runs the hooks of one event in the order of their weights, and waits until each has finished.
 func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	var mine []*release.Hook
 	for _, h := range r.hooks {
@@ -47,8 +47,8 @@ func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	return r.tidy(ctx, mine, release.HookSucceeded)
 }
 
-// tidy deletes the hooks whose delete policy requests it, the last first. It must run after all hooks: a later hook's
-// Job may use a ServiceAccount that an earlier hook created.
+// tidy deletes the hooks whose delete policy includes policy, in reverse order. It must run after all hooks, because a
+// later hook's Job may use a ServiceAccount that an earlier hook created.
 func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
 	for _, h := range slices.Backward(hooks) {
 		if !slices.Contains(h.DeletePolicies, policy) {
@@ -88,7 +88,7 @@ func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.U
 	return placed(ctx, r.c, objs, nil, r.req.Name, r.req.Namespace)
 }
 
-// clear deletes the objects that a hook created earlier. It keeps CustomResourceDefinitions.
+// clear deletes the objects that an earlier run of a hook created. It keeps CustomResourceDefinitions.
 func (r runner) clear(ctx context.Context, h *release.Hook) error {
 	objs, err := r.objects(ctx, h)
 	if err != nil {

@@ -54,7 +54,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 			return w.supersede(ctx, c)
 		}
 	}
-	// Even if ctx has ended: a release with a pending status blocks every Helm client.
+	// Record the failure even if ctx has ended, because a release with a pending status blocks every Helm client.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordedWithin)
 	defer cancel()
 	if fault := w.record(last, c, Failed, clean.Text(err.Error())); fault != nil {
@@ -63,7 +63,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	return err
 }
 
-// allowed returns an error if the request may not change the existing release.
+// allowed returns an error if the request must not change the existing release.
 func (w *Work) allowed() error {
 	switch {
 	case w.Old == nil, w.Kind == Fresh, w.request.Ours(w.Old), w.request.TakeOver:
@@ -79,9 +79,10 @@ func (w *Work) allowed() error {
 	return nil
 }
 
-// Stuck says why a release that another tool left pending or failed blocks the work, and how to remove its record.
-// kubectl is the kubectl command for the cluster. helm uninstall and helm rollback would run the record's hooks and
-// delete what it lists. Anyone who can write Secrets in the namespace controls both.
+// Stuck returns the error for a release that another tool left pending or failed and that blocks the work. The error
+// says how to delete the release's record; kubectl is the kubectl command for the cluster. It does not suggest helm
+// uninstall or helm rollback, because they would run the record's hooks and delete the objects that it lists. Anyone
+// who can write Secrets in the namespace controls both.
 func (w *Work) Stuck(kubectl string) error {
 	o := w.Old
 	since, why := "", ""
@@ -98,7 +99,7 @@ func (w *Work) Stuck(kubectl string) error {
 	)
 }
 
-// upgrades reports whether there is an earlier revision that counts, with other contents.
+// upgrades reports whether the work replaces a deployed revision, or resumes an upgrade.
 func (w *Work) upgrades() bool {
 	return w.Kind == Upgrade || (w.resumes && w.Old.Status == PendingUpgrade)
 }
@@ -128,7 +129,7 @@ func (w *Work) record(ctx context.Context, c *cluster.Cluster, status, words str
 	return nil
 }
 
-// again applies the objects of an unchanged release again.
+// again reapplies the objects of an unchanged release.
 func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	o, err := w.Record()
 	if err != nil {
@@ -142,7 +143,7 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	return ready(ctx, c, w.Objects, w.timeout(), say)
 }
 
-// run creates everything that a revision contains.
+// run writes everything that a revision contains, runs its hooks, and deletes the objects that it no longer contains.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	before, after := release.HookPreInstall, release.HookPostInstall
 	if w.upgrades() {

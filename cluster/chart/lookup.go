@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lookups serves a template's lookup function over the cluster's connections.
+// lookups gives the lookup function of templates access to the cluster.
 type lookups struct {
 	ctx context.Context
 	on  *cluster.Cluster
@@ -33,7 +33,7 @@ func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return timed{l.on.Dynamic().Resource(gvr), l.ctx}, namespaced, nil
 }
 
-// timed limits lookups to the context of the work and by a timeout: the engine passes neither.
+// timed cancels lookups when the context of the work ends or a timeout expires. The engine passes neither.
 type timed struct {
 	dynamic.NamespaceableResourceInterface
 	ctx context.Context

@@ -81,12 +81,12 @@ func placed(
 	return out, err
 }
 
-// unmarked sets the namespaces of objects. For kinds that this chart itself defines, the scope is taken from its
-// CustomResourceDefinition.
+// unmarked sets the namespaces of objects, but does not add Helm's labels and annotations. For kinds that the chart
+// itself defines, it reads the scope from their CustomResourceDefinition.
 func unmarked(
 	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
 ) ([]*unstructured.Unstructured, error) {
-	brought := map[schema.GroupKind]bool{} // whether the kind is namespaced
+	brought := map[schema.GroupKind]bool{} // the kinds that the chart defines: whether each is namespaced
 	for _, o := range slices.Concat(crds, objs) {
 		if o.GroupVersionKind().GroupKind() == crdKind {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
@@ -119,8 +119,8 @@ func unmarked(
 	return out, nil
 }
 
-// fold moves a Secret's stringData into its data. The API server records only stringData as the manager's, and so
-// reports conflicts where there are none and does not remove keys.
+// fold moves a Secret's stringData into its data. Otherwise the API server would record only stringData as owned by the
+// manager. It would then report false conflicts and would not remove keys.
 func fold(o *unstructured.Unstructured) error {
 	open, found := o.Object["stringData"].(map[string]any)
 	if !found || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {

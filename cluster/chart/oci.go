@@ -21,7 +21,7 @@ import (
 // chartLayer is the media type of the layer that holds the packed chart (helm.sh/helm/v4/pkg/registry/constants.go).
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// repository returns a chart's repository in an OCI registry, for anonymous access: it sends no credentials.
+// repository returns a chart's repository in an OCI registry. Access is anonymous: carrick sends no credentials.
 func repository(src Source, name string) (*remote.Repository, error) {
 	at := strings.TrimSuffix(strings.TrimPrefix(string(src), "oci://"), "/") + "/" + name
 	r, err := remote.NewRepository(at)
@@ -35,7 +35,7 @@ func repository(src Source, name string) (*remote.Repository, error) {
 	return r, nil
 }
 
-// tagged lists the tags of a chart. An OCI tag has _ instead of the + of a version.
+// tagged lists the versions of a chart, which it derives from the tags. An OCI tag has _ instead of the + of a version.
 func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()

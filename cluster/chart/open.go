@@ -19,18 +19,19 @@ import (
 	"carrick/cluster/clean"
 )
 
-// quiet silences Helm's packages, which write to stderr through the standard logger and offer no option. The terminal
-// UI may be running on stderr.
+// quiet silences Helm's packages, which log to stderr through the standard logger and offer no option to change that.
+// The terminal UI may be using stderr.
 var quiet = sync.OnceFunc(func() { log.SetOutput(io.Discard) })
 
-// Chart is a loaded chart. It is safe for concurrent use: rendering uses a copy, because it removes disabled subcharts.
+// Chart is a loaded chart. It is safe for concurrent use: each rendering works on a copy, because it removes disabled
+// subcharts.
 type Chart struct {
 	files []*archive.BufferedFile
 	meta  *chartv2.Metadata
 	from  string
 }
 
-// From returns the source that the chart was loaded from, with the checksum of the download, which is the digest in a
+// From returns the source that the chart was loaded from and the checksum of the download, which equals the digest in a
 // repository's index.
 func (c *Chart) From() string { return c.from }
 
@@ -53,7 +54,7 @@ func (c *Chart) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Dependencies returns the subcharts that the chart names.
+// Dependencies returns the subcharts that the chart declares.
 func (c *Chart) Dependencies() []Dependency {
 	var out []Dependency
 	for _, d := range c.meta.Dependencies {
@@ -90,7 +91,7 @@ func folder(path string) (*Chart, error) {
 	return checked(files)
 }
 
-// checked returns a Chart of these files, and checks that they are a chart that contains its subcharts.
+// checked returns the Chart in these files. It returns an error if they are not a chart or if a subchart is missing.
 func checked(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortStableFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	c := &Chart{files: files}

@@ -10,18 +10,18 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Plain is a rendered chart for users who apply it without Helm: the objects with their namespaces, without Helm's
-// labels and annotations.
+// Plain is a rendered chart for users who apply it without Helm. The objects have namespaces, but no Helm labels and
+// annotations.
 type Plain struct {
 	Version string
 	CRDs    []*unstructured.Unstructured // from its crds folders
 	Objects []*unstructured.Unstructured // in install order
-	Hooks   []*unstructured.Unstructured // objects that Helm would create before or after
+	Hooks   []*unstructured.Unstructured // objects that Helm would create before or after Objects
 	Unknown []string                     // values that were set and that the chart does not use
 }
 
-// Template renders a chart like helm template for a cluster. It uses the cluster's version and API resources but not
-// its objects: lookups find nothing, so rendering is repeatable. Of req it uses only Name, Namespace, Source, Chart,
+// Template renders a chart for a cluster, like helm template. It uses the cluster's version and API resources but not
+// its objects: lookups find nothing, so the result is repeatable. Of req it uses only Name, Namespace, Source, Chart,
 // Version and Values.
 func Template(ctx context.Context, c *cluster.Cluster, req Request) (*Plain, error) {
 	quiet()

@@ -29,11 +29,11 @@ const (
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Releases returns the deployed releases of a namespace, or of all namespaces if it is "", sorted by namespace and
-// name. It lists the Secrets in which Helm stores them, and wakes the trace of ctx when one is created, changed or
-// deleted. It does not see releases that Helm stores elsewhere (HELM_DRIVER) or charts that Argo CD renders itself. The
-// error names releases that cannot be decoded, and the others are returned as well. Without the permission to list
-// Secrets, only the error is returned. Releases is one read for all releases. Callers that know the namespace should
-// pass it; callers that know the release should use Find.
+// name. It lists the Secrets in which Helm stores releases. The trace of ctx wakes when such a Secret is created,
+// changed or deleted. Releases does not see releases that Helm stores elsewhere (HELM_DRIVER) or charts that Argo CD
+// renders itself. If some releases cannot be decoded, the error names them, and the others are still returned. Without
+// the permission to list Secrets, only the error is returned. All releases share one tracked read. Callers that know
+// the namespace should pass it. Callers that know the release should use Find.
 func Releases(ctx context.Context, c *cluster.Cluster, namespace string) ([]Release, error) {
 	found, err := c.Secrets(ctx, namespace, cluster.Selector{Labels: "owner=helm,status=" + Deployed}, storageKey, saltKey)
 	if err != nil {

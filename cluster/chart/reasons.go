@@ -21,8 +21,8 @@ var (
 	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
-// reasons returns what blocks an object: its own conditions, its pods, or, if it has none, the last warning event. All
-// reads are tracked, so that a changed reason is reported.
+// reasons returns what blocks an object: its own conditions and its pods, or the last warning event if it has no pods.
+// All reads are tracked, so that the caller runs again when a reason changes.
 func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	var out []string
 	for _, cond := range conditions(o) {
@@ -96,7 +96,7 @@ func podReasons(p *unstructured.Unstructured) []string {
 	return out
 }
 
-// brief cuts what the scheduler says about preemption, and keeps the reasons before it.
+// brief removes the scheduler's text about preemption, and keeps the reasons before it.
 func brief(message string) string {
 	for _, from := range []string{" no new claims to deallocate", " preemption: "} {
 		message, _, _ = strings.Cut(message, from)
@@ -104,7 +104,7 @@ func brief(message string) string {
 	return strings.TrimRight(message, " ,.")
 }
 
-// containerReason returns why a container does not run, or "" if it does or is about to.
+// containerReason returns why a container does not run, or "" if it runs or is about to.
 func containerReason(p *unstructured.Unstructured, s map[string]any) string {
 	name := text(s, "name")
 	waiting, _, _ := unstructured.NestedMap(s, "state", "waiting")

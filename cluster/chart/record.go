@@ -27,8 +27,8 @@ type managed = metav1.ManagedFieldsEntry
 // mostStored is the maximum size of a Secret.
 const mostStored = 1 << 20
 
-// Current returns the newest revision of a release, whatever its status, read directly from the API server and
-// untracked, or ErrNoRelease.
+// Current returns the newest revision of a release, whatever its status, or ErrNoRelease. It reads directly from the
+// API server and is not tracked.
 func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*
 	return r, err
 }
 
-// current reads the newest revision of a release with its Secret directly from the API server: a change must not depend
-// on a watch's state.
+// current returns the newest revision of a release and its Secret. It reads them directly from the API server, because
+// a change must not depend on the state of a watch.
 func current(
 	ctx context.Context, c *cluster.Cluster, namespace, name string,
 ) (*Release, *unstructured.Unstructured, error) {

@@ -56,7 +56,7 @@ type inner struct {
 	given    map[string]any // set by the user
 	defaults map[string]any // the chart's values.yaml
 	manifest string
-	how      string   // "ssa", "csa"; "" means "csa"
+	how      string   // apply method: "ssa" (server-side), "csa" (client-side); "": "csa"
 	crds     []string // of its crds folder; Helm does not store those of subcharts
 	hooks    []*release.Hook
 	salt     string // in the Secret, next to the release
@@ -111,8 +111,8 @@ func splitPath(path string) []string {
 	return keys
 }
 
-// walk follows keys down a tree of maps. blocked means that the path ends at a value that is not a map, which hides all
-// defaults below it.
+// walk follows keys down a tree of maps. blocked means that the path reaches a value that is not a map before its end.
+// Such a value hides all defaults below it.
 func walk(table map[string]any, keys []string) (value any, found, blocked bool) {
 	for i, key := range keys {
 		v, ok := table[key]

@@ -25,18 +25,18 @@ import (
 type Rendered struct {
 	CRDs    []*unstructured.Unstructured // from its crds folders: created first, never deleted by Helm
 	Objects []*unstructured.Unstructured // in install order; namespaces as in the templates
-	Hooks   int                          // number of objects that run before or after, and are not part of the release
+	Hooks   int                          // number of hook objects, which are not part of the release
 	Notes   string                       // NOTES.txt, cleaned
 	Unknown []string                     // values that were set and that the chart does not use
 
-	chart    *chartv2.Chart // as it is stored: without disabled subcharts
+	chart    *chartv2.Chart // the chart as Helm stores it: without disabled subcharts
 	config   map[string]any
 	manifest string
 	hooks    []*release.Hook
 }
 
 // Render renders a chart without a cluster: lookups find nothing, and the capabilities are those of the Kubernetes
-// version that this program is built with. Values are checked against values.schema.json.
+// version that carrick is built with. Values are checked against values.schema.json.
 func Render(ctx context.Context, c *Chart, name, namespace string, values map[string]any) (*Rendered, error) {
 	return render(ctx, nil, nil, c, options(name, namespace, 1), values)
 }
@@ -47,8 +47,8 @@ func options(name, namespace string, revision int) common.ReleaseOptions {
 	}
 }
 
-// render renders for the cluster on, with its version and API resources. Lookups are sent to the cluster asked with its
-// own credentials. Either may be nil.
+// render renders a chart for the version and API resources of the cluster on. It sends lookups to the cluster asked,
+// with the credentials of asked. Either may be nil.
 func render(
 	ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any,
 ) (*Rendered, error) {
@@ -78,7 +78,7 @@ func render(
 			caps.KubeVersion.Version,
 		)
 	}
-	const checkedHere = true // by conform, which reads no files and no network
+	const checkedHere = true // conform validates the values below, and reads no files and no network
 	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)

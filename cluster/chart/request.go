@@ -19,21 +19,21 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Request describes the wanted release.
+// Request describes the release to install.
 type Request struct {
 	Name, Namespace string // of the release; the namespace must exist
 	Source          Source
-	Chart, Version  string         // "" is the version in the folder or file
+	Chart, Version  string         // Version "": that of the chart folder or packed file
 	Values          map[string]any // may hold secrets: never printed
 
 	Labels, Annotations map[string]string // on every object, including the release's own Secret
 	Manager             string            // field manager; required
 	TakeOver            bool              // change a release of another owner, and fields of another manager
-	Timeout             time.Duration     // until everything is ready, and of each hook; 0: 5 min
+	Timeout             time.Duration     // time limit until everything is ready, and for each hook; 0: 5 min
 
-	// Believes reports whether a stored release may be kept or resumed as its Secret describes it; nil accepts any. Anyone
-	// who can write Secrets in the namespace can change that Secret. If Believes returns false, the release is rendered
-	// from the chart.
+	// Believes reports whether Install can keep or resume a stored release as its Secret describes it; nil accepts any.
+	// Anyone who can write Secrets in the namespace can change that Secret. If Believes returns false, the release is
+	// rendered from the chart again.
 	Believes func(context.Context, *Release) (bool, error)
 	// Write writes one object to the cluster unchanged; nil: server-side apply with Labels, Annotations and Manager.
 	Write func(context.Context, *unstructured.Unstructured) error
@@ -53,24 +53,24 @@ const (
 	Keep    Kind = "keep"    // it is as requested; missing or changed objects are recreated
 )
 
-// Work is the work that a request requires. Objects are as they would be written, without Labels and Annotations.
+// Work is the plan for a request. Its objects are as they would be written, but without Labels and Annotations.
 type Work struct {
 	Kind    Kind
-	Old     *Release                     // nil: there is none
+	Old     *Release                     // the existing release; nil: none
 	Version string                       // of the chart
 	CRDs    []*unstructured.Unstructured // from the crds folder, created first
 	Objects []*unstructured.Unstructured // in install order
-	Hooks   []*unstructured.Unstructured // objects that run before or after
+	Hooks   []*unstructured.Unstructured // objects of hooks, which run before or after
 	Gone    []*unstructured.Unstructured // objects of the old revision that the new one does not have
 	Left    []string                     // existing objects that are left unchanged
 	Unknown []string                     // values that were set and that the chart does not use
 	From    string                       // where the chart was loaded from, see Chart.From; "": it was not loaded
-	Doubted bool                         // the stored release would match, but Believes rejects it
+	Doubted bool                         // the stored release would match, but Believes rejected it
 
 	request  Request
 	rendered *Rendered
 	secret   *unstructured.Unstructured // of the old release
-	resumes  bool                       // resumes the old revision, which the request itself began and did not finish
+	resumes  bool                       // the work resumes the old revision, which the same request began
 	salt     string                     // of the revision to be written
 }
 
@@ -89,8 +89,8 @@ func (r Request) wrote(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f managed) bool { return f.Manager == r.Manager })
 }
 
-// Prepare returns the work that a request requires, and changes nothing. It does not fetch the chart if the release is
-// already as requested.
+// Prepare returns the work that a request requires, without changing anything. It does not fetch the chart if the
+// release already is as requested.
 func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error) {
 	quiet()
 	if err := checkName(req.Namespace, req.Name); err != nil {
@@ -140,14 +140,15 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	return w, w.render(ctx, c)
 }
 
-// Resumes reports whether the work resumes a revision that the request itself began and did not finish.
+// Resumes reports whether the work resumes a revision that the same request began and did not finish.
 func (w *Work) Resumes() bool { return w.resumes }
 
 func equal(a, b map[string]any) bool {
 	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
 }
 
-// keep takes the objects from the existing release, so that random values in templates are not generated again.
+// keep takes the objects from the existing release instead of rendering the chart, so that random values in templates
+// do not change.
 func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	w.Kind = Keep
 	objs, err := objects(w.Old.inner.manifest)
@@ -164,7 +165,7 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, crds)
 }
 
-// load fetches the chart once, for the plan and for its execution.
+// load fetches the chart and caches it for ten minutes, so that the plan and its execution share one download.
 func load(ctx context.Context, req Request) (*Chart, error) {
 	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
 	return tracked.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
@@ -183,7 +184,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if w.resumes { // random values in templates are not generated again
+	if w.resumes { // keeps the random values in templates
 		w.salt = w.Old.inner.salt
 		r.manifest = w.Old.inner.manifest
 		if r.Objects, err = objects(r.manifest); err != nil {
@@ -214,7 +215,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, r.CRDs)
 }
 
-// parts returns the names of the old revision's objects, and notes those that the new revision does not have.
+// parts returns the names of the old revision's objects, and sets Gone to those that the new revision does not have.
 func (w *Work) parts(
 	ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured,
 ) (map[string]bool, error) {
@@ -248,7 +249,7 @@ func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstru
 	})
 }
 
-// look rejects existing objects that are not part of the release.
+// look returns an error if an object to be created already exists and is not part of the release.
 func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]bool) error {
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
@@ -260,7 +261,7 @@ func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]b
 	return all.Wait()
 }
 
-// free rejects an existing object that belongs to no release or to another one.
+// free returns an error if an object exists and belongs to no release or to another one.
 func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	switch {
@@ -281,8 +282,8 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	)
 }
 
-// definitions separates the crds folder into definitions to create and existing ones. Like Helm, it leaves definitions
-// of others unchanged.
+// definitions divides the CustomResourceDefinitions of the crds folder into those to write (CRDs) and existing ones to
+// keep (Left). Like Helm, it does not change definitions that another manager wrote.
 func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) error {
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)

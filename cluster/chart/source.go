@@ -173,7 +173,7 @@ func file(path string, size int64) (*Chart, error) {
 	return unpacked(data)
 }
 
-// newer sorts versions in descending order, with invalid versions last.
+// newer compares two versions for sorting: newest first, invalid ones last.
 func newer(a, b string) int {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)

@@ -16,10 +16,10 @@ import (
 	"carrick/cluster/failure"
 )
 
-// Uninstall removes the release that req names with its whole history, and returns what it keeps and why. Of req it
-// uses only Name, Namespace, Labels, Annotations, Manager and Remove. It keeps CustomResourceDefinitions from the crds
-// folder, as Helm does. It also keeps objects that hooks left, unless there is a Remove, which is then called for each
-// of them. It runs no hooks: see DeleteHooks. A release that does not exist returns ErrNoRelease.
+// Uninstall removes the release that req names with its whole history, and returns the objects that it keeps and why.
+// Of req it uses only Name, Namespace, Labels, Annotations, Manager and Remove. It keeps CustomResourceDefinitions from
+// the crds folder, as Helm does. It also keeps objects that hooks left behind. If Remove is set, Uninstall calls Remove
+// for each of those instead. It runs no hooks: see DeleteHooks. A release that does not exist returns ErrNoRelease.
 func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []string, err error) {
 	quiet()
 	r, _, err := current(ctx, c, req.Namespace, req.Name)
@@ -62,7 +62,7 @@ func (r *Release) DeleteHooks() []string {
 	return out
 }
 
-// sweep passes objects that the hooks left to Remove.
+// sweep calls Remove for each object that the hooks left behind.
 func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) error {
 	objs, err := r.Traces(ctx, c)
 	if err != nil {
@@ -105,14 +105,14 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
 }
 
-// unreadable returns the error for a part of the release that Helm would not write.
+// unreadable returns the error for a part of the release that cannot be parsed, so that Helm cannot have written it.
 func (r *Release) unreadable(what string, err error) error {
 	return &UnreadableError{
 		r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error())),
 	}
 }
 
-// rank sorts custom resources before everything else.
+// rank returns 0 for custom resources and 1 for the kinds that Helm sorts, so that custom resources come first.
 func rank(o *unstructured.Unstructured) int {
 	if slices.Contains(releaseutil.UninstallOrder, o.GetKind()) {
 		return 1
@@ -120,8 +120,8 @@ func rank(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Traces returns the objects of a release's hooks. They may be left over from its installation, and Helm does not count
-// them among its objects.
+// Traces returns the objects of a release's hooks, which its installation may have left behind. Helm does not count
+// them as part of the release.
 func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
 	for _, h := range r.inner.hooks {

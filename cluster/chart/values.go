@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// plain converts values to JSON types, so that a release's values and the wanted ones can be compared. It copies.
+// plain returns a copy of values with JSON types, so that a release's values can be compared with the requested ones.
 func plain(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	raw, err := json.Marshal(values)
@@ -109,9 +109,9 @@ func problems(e *jsonschema.ValidationError) []string {
 	return out
 }
 
-// unknown returns the set values that appear neither in the chart's values.yaml nor in its schema nor in its templates.
-// A chart may use them all the same, so they are worth a warning and are no error. Below a default that is empty or not
-// a map, every key is allowed.
+// unknown returns the paths of values that were set but appear neither in the chart's values.yaml nor in its schema nor
+// in its templates. A chart may still use them, so they cause a warning and not an error. Below a default that is empty
+// or not a map, any key is allowed.
 func unknown(c *chartv2.Chart, given map[string]any) []string {
 	var schema map[string]any
 	_ = json.Unmarshal(c.Schema, &schema) // validation reports the error
@@ -142,7 +142,7 @@ func unknown(c *chartv2.Chart, given map[string]any) []string {
 	return out
 }
 
-// reads reports whether a template uses a value: some charts have it in values.yaml as a comment only
+// reads reports whether a template uses a value. Some charts mention a value only in a comment of values.yaml
 // (nfs-subdir-external-provisioner @ 59a3ca2: storageClass.provisionerName).
 func reads(c *chartv2.Chart, value string) bool {
 	name := regexp.MustCompile(`\.Values\.` + regexp.QuoteMeta(value) + `\b`)

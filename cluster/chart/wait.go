@@ -23,7 +23,7 @@ type state struct {
 	why          []string // what blocks it
 }
 
-// judge returns the state of an object, which is nil if it does not exist.
+// judge returns the state of an object; a nil object does not exist.
 type judge func(*unstructured.Unstructured) state
 
 // ready waits until objects are ready: workloads run, claims are bound, CustomResourceDefinitions are established.
@@ -40,7 +40,8 @@ func finished(
 	return until(ctx, c, objs, within, say, completion)
 }
 
-// until waits with tracked reads, so that every change is noticed immediately and no request is repeated.
+// until waits until of reports every object as done, one has failed, or within has passed. Its reads are tracked, so
+// that it notices every change immediately and repeats no request.
 func until(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 	of judge,
@@ -135,7 +136,7 @@ func completion(o *unstructured.Unstructured) state {
 	return s
 }
 
-// counted returns "0 of 1 ready" for a workload, and otherwise for any other kind.
+// counted returns a string like "0 of 1 ready" for a workload, and otherwise for any other kind.
 func counted(o *unstructured.Unstructured, otherwise string) string {
 	pair := map[string][2][]string{
 		"Deployment":  {{"status", "availableReplicas"}, {"spec", "replicas"}},

@@ -18,8 +18,8 @@ import (
 	"carrick/cluster/failure"
 )
 
-// HelmManager is the field manager of Helm itself. A release that keeps another owner is changed under this name, so
-// that its owner can still upgrade it.
+// HelmManager is the field manager of Helm itself. carrick uses it to change a release that keeps another owner, so
+// that the owner can still upgrade the release.
 const HelmManager = "helm"
 
 // write writes one object to the cluster.
@@ -36,7 +36,8 @@ func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.
 	return err
 }
 
-// DryRun returns an object as it exists, or nil, and as server-side apply would leave it. It does not use Write.
+// DryRun returns the existing object, or nil if there is none, and the object as server-side apply would leave it. It
+// does not use Write.
 func (r Request) DryRun(
 	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 ) (live, after *unstructured.Unstructured, err error) {

@@ -51,7 +51,7 @@ func fit(text string) bool {
 	return true
 }
 
-// shown reports whether a character may reach a terminal.
+// shown reports whether a rune is safe to print on a terminal.
 func shown(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -60,7 +60,7 @@ func shown(r rune) bool {
 		return false
 	case r < 0x7f:
 		return true
-	case r == 0x2800: // a blank that is not white space in Unicode
+	case r == 0x2800: // BRAILLE PATTERN BLANK, which Unicode does not count as white space
 		return false
 	}
 	return !unicode.In(

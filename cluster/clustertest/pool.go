@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	startWithin  = 20 * time.Minute // slow machines start several at once
+	startWithin  = 20 * time.Minute // a slow machine may start several at once
 	answerWithin = 10 * time.Minute
 )
 
-// Box is one running sandbox program, used by one test at a time.
+// Box is one running sandbox process, used by one test at a time.
 type Box struct {
 	Ready string // the JSON line that describes its clusters
 
@@ -28,16 +28,16 @@ type Box struct {
 	stderr *os.File
 }
 
-// startBox starts the sandbox program at a path and returns when its clusters are ready.
+// startBox starts the sandbox binary at a path and returns when its clusters are ready.
 func startBox(program string) (*Box, error) {
 	stderr, err := os.CreateTemp("", "carrick-sandbox-*.log")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(stderr.Name()) // the file exists as long as it is open
+	_ = os.Remove(stderr.Name()) // the open file stays usable without its name
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
-	// Several sandboxes share a few cores, and CPU is scarcer than memory: collect garbage less often, and let no process
-	// look for work on several threads. Together this saves a quarter of the CPU time of a sandbox.
+	// Several sandboxes share a few cores, and CPU is scarcer than memory. Less frequent garbage collection, and one
+	// thread per process for running Go code, save a quarter of the CPU time of a sandbox.
 	b.cmd.Env = append(os.Environ(), "GOGC=400", "GOMAXPROCS=1")
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
@@ -86,7 +86,7 @@ func (b *Box) reset() error {
 	return err
 }
 
-// end stops the program, which exits when its standard input is closed.
+// end stops the sandbox process, which exits when its standard input is closed.
 func (b *Box) end() error {
 	_ = b.in.Close()
 	err := b.cmd.Wait()
@@ -94,7 +94,7 @@ func (b *Box) end() error {
 	return err
 }
 
-// said returns the last lines of the program's standard error.
+// said returns the last lines of the process's standard error.
 func (b *Box) said() string {
 	const most = 4 << 10
 	info, err := b.stderr.Stat()
@@ -106,8 +106,8 @@ func (b *Box) said() string {
 	return "\n" + string(text)
 }
 
-// Pool lends sandboxes, each to one borrower at a time. It starts a new one if all others are lent, up to its size;
-// then borrowers wait. A borrower that starts its own sandbox, as carrick demo does, borrows only the capacity for it.
+// Pool lends sandboxes, each to one borrower at a time. If all are lent, it starts a new one, up to its size. After
+// that, borrowers wait. A borrower that starts its own sandbox, as carrick demo does, borrows only the capacity for it.
 type Pool struct {
 	program string
 	idle    chan *Box
@@ -119,7 +119,7 @@ type Pool struct {
 	closed bool
 }
 
-// NewPool returns a pool of at most size sandboxes of the program at a path. It logs errors that occur between two
+// NewPool returns a pool of at most size sandboxes of the binary at a path. It writes errors that occur between two
 // borrowers to log.
 func NewPool(program string, size int, log io.Writer) *Pool {
 	p := &Pool{program: program, idle: make(chan *Box, size), room: make(chan struct{}, size), log: log}
@@ -166,7 +166,7 @@ func (p *Pool) TakeRoom() {
 	}
 }
 
-// GiveRoom returns the capacity after the borrower's sandbox has ended.
+// GiveRoom returns the capacity of TakeRoom, after the borrower's sandbox has stopped.
 func (p *Pool) GiveRoom() { p.room <- struct{}{} }
 
 // Give returns a sandbox to the pool and resets it. If the reset fails, Give stops the sandbox, and the pool may start

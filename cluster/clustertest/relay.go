@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// RelayedBox is the name of the link to the folder of the sandbox that Relay passes commands to.
+// RelayedBox is the name of the symlink to the folder of the sandbox that Relay passes commands to.
 const RelayedBox = "box"
 
 // Serve sends a borrower the line that describes its sandbox, and then the response to each of its commands, until
-// either end closes.
+// either side closes the connection.
 func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(command string) (string, error)) {
 	answer, err := ready, error(nil)
 	for {
@@ -28,8 +28,8 @@ func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(c
 	}
 }
 
-// Lend serves the sandbox to the first program that connects to the listener with Relay, until that program or the
-// listener ends.
+// Lend serves the sandbox to the first process that connects to the listener with Relay, until that process exits or
+// the listener is closed.
 func (s *Sandbox) Lend(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -43,9 +43,9 @@ func (s *Sandbox) Lend(l net.Listener) {
 	})
 }
 
-// Relay acts as the sandbox program, with the sandbox that is lent at an address, until in ends: it passes commands
-// from in to the sandbox, and responses to out. It reports dir as the sandbox's folder. The link RelayedBox in dir
-// leads to the real one.
+// Relay acts as the sandbox process, with the sandbox that is lent at an address. It passes commands from in to the
+// sandbox, and responses to out, until in ends. It reports dir as the sandbox's folder. The symlink RelayedBox in dir
+// points to the real folder.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", address)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package clustertest gives each test exclusive use of two real control planes: those of a sandbox program that is lent
-// to the test and reset after it.
+// Package clustertest gives each test exclusive use of two real control planes. They belong to a sandbox process that
+// is lent to the test and reset after it.
 package clustertest
 
 import (
@@ -22,15 +22,15 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Environment variables. Program is the path of carrick-sandbox. Socket is the address of a pool of sandboxes that all
-// test binaries of a run share (package share); without it each test binary has one sandbox.
+// Environment variables. Program is the path of the carrick-sandbox binary. Socket is the address of a pool of
+// sandboxes that all test binaries of a run share (package share). Without Socket, each test binary has one sandbox.
 const (
 	Program = "CARRICK_SANDBOX"
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
-// The first word that a borrower sends to a pool requests a sandbox, or the capacity to start one itself. The rest of
-// the line names the borrower.
+// The first word that a borrower sends to a pool. It requests a sandbox, or the capacity to start one. The rest of the
+// line names the borrower.
 const (
 	askSandbox = "sandbox"
 	AskRoom    = "room"
@@ -44,27 +44,27 @@ const (
 
 // Sandbox is two real control planes for the exclusive use of one test and its subtests.
 type Sandbox struct {
-	Dir         string            // all files that it wrote; removed at its end
+	Dir         string            // all files of the sandbox; removed when it stops
 	Kubeconfigs map[string]string // paths, by side
 	Contexts    map[string]string // names, by side
 	Kubectl     string            // path of a kubectl
 	Version     string            // of both API servers
 
-	// Hosts are the folders of the sides that are machines, by side, and Here are those of them that have this machine's
-	// network. Answers are the answers that a guide requires, and Given those with which a demo link starts. All are of
-	// the scenario that was seeded last.
+	// Hosts maps the sides that are machines to their folders. Here has those of them that share this machine's network.
+	// Answers are the answers that a guide requires, and Given those with which a demo link starts. All are from the
+	// scenario that was seeded last.
 	Hosts   map[string]string
 	Here    map[string]bool
 	Answers map[string]string
 	Given   map[string]string
 
 	ready string     // the line that describes the sandbox
-	mu    sync.Mutex // one command at a time
+	mu    sync.Mutex // allows one command at a time
 	ask   func(command string) (string, error)
 }
 
-// lent are the borrowed sandboxes of this test binary, by test name, and the pool that they come from if no other
-// program provides one.
+// lent holds the borrowed sandboxes of this test binary, by test name. own is the pool that they come from if no other
+// process provides one.
 var lent struct {
 	mu   sync.Mutex
 	box  map[string]*Sandbox
@@ -72,12 +72,12 @@ var lent struct {
 	once sync.Once
 }
 
-// Start lends the test a sandbox until its end. Subtests of a test that has one get the same one. Start skips the test
-// if CARRICK_SANDBOX is not set, and fails it if no sandbox starts. Sandboxes end with the test run, even if it
+// Start lends the test a sandbox until the test ends. Subtests share the sandbox of their parent. Start skips the test
+// if CARRICK_SANDBOX is not set, and fails it if no sandbox starts. Sandboxes stop with the test run, even if it
 // crashes.
 //
 // Tests that wait for a sandbox count as running for go test's -parallel. If that limit is lower than their number,
-// parallel subtests of a test that has a sandbox may never start; hence the -parallel in the Makefile.
+// parallel subtests of a test that has a sandbox may never start. The Makefile therefore sets -parallel.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
@@ -110,9 +110,9 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Another starts a second sandbox for the test in addition to the one from Start, and stops it with the test. It does
-// not count against the pool's size: a test that holds one sandbox while it waits for a second one could cause a
-// deadlock.
+// Another starts a second sandbox for the test in addition to the one from Start, and stops it when the test ends. It
+// does not count against the pool's size, because a test that waits for a second sandbox while it uses one could cause
+// a deadlock.
 func Another(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
@@ -131,8 +131,8 @@ func Another(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Room waits until the pool has capacity for a sandbox that the test starts itself, and holds it until the test ends.
-// It skips the test if CARRICK_SANDBOX is not set.
+// Room waits until the pool has capacity for a sandbox that the test starts itself, and reserves it until the test
+// ends. It skips the test if CARRICK_SANDBOX is not set.
 func Room(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv(Program) == "" {
@@ -165,8 +165,8 @@ func held(name string) *Sandbox {
 	}
 }
 
-// borrow returns a sandbox and the function that returns it. The function may be non-nil with an error, and must then
-// be called as well.
+// borrow returns a sandbox and the function that gives it back. That function may be non-nil even with an error, and
+// must then be called as well.
 func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	if address := os.Getenv(Socket); address != "" {
 		return join(address, name)
@@ -180,8 +180,8 @@ func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
 }
 
-// ask sends the first line to the pool at an address and returns the response, which arrives when the request is
-// granted.
+// ask sends the request to the pool at an address and returns the response, which arrives when the pool grants the
+// request.
 func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
 	if conn, err = net.Dial("unix", address); err != nil {
 		return nil, nil, err
@@ -217,7 +217,7 @@ func join(address, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { _ = conn.Close() }, s.greet(ready)
 }
 
-// greet parses the line that says that the sandbox is ready, and where it is.
+// greet parses the line in which the sandbox reports that it is ready, and its details.
 func (s *Sandbox) greet(line string) error {
 	var ready struct {
 		Ready       bool
@@ -240,7 +240,7 @@ func (s *Sandbox) greet(line string) error {
 	return nil
 }
 
-// Open returns the cluster of a side with its admin's credentials, and closes it with the test.
+// Open returns the cluster of a side with its admin's credentials, and closes it when the test ends.
 func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.Cluster {
 	tb.Helper()
 	c, err := cluster.Open(kubeconfig.Access{Kubeconfig: s.Kubeconfigs[side], Context: s.Contexts[side]}, o)
@@ -251,7 +251,7 @@ func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.C
 	return c
 }
 
-// Stop stops the API server of a side. It is started again at the end of the test at the latest.
+// Stop stops the API server of a side. It is started again when the test ends, if not before.
 func (s *Sandbox) Stop(tb testing.TB, side string) {
 	tb.Helper()
 	s.command(tb, "stop "+side)
@@ -274,16 +274,16 @@ func (s *Sandbox) seeded(got reply) {
 	s.Hosts, s.Here, s.Answers, s.Given = got.Hosts, got.Here, got.Answers, got.Given
 }
 
-// SeedFault creates the objects of a scenario on both sides, and then a fault: one of those that the sandbox lists for
-// "faults SCENARIO". All objects in the clusters are removed at the end of the test.
+// SeedFault creates the objects of a scenario on both sides, and then injects a fault, one of those that the sandbox
+// lists for "faults SCENARIO". When the test ends, all objects in the clusters are removed.
 func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	tb.Helper()
 	s.Reset(tb)
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// Reset resets both sides to their initial state at the end of the test. It is for subtests: the sandbox is reset
-// anyway at the end of the test that it is lent to.
+// Reset resets both sides to their initial state when the test ends. It is meant for subtests, because the sandbox is
+// reset anyway at the end of the test that borrowed it.
 func (s *Sandbox) Reset(tb testing.TB) {
 	tb.Helper()
 	lent.mu.Lock()
@@ -343,7 +343,7 @@ func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	})
 }
 
-// Faults returns the faults of a scenario: name to one sentence.
+// Faults returns the faults of a scenario: a one-sentence description by name.
 func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
 	tb.Helper()
 	out := map[string]string{}

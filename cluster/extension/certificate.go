@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// servedPair is the certificate and key in a folder. It is read again as soon as one of its files changes, so a renewed
-// certificate is served from the next handshake on, without a restart. While the files are not a valid pair, the last
-// valid one is served: two files are not always written at once.
+// servedPair is the certificate and key in a folder. It reads them again when one of the files changes, so that a
+// renewed certificate is served from the next handshake on, without a restart. While the files are not a valid pair, it
+// serves the last valid pair, because two files are not always written at once.
 type servedPair struct {
 	folder string
 	log    *slog.Logger
@@ -20,7 +20,7 @@ type servedPair struct {
 	mu    sync.Mutex
 	pair  *tls.Certificate
 	seen  []os.FileInfo // of the files when they were read
-	fault string        // the last one that was logged
+	fault string        // the last fault that was logged
 }
 
 var pairFiles = []string{"tls.crt", "tls.key"}
@@ -71,8 +71,8 @@ func (c *servedPair) look() error {
 	return nil
 }
 
-// same reports whether a file is unchanged since it was read. A Secret volume is updated by a symlink that leads to
-// other files.
+// same reports whether a file is unchanged since it was read. It also notices when a symlink leads to another file, as
+// after an update of a Secret volume.
 func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }

@@ -1,10 +1,10 @@
-// Package extension is the program that the guide for vSphere runs in a cluster: an admission webhook that sets a
-// suitable StorageClass on ReadWriteMany claims, and a controller that creates what the pods in profile namespaces need
-// to start. It does what SoeldnerConsult/vSphere-extensions does (src/main/java/de/keeyzar: pvcmutator,
-// profilewatcher), and does not depend on guides, steps or the terminal UI.
+// Package extension is the extension that the vSphere guide runs in a cluster: an admission webhook that sets a
+// suitable StorageClass on ReadWriteMany claims, and a controller that creates the objects that pods in profile
+// namespaces need to start. It does the same as SoeldnerConsult/vSphere-extensions (src/main/java/de/keeyzar:
+// pvcmutator, profilewatcher), and does not depend on guides, steps or the terminal UI.
 //
-// Read in this order: review.go (what is answered), server.go (how it is served), watch.go (what is created for
-// profiles), permissions.go (what that requires).
+// Read in this order: review.go (the decisions of the webhook), server.go (its server), watch.go (the controller),
+// permissions.go (the permissions that it requires).
 package extension
 
 import (
@@ -21,25 +21,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Options are the options of the program.
+// Options are the options of the extension.
 type Options struct {
-	Rule                        // which claims are changed; without a Class the webhook does not run
+	Rule                        // the claims to change; without a Class the webhook does not run
 	BindAddress   string        // of the webhook
 	HealthAddress string        // of /healthz, /readyz and /metrics, without TLS
 	CertDir       string        // folder of tls.crt and tls.key
-	ShutdownDelay time.Duration // how long requests are accepted after the program was asked to stop
+	ShutdownDelay time.Duration // how long requests are accepted after shutdown was requested
 	Profiles
-	Elects     bool   // of several replicas, only the holder of Lease creates what profiles need
+	Elects     bool   // leader election: only the holder of Lease creates what profiles need
 	Lease      string // NAMESPACE/NAME
 	Kubeconfig string // file; "" without a Context: the pod's ServiceAccount
 	Context    string // of the kubeconfig; "": its current one
 	Log        *slog.Logger
 }
 
-// Profiles is what is created for the namespaces of profiles; the zero value is nothing.
+// Profiles says what to create for the namespaces of profiles. With the zero value, that is nothing.
 type Profiles struct {
-	PSPRole string // ClusterRole that their ServiceAccounts are bound to
-	Level   string // pod security level for those that have none
+	PSPRole string // ClusterRole that the namespaces' ServiceAccounts are bound to
+	Level   string // pod security level for namespaces that have none
 }
 
 func (p Profiles) wanted() bool { return p != Profiles{} }
@@ -96,7 +96,7 @@ func (o Options) lease() (namespace, name string) {
 	return namespace, name
 }
 
-// Run runs the program until ctx ends, and then stops it gracefully: it reports that it is not ready, continues to
+// Run runs the extension until ctx ends, and then stops it gracefully: it reports that it is not ready, continues to
 // answer for ShutdownDelay, and exits when all requests in flight are answered. It returns the error of a required
 // component.
 func Run(ctx context.Context, o Options) error {

@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// ManagedBy is the label of all objects that the watcher creates, and Made selects them.
+// managedBy is the label of all objects that the controller creates. Made is the label selector for these objects.
 const (
 	managedBy = "app.kubernetes.io/managed-by"
 	Made      = managedBy + "=" + manager
 )
 
 const (
-	// ownerNote is the annotation that the profile controller sets on the namespace of a profile: the name of its owner.
-	// It leaves a namespace with another owner unchanged (kubeflow/dashboard:
+	// ownerNote is the annotation on a profile's namespace that contains the name of the owner. The profile controller
+	// sets it, and does not change a namespace with another owner (kubeflow/dashboard:
 	// components/profile-controller/controllers/profile_controller.go).
 	ownerNote  = "owner"
 	levelLabel = "pod-security.kubernetes.io/enforce"
@@ -41,7 +41,7 @@ func listOf(
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 }
 
-// decisive strips an object to the fields that are used, so that a large cluster requires little memory.
+// decisive removes managedFields and status from an object, so that a large cluster requires little memory.
 func decisive(v any) (any, error) {
 	o, ok := v.(*unstructured.Unstructured)
 	if !ok {
@@ -52,8 +52,8 @@ func decisive(v any) (any, error) {
 	return o, nil
 }
 
-// see creates the missing objects for a namespace and the profile of its name, which may be nil. Like the profile
-// controller, it leaves a namespace unchanged that belongs to another owner than the profile's.
+// see creates the missing objects for a namespace and the profile of the same name. Either may be nil. Like the profile
+// controller, it does not change a namespace whose owner is not the profile's.
 func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Unstructured) error {
 	if namespace == nil || profile == nil || namespace.GetDeletionTimestamp() != nil ||
 		profile.GetDeletionTimestamp() != nil {
@@ -76,8 +76,8 @@ func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Uns
 	return nil
 }
 
-// bind lets the pods of a namespace use the role. An existing binding stays unchanged: its role cannot be changed, and
-// it may be intended.
+// bind lets the pods of a namespace use the role. An existing binding is kept, because its role cannot be changed and
+// may be intended.
 func (f *follower) bind(ctx context.Context, namespace string) error {
 	if f.PSPRole == "" {
 		return nil

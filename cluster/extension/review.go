@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Rule says which claims are changed: new ReadWriteMany claims that request no class or one of From. The empty class
-// requests an existing volume and is kept, and so is the class of a claim that names its volume.
+// Rule selects the claims to change: new ReadWriteMany claims that request no StorageClass or one of From. A claim with
+// the empty class requests an existing volume, and keeps it. So does a claim that names its volume.
 type Rule struct {
-	Class string   // the class that they get
-	From  []string // the classes that are replaced
+	Class string   // the StorageClass that the claims get
+	From  []string // the StorageClasses that are replaced
 }
 
 // Outcome is the outcome of a review.
@@ -26,14 +26,14 @@ const (
 	Changed   Outcome = "changed"
 	Kept      Outcome = "kept"
 	Unread    Outcome = "unread"    // the claim cannot be parsed
-	Malformed Outcome = "malformed" // not a review: ErrNoReview
+	Malformed Outcome = "malformed" // not a review: errNoReview
 )
 
 // Reviewed describes a review and its outcome.
 type Reviewed struct {
 	Outcome
 	Namespace, Name string // of the claim; the name may end with "*": the API server generates the rest
-	Was, Class      string // its class before and after; "": none
+	Was, Class      string // its StorageClass before and after; "": none
 	UID             string // of the request
 	DryRun          bool
 }
@@ -44,7 +44,7 @@ var errNoReview = errors.New("not an AdmissionReview of admission.k8s.io/v1 with
 // claims is the only resource that is reviewed.
 var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 
-// claim holds the fields of a PersistentVolumeClaim that are used.
+// claim holds the fields of a PersistentVolumeClaim that a review reads.
 type claim struct {
 	Metadata struct {
 		GenerateName string            `json:"generateName"`
@@ -64,14 +64,15 @@ type operation struct {
 	Value string `json:"value"`
 }
 
-// Where a claim names its class. The annotation is older, and takes precedence over the field (kubernetes/kubernetes:
-// pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
+// The places where a claim names its StorageClass. The annotation is older, and takes precedence over the field
+// (kubernetes/kubernetes: pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
 const (
 	classField = "/spec/storageClassName"
 	classNote  = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
 )
 
-// class returns the class that the claim requests, and the path of that field. has is false if it requests none.
+// class returns the StorageClass that the claim requests, and the path of the field that names it. has is false if it
+// requests none.
 func (c claim) class() (name, at string, has bool) {
 	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return note, classNote, true
@@ -94,8 +95,7 @@ func (r Rule) patch(c claim) []operation {
 	return []operation{{Op: "add", Path: at, Value: r.Class}}
 }
 
-// Review answers an AdmissionReview, and never denies a request. It returns ErrNoReview if there is no request to
-// answer.
+// Review answers an AdmissionReview, and never denies a request. It returns an error if there is no request to answer.
 func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {

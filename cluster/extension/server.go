@@ -20,7 +20,7 @@ const (
 	reviewPath = "/pvc/mutate" // the path of upstream's webhook
 	// reviewLimit is above the maximum size of an object in an API server.
 	reviewLimit = 4 << 20
-	// lastAnswers is the timeout of requests that are in flight at shutdown.
+	// lastAnswers is how long requests that are in flight at shutdown may take.
 	lastAnswers = 10 * time.Second
 )
 
@@ -78,7 +78,7 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // drain stops the webhook. First it reports that it is not ready and closes connections after their responses, so that
-// clients go to another replica. Then it stops.
+// clients go to another replica. Then it shuts the server down.
 func (s *server) drain(hook *http.Server) error {
 	s.ending.Store(true)
 	hook.SetKeepAlivesEnabled(false)

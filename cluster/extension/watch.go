@@ -24,7 +24,7 @@ import (
 
 const (
 	workers = 4
-	// seenAgain is the resync period: objects that were deleted are recreated then, at the latest.
+	// seenAgain is the resync period. Deleted objects are recreated after it at the latest.
 	seenAgain = 10 * time.Minute
 	// triedAgain is the maximum backoff after an error of the API server.
 	triedAgain = time.Minute
@@ -38,8 +38,8 @@ var (
 	}
 )
 
-// follower creates missing objects for the namespaces of profiles. Of several replicas only the holder of the lease
-// does; a new holder starts with all existing namespaces.
+// follower creates missing objects for the namespaces of profiles. With several replicas, only the holder of the lease
+// does so. A new holder starts with all existing namespaces.
 type follower struct {
 	Profiles
 	log     *slog.Logger

@@ -21,7 +21,8 @@ type Conflict struct {
 // staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
 var conflictMessage = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")`)
 
-// Conflicts returns the fields that a server-side apply conflicted in, with their managers; nil for any other error.
+// Conflicts returns the fields that caused a server-side apply conflict, with their managers. It returns nil for any
+// other error.
 func Conflicts(err error) []Conflict {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -12,7 +12,7 @@ import (
 var (
 	// ErrNotServed means that the cluster does not serve the kind.
 	ErrNotServed = errors.New("the cluster does not serve this kind")
-	// ErrProxy means that a kubeconfig of another user requires a proxy. This machine connects to no proxy that another
+	// ErrProxy means that a kubeconfig of another user requires a proxy. carrick does not connect to a proxy that another
 	// user names.
 	ErrProxy = errors.New(
 		"the kubeconfig names its own proxy, which is not used from this machine, because another user may have set it",
@@ -24,13 +24,13 @@ var (
 	ErrNoAnswer = errors.New("the API server has not answered yet")
 	// ErrTimeout means that a request timed out.
 	ErrTimeout = errors.New("the API server did not answer in time")
-	// ErrNotJSON means that something other than an API server answered.
+	// ErrNotJSON means that an answer does not come from an API server.
 	ErrNotJSON = errors.New("the answer is not from an API server")
 )
 
 // StaleError means that the cluster, or one of its APIs, does not answer.
 type StaleError struct {
-	Since time.Time // of the loss
+	Since time.Time // when the loss began
 	Cause error     // why, as far as known
 	Never bool      // it has never answered
 }
@@ -57,8 +57,8 @@ func (e *StillThereError) Error() string { return clean.Text(e.What + ": " + e.W
 // Unwrap returns why the wait ended.
 func (e *StillThereError) Unwrap() error { return e.Cause }
 
-// WentSilent distinguishes the loss of a connection without a sign of life, which was detected by a timeout, from one
-// that was just closed.
+// WentSilent reports whether a connection was lost without a sign of life, so that only a timeout detected the loss. It
+// returns false for a connection that was closed.
 func WentSilent(err error) bool {
 	return strings.Contains(err.Error(), "client connection lost")
 }

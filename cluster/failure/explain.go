@@ -63,7 +63,7 @@ func explainStale(err error) string {
 	return fmt.Sprintf("no good answer %s: %s", since, Explain(stale.Cause))
 }
 
-// explainOurs explains the errors of carrick's own packages.
+// explainOurs explains the errors that carrick's own packages define.
 func explainOurs(err error) string {
 	var kubeconfig kubeconfig.Error
 	var status apierrors.APIStatus
@@ -189,14 +189,14 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// endedStream reports whether err is an HTTP/2 error that has no exported type in net/http: its h2_bundle.go.
+// endedStream reports whether err is an HTTP/2 error that has no exported type in net/http (see its h2_bundle.go).
 func endedStream(err error) bool {
 	return slices.ContainsFunc([]string{"GOAWAY", "stream error", "http2: client conn"}, func(part string) bool {
 		return strings.Contains(err.Error(), part)
 	})
 }
 
-// destination names the other end of a failed connection, and the proxy, if one was used.
+// destination returns the remote address of a failed connection, and the proxy, if one was used.
 func destination(err error) (at, through string) {
 	var op *net.OpError
 	if !errors.As(err, &op) {

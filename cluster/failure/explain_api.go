@@ -92,8 +92,8 @@ func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool
 	return "", permission.Rule{}, false
 }
 
-// Refused returns the permissions that are missing according to an error. For a read it returns all permissions that a
-// tracked read requires. nil: the error is of another kind.
+// Refused returns the permissions that are missing according to an error. For a read, it returns all permissions that a
+// tracked read requires. It returns nil for any other error.
 func Refused(err error) []permission.Rule {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) || api.Status().Code != http.StatusForbidden {

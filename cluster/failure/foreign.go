@@ -16,11 +16,11 @@ func (e *foreignError) Error() string        { return ErrNotJSON.Error() + ": " 
 func (e *foreignError) Is(target error) bool { return target == ErrNotJSON }
 func (e *foreignError) Unwrap() error        { return e.err }
 
-// NotJSON marks an error as caused by an answer that does not come from an API server: errors.Is reports it as
-// ErrNotJSON.
+// NotJSON marks an error as caused by an answer that does not come from an API server, so that errors.Is(err,
+// ErrNotJSON) is true.
 func NotJSON(err error) error { return &foreignError{err} }
 
-// errCutShort is a truncated answer of an API server.
+// errCutShort means that an answer of an API server is truncated.
 var errCutShort = errors.New("the answer is truncated")
 
 // Unreadable returns the error for a body that cannot be decoded. It does not repeat a body that starts like an object,

@@ -15,12 +15,12 @@ var errOtherFolder = errors.New("the folder was replaced since it was read")
 
 // FolderInfo describes a folder whose mode may be changed.
 type FolderInfo struct {
-	ID   string // identifies the folder, in case another replaces it: its inode number and its owner
+	ID   string // inode number and owner, to notice when another folder replaces it
 	Mode fs.FileMode
 }
 
-// Folder describes a folder that Chmod may change: its path must not contain symlinks that other users can create. It
-// returns a FolderError if they can replace the folder.
+// Folder describes a folder that Chmod can change. Its path must not contain symlinks that other users can create. If
+// other users can replace the folder, Folder returns a FolderError.
 func (h *Host) Folder(name string) (FolderInfo, error) {
 	f, info, err := h.holdFolder(name)
 	if err != nil {
@@ -29,7 +29,8 @@ func (h *Host) Folder(name string) (FolderInfo, error) {
 	return info, f.Close()
 }
 
-// Chmod removes and adds permission bits of a folder, if it is still the one that Folder returned (id; "": any).
+// Chmod removes the permission bits take from a folder and adds the bits give, if the folder still has that ID (see
+// FolderInfo); "" accepts any folder.
 func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMode) error {
 	err := h.around(name, func() error {
 		if err := context.Cause(ctx); err != nil {
@@ -51,7 +52,7 @@ func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMod
 	return nil
 }
 
-// holdFolder opens a folder. As with entry, another user may be able to replace it only if it is theirs.
+// holdFolder opens a folder. Like entry, it accepts that another user can replace the folder only if that user owns it.
 func (h *Host) holdFolder(name string) (*folder, FolderInfo, error) {
 	f, err := h.openFolder(name, false)
 	if err != nil {

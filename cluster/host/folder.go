@@ -16,8 +16,8 @@ import (
 // errSwapped means that a component of a path was replaced while it was being opened.
 var errSwapped = errors.New("it was replaced while it was opened")
 
-// FolderError means that a file must not be written because a user other than root could redirect the write: they can
-// replace a component of the path.
+// FolderError means that carrick must not write a file, because a user other than root can replace a component of its
+// path and so redirect the write.
 type FolderError struct {
 	Path string // of the component, on the host
 	Why  string
@@ -34,8 +34,7 @@ type folder struct {
 	foreign *foreign
 }
 
-// foreign is the first component of a path that a user other than root, or than the user who runs carrick, can write
-// to.
+// foreign is the first component of a path that a user other than root and the user who runs carrick can write to.
 type foreign struct {
 	path  string
 	uid   int
@@ -44,7 +43,7 @@ type foreign struct {
 
 // openFolder opens a directory component by component, each relative to the previous one, so that no component can be
 // replaced by a link in between. It follows symlinks as the host would, but only where root alone can create them. With
-// create it creates missing directories with mode 0755; otherwise a missing one is fs.ErrNotExist.
+// create, it creates missing directories with mode 0755. Otherwise a missing directory returns fs.ErrNotExist.
 func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	if !path.IsAbs(name) {
 		return nil, errNotAbsolute
@@ -69,8 +68,8 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 }
 
 // RootsAlone returns the target of a path, without symlinks. It returns a FolderError if a user other than root can put
-// another file there: they can write to a folder on the path, or replace a symlink. The file itself may be missing, or
-// theirs.
+// another file there, because they can write to a folder on the path or replace a symlink. The file itself may be
+// missing or belong to another user.
 func (h *Host) RootsAlone(name string) (string, error) {
 	at := name
 	for range mostLinks + 1 {
@@ -102,7 +101,8 @@ func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	return leads, nil
 }
 
-// linkAt returns the target of a symlink; linked is false for any other file, and leads is its path without symlinks.
+// linkAt returns the target of a symlink as an absolute path. For any other file linked is false, and leads is the
+// file's own path without symlinks.
 func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	dir, base, err := h.openParent(name, false)
 	if err != nil {
@@ -122,8 +122,8 @@ func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	return path.Join(dir.path, target), true, nil
 }
 
-// walk enters one directory after the other. When a symlink leads elsewhere, led is true, and rest is the remaining
-// path from the root.
+// walk enters one directory after the other. When it reaches a symlink, led is true, and rest is the remaining path
+// from the root.
 func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led bool, err error) {
 	for i, step := range todo {
 		info, err := f.Lstat(step)
@@ -200,8 +200,8 @@ func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	return nil
 }
 
-// foreign returns who else can change the entries of a directory. It returns nil if only root and the owner of the
-// host's root folder can, according to owner and mode. In a folder that represents a machine, the user who runs carrick
+// foreign describes who else can change the entries of a directory. It returns nil if owner and mode allow only root
+// and the owner of the host's root folder to do so. In a folder that represents a machine, the user who runs carrick
 // counts as root.
 func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	const groupWrites, othersWrite = 0o020, 0o002
@@ -225,7 +225,7 @@ func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	return &foreign{at, uid, alone}
 }
 
-// refusal returns why carrick creates no new files in a directory.
+// refusal returns the error that says why carrick creates no new files in a directory, or nil if it does.
 func (f *foreign) refusal() error {
 	switch {
 	case f == nil:
@@ -248,8 +248,8 @@ func (f *foreign) refusal() error {
 	}
 }
 
-// entry describes the file of a name in a folder, or returns nil if it does not exist. A symlink returns ErrSymlink.
-// entry returns a FolderError if another user can replace the file and it is not theirs: a user who owns both the
+// entry describes the file of a name in a folder, or returns nil if it does not exist. A symlink returns errSymlink.
+// entry returns a FolderError if another user can replace the file, unless that user owns it: a user who owns both the
 // folder and the file gains nothing by redirecting the write.
 func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)

@@ -36,12 +36,12 @@ type Options struct {
 	Run func(ctx context.Context, name string, args ...string) (stdout, stderr string, err error)
 	// Owner returns the owner of a file. If ok is false, the file system's owner is used.
 	Owner func(path string) (uid, gid int, ok bool)
-	// ByRoot reports whether carrick is root on the host. nil: whether the process is, and always in a folder that
-	// represents a machine.
+	// ByRoot reports whether carrick is root on the host. If ByRoot is nil, the user of the process decides, and a folder
+	// that represents a machine always counts as root's.
 	ByRoot func() bool
 	// Around wraps each write and removal, for callers that count or abort them.
 	Around func(path string, change func() error) error
-	// Here means that the folder is the root of the machine whose network this process has, such as a mount in a
+	// Here means that the folder is the root of the machine whose network this process uses, such as a mount in a
 	// container.
 	Here bool
 
@@ -55,7 +55,7 @@ type FileInfo struct {
 	UID, GID int // -1 if the system has no file owners
 	Size     int64
 	ModTime  time.Time
-	Hash     string // of a readable regular file: as Masked.Hash of its content; else ""
+	Hash     string // masked.Hash of the content of a readable regular file; else ""
 }
 
 // fileLimit is the maximum size of a file that is read.
@@ -142,7 +142,7 @@ func (h *Host) stat(path string) (fs.FileInfo, error) {
 	return h.files.Stat(rel)
 }
 
-// errNotRegular means that a path leads to a folder, a device, a pipe or a socket.
+// errNotRegular means that a path leads to something other than a regular file: a folder, a device, a pipe or a socket.
 var errNotRegular = errors.New("it is not a regular file")
 
 func (h *Host) content(ctx context.Context, path string) ([]byte, error) {

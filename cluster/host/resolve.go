@@ -15,7 +15,7 @@ var errNotAbsolute = errors.New("the path is not absolute")
 // mostLinks is the maximum number of symlinks in a path, as on Linux.
 const mostLinks = 40
 
-// resolve returns the target of a path, relative to Root and without symlinks. Missing components are kept as they are.
+// resolve returns the target of a path, relative to Root and without symlinks. Missing components are kept unchanged.
 func (h *Host) resolve(name string) (string, error) {
 	done, _, err := h.follow(name)
 	return join(done), err

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// ErrNotRoot means that only root may write a file.
+// ErrNotRoot means that only root can write a file.
 var ErrNotRoot = errors.New("only root can write there, and carrick does not run as root")
 
 // ByRoot reports whether files that carrick writes belong to root on the host: carrick runs as root, or it writes into
@@ -27,7 +27,8 @@ func (h *Host) ByRoot() bool {
 }
 
 // MayWrite returns the error with which Write would refuse a file, as far as that can be determined without writing:
-// ErrNotRoot, ErrSymlink, a FolderError, or that the folder is not writable. It returns nil if Write would not refuse.
+// ErrNotRoot, a FolderError, or an error for a symlink or a folder that is not writable. It returns nil if Write would
+// not refuse.
 func (h *Host) MayWrite(name string) error {
 	if err := h.mayWrite(name); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -61,7 +62,7 @@ func (h *Host) mayWrite(name string) error {
 	return err
 }
 
-// around makes a change through Options.Around.
+// around runs a change through Options.Around.
 func (h *Host) around(name string, change func() error) error {
 	if h.options.Around == nil {
 		return change()

@@ -21,16 +21,17 @@ const (
 	runLimit   = 1 << 20 // of each output
 )
 
-// errSlowCommand is the cause of the end of a command that timed out.
+// errSlowCommand is the cause with which the context of a slow command ends.
 var errSlowCommand = fmt.Errorf("the command timed out after %s", runTimeout)
 
-// runEnvironment are the environment variables that commands get. Others are withheld because they may contain secrets.
+// runEnvironment lists the environment variables that commands get. Others are withheld because they may contain
+// secrets.
 var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}
 
 // Run runs a command and returns its outputs, each cleaned (see package clean) and at most 1 MiB. It uses no shell and
-// no input, and passes only the environment variables in runEnvironment, with LC_ALL=C. Without a deadline in ctx the
-// command may take 10 s. A non-zero exit status returns an *exec.ExitError, a command that does not exist
-// exec.ErrNotFound. The outputs are returned in both cases.
+// no input, and passes only the environment variables in runEnvironment, with LC_ALL=C. Without a deadline in ctx, the
+// command times out after 10 s. A non-zero exit status returns an *exec.ExitError, and a command that does not exist
+// returns exec.ErrNotFound. The outputs are returned in both cases.
 func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	if h.IsFolder() {
 		return "", "", fmt.Errorf("run %s: %w", clean.Text(name), ErrFolder)

@@ -14,8 +14,8 @@ const partPrefix = ".carrick-"
 // errTidied means that two processes wrote into one folder at the same time.
 var errTidied = errors.New("another carrick process writes there at the same time: try again")
 
-// Tidy removes the temporary files that a killed carrick left next to a file. It keeps those that another carrick is
-// writing.
+// Tidy removes the temporary files that a killed carrick process left next to a file. It keeps those that another
+// carrick process is writing.
 func (h *Host) Tidy(name string) {
 	if dir, _, err := h.openParent(name, false); err == nil {
 		dir.tidy()
@@ -38,7 +38,7 @@ func (f *folder) tidy() {
 	}
 }
 
-// drop removes a file that no process holds.
+// drop removes a temporary file unless a process has it locked.
 func (f *folder) drop(part string) {
 	if info, err := f.Lstat(part); err != nil || !info.Mode().IsRegular() {
 		return

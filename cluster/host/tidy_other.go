@@ -4,6 +4,6 @@ package host
 
 import "os"
 
-// Without file locks, no file counts as left behind.
+// Without file locks, no temporary file counts as left behind.
 func hold(*os.File) bool   { return true }
 func inHand(*os.File) bool { return true }

@@ -21,7 +21,7 @@ func hold(file *os.File) bool {
 	return !ok || stat.Nlink > 0
 }
 
-// inHand reports whether another process holds a file; if not, this process holds it now.
+// inHand reports whether another process has locked a file. If not, it locks the file for this process.
 func inHand(file *os.File) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }

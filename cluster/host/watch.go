@@ -51,14 +51,14 @@ func (f *trackedFile) Unwatched() error {
 // rename, or creating it, is an event of its folder.
 type watch struct {
 	mu      sync.Mutex
-	watcher *fsnotify.Watcher // nil: none yet
-	refused error             // why there is none
-	said    sync.Once         // that files can't be watched is logged once
+	watcher *fsnotify.Watcher // nil: not created yet
+	refused error             // why it cannot be created
+	said    sync.Once         // logs once that files cannot be watched
 	closed  bool
 	done    sync.WaitGroup
 	folders map[string][]*trackedFile // the files to wake for "<folder>/<name>"
 	byPath  map[string]*trackedFile   // by path on the host
-	watched map[string]bool           // folders
+	watched map[string]bool           // folders that are watched
 }
 
 // track notes in the trace of ctx that a file is about to be read.
@@ -69,7 +69,7 @@ func (h *Host) track(ctx context.Context, name string) {
 	h.trackAt(ctx, name, h.spots(name))
 }
 
-// anyName, in place of a file name, makes a spot that receives every event of a folder.
+// anyName, in place of a file name, makes a spot that receives the events of all files in a folder.
 const anyName = "*"
 
 // trackFolder notes that the names in a folder are about to be read.
@@ -101,8 +101,8 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	}
 }
 
-// spots returns the places on this machine whose change would change the target of a path: every symlink on the path,
-// and the file itself or the first missing folder above it.
+// spots returns the paths on this machine at which a change would change the target of a path: every symlink on the
+// path, and the file itself or the first missing folder above it.
 func (h *Host) spots(name string) []string {
 	done, links, err := h.follow(name)
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *watch) file(name string) *trackedFile {
 	return f
 }
 
-// cover makes events at spots wake f. The error says why that is not possible.
+// cover watches spots, so that events there wake f. The error says why that is not possible.
 func (w *watch) cover(f *trackedFile, spots []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,10 +21,10 @@ var errSymlink = errors.New("it is a symlink, and is not followed")
 // errChanged means that a file has changed since it was last read.
 var errChanged = errors.New("its content changed since it was read")
 
-// Write writes a file atomically: readers see the old content or the new. Mode 0 is 0600; the mode is set before the
-// content is written. Missing parent folders are created with 0755. A replaced file keeps its owner; if that is not
-// possible, it is not replaced. A file that already has the content and mode is not touched. A symlink is not followed:
-// ErrSymlink.
+// Write writes a file atomically: readers see either the old content or the new. Mode 0 means 0600; the mode is set
+// before the content is written. Missing parent folders are created with mode 0755. A replaced file keeps its owner; if
+// that is not possible, it is not replaced. A file that already has the content and mode is not touched. Write does not
+// follow a symlink but returns an error.
 func (h *Host) Write(ctx context.Context, name string, data masked.Value, mode fs.FileMode) error {
 	if err := h.around(name, func() error { return h.write(ctx, name, data, mode) }); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -60,7 +60,7 @@ func (h *Host) write(ctx context.Context, name string, data masked.Value, mode f
 		_ = dir.Remove(part)
 		return err
 	}
-	defer file.Close() // until then no other process removes it
+	defer file.Close() // until then its lock keeps other processes from removing it
 	if err := dir.Rename(part, base); err != nil {
 		_ = dir.Remove(part)
 		return bare(err)
@@ -82,7 +82,8 @@ func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	return dir, path.Base(clean), err
 }
 
-// fill creates a new file with its mode and the owner of old, and then writes its content. The returned file is held.
+// fill creates a new file with its mode and the owner of old, and then writes its content. It returns the file open and
+// locked (see hold).
 func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -93,7 +94,7 @@ func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.F
 			_ = file.Close()
 		}
 	}()
-	if !hold(file) { // another process removed it before it was held
+	if !hold(file) { // another process removed it before it was locked
 		return nil, errTidied
 	}
 	if err := keepOwner(file, old); err != nil {
@@ -135,8 +136,8 @@ func (f *folder) sync() {
 	}
 }
 
-// Remove removes a file if its content still has wantHash (see FileInfo), else it returns ErrChanged. A missing file
-// returns nil. A symlink is not followed: ErrSymlink.
+// Remove removes a file if its content still has wantHash (see FileInfo). Otherwise it returns an error. A missing file
+// returns nil. Remove does not follow a symlink but returns an error.
 func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	if err := h.around(name, func() error { return h.remove(ctx, name, wantHash) }); err != nil {
 		return fmt.Errorf("remove %s: %w", clean.Text(name), err)

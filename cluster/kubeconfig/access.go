@@ -13,7 +13,8 @@ type Access struct {
 	AsGroups   []string      // groups to impersonate
 	Timeout    time.Duration // of one request; 0: 10 s
 	Stderr     io.Writer     // where exec plugins and the API server's warnings write; nil: discarded
-	// FromFile means that a file named the kubeconfig, and not the user. Unless it is one of the user's own, in ~/.kube or
-	// in $KUBECONFIG, it may run no program and read no token file, because its server would receive the content.
+	// FromFile means that a file named the kubeconfig, not the user. Such a kubeconfig must not run programs or read token
+	// files, because its server would receive the content. Kubeconfigs in ~/.kube or in $KUBECONFIG are the user's own,
+	// and exempt.
 	FromFile bool
 }

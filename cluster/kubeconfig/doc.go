@@ -1,5 +1,4 @@
-// Package kubeconfig reads kubeconfigs: the user's own by kubectl's rules (Load,
-// Contexts), and one that another user created strictly (Parse). Parse runs no
-// program, reads no file and uses no environment; ParseReferring reads files
-// only by a function of the caller.
+// Package kubeconfig reads kubeconfigs. Load and Contexts read the user's own kubeconfigs by kubectl's rules. Parse
+// reads a kubeconfig that another user created, strictly: it runs no program, reads no file and uses no environment.
+// ParseReferring reads files only through a function of the caller.
 package kubeconfig

@@ -10,8 +10,8 @@ import (
 )
 
 // ParseReferring is like Parse for a kubeconfig that may refer to files. Relative paths are resolved against folder.
-// read returns their content. An unusable file (it does not exist, or is a folder) is a problem of the kubeconfig. The
-// first err of read is returned instead of an Error.
+// read returns the content of a file. It returns unusable for a file that does not exist or is a folder, which is a
+// problem of the kubeconfig. If read returns err, ParseReferring returns the first such err instead of an Error.
 func ParseReferring(
 	data []byte, folder string, read func(path string) (data []byte, unusable, err error),
 ) (Config, error) {
@@ -63,7 +63,7 @@ func (p *parser) inline(f settings, keys ...string) {
 	}
 }
 
-// inlineToken does the same for a token. As in kubectl, the file takes precedence over a token in the kubeconfig.
+// inlineToken is like inline for a token. As in kubectl, the file takes precedence over a token in the kubeconfig.
 func (p *parser) inlineToken(f settings) {
 	at := f["tokenFile"]
 	if at == nil || p.file == nil {

@@ -31,7 +31,7 @@ type Config struct {
 // Error lists all problems of a kubeconfig, in the order of its lines; at least one.
 type Error struct{ Problems []Problem }
 
-// Problem is one rule that a kubeconfig breaks.
+// Problem is one violation of a rule by a kubeconfig.
 type Problem struct {
 	Rule   string // kebab-case, one of the Rule constants
 	Detail string // where and what; never a secret value
@@ -79,7 +79,7 @@ func (e Error) Error() string {
 	return "kubeconfig: " + strings.Join(details, "; ")
 }
 
-// Has reports whether a rule is among the broken ones.
+// Has reports whether the kubeconfig breaks a rule.
 func (e Error) Has(rule string) bool {
 	for _, p := range e.Problems {
 		if p.Rule == rule {
@@ -141,7 +141,7 @@ type document struct {
 	} `yaml:"users"`
 }
 
-// limit is far above the size of any real kubeconfig.
+// limit is the maximum size of a kubeconfig in bytes, far above the size of any real one.
 const limit = 1 << 20
 
 // Parse reads a kubeconfig that another user created, strictly. It rejects anything that would run a command, read a

@@ -169,7 +169,8 @@ func missing(path string, files []string) error {
 	}
 }
 
-// checkContext returns an error if the chosen context is wrong. The error lists the available contexts.
+// checkContext returns an error if the chosen context is missing or unusable. If it is missing, the error lists the
+// available contexts.
 func checkContext(merged *clientcmdapi.Config, name, path string) error {
 	where := "the kubeconfig"
 	if path != "" {

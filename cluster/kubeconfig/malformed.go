@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shape is the structure that a kubeconfig must have. It exists to get line numbers for errors; the values do not
-// matter.
+// shape is the structure that a kubeconfig must have. It exists only because decoding into it returns errors with line
+// numbers.
 type shape struct {
 	APIVersion     string `yaml:"apiVersion"`
 	Kind           string `yaml:"kind"`

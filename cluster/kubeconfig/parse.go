@@ -26,7 +26,7 @@ type problem struct {
 	line int
 }
 
-// settings are the values of one mapping, by key; keys whose value is null are left out.
+// settings maps the keys of one mapping to their values. It omits keys whose value is null.
 type settings map[string]*yaml.Node
 
 func (p *parser) say(at *yaml.Node, rule, format string, args ...any) {
@@ -117,7 +117,7 @@ func (p *parser) document(data []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// findAlias never follows an alias, so it terminates for any input.
+// findAlias returns the first alias in a YAML tree, or nil. It never follows an alias, so it terminates for any input.
 func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n
@@ -155,7 +155,7 @@ func (p *parser) mapping(n *yaml.Node, what string, known ...string) settings {
 	return out
 }
 
-// named reads a list of {name: …, <kind>: {…}}.
+// named reads a list of {name: …, <kind>: {…}} and returns the inner mappings by name.
 func (p *parser) named(list *yaml.Node, kind string, known ...string) map[string]settings {
 	out := map[string]settings{}
 	if list == nil {

@@ -64,7 +64,7 @@ func (m Value) MarshalYAML() (any, error) { return Hidden, nil }
 // LogValue logs "(hidden)".
 func (m Value) LogValue() slog.Value { return slog.StringValue(Hidden) }
 
-// Hash returns the Hash of a value that is not masked.
+// Hash returns the hash of a value that is not masked, in the format of Value.Hash.
 func Hash(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return "sha256:" + hex.EncodeToString(sum[:])[:12]

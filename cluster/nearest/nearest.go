@@ -2,7 +2,7 @@ package nearest
 
 import "strings"
 
-// Name returns the name that was probably meant, or "".
+// Name returns the one of names that the user probably meant by name, or "" if none is close.
 func Name(name string, names []string) string {
 	best, at := "", max(2, len(name)/3)+1
 	for _, candidate := range names {
@@ -17,7 +17,7 @@ func Name(name string, names []string) string {
 	return best
 }
 
-// distance returns the Levenshtein distance.
+// distance returns the Levenshtein distance between a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -33,7 +33,7 @@ func (r Rule) String() string {
 	return r.Verb + " " + what
 }
 
-// Reading are the verbs that a tracked read requires.
+// Reading lists the verbs that a tracked read requires.
 var Reading = []string{"get", "list", "watch"}
 
 // ToRead returns all permissions of the tracked read that requires the given one.

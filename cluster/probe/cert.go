@@ -16,7 +16,8 @@ import (
 // Problem is the kind of problem with a certificate or a handshake. The zero value is no problem.
 type Problem string
 
-// The kinds of problems. If several apply, the first in this order is the kind, and the text names them all.
+// The kinds of problems, in order of precedence. If several apply, the kind is the first of them, and the text names
+// them all.
 const (
 	NotTLS             Problem = "not-tls"              // the server answers, but not with TLS
 	ClientCertRequired Problem = "client-cert-required" // the server aborts handshakes without a client certificate
@@ -63,8 +64,8 @@ func (f *findings) add(kind Problem, words string) {
 	f.words = append(f.words, words)
 }
 
-// authorityProblem checks only the signatures, not the certificate's dates and names: it verifies the chain at the
-// moment of the certificate's validity that is nearest to now.
+// authorityProblem checks only the signatures, not the certificate's dates and names. It verifies the chain at the
+// moment within the certificate's validity that is nearest to now.
 func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (Problem, string) {
 	leaf := chain[0]
 	at := now
@@ -201,7 +202,7 @@ func plain(s string) string {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// span formats a duration in its largest fitting unit.
+// span formats a duration in the largest unit that fits.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

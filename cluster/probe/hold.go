@@ -15,11 +15,11 @@ type HoldReport struct {
 	Body   []byte        // the first 64 KiB, untrusted
 	Held   time.Duration // from the headers until it ended or Hold closed it
 	Ended  bool          // the server, or something on the path, ended it
-	Why    string        // why it ended; "": normally
+	Why    string        // why it ended; "": it ended normally
 }
 
-// Hold requests url by GET for a streaming response, such as a watch, and reads it until it ends or until long has
-// passed. The error is not nil only if no response came or if ctx ended first.
+// Hold requests url by GET for a streaming response, such as a watch, and reads the response until it ends or the
+// duration long has passed. The error is not nil only if no response came or if ctx ended first.
 func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (HoldReport, error) {
 	short, cancel := bounded(ctx)
 	defer cancel()

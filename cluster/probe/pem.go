@@ -13,7 +13,7 @@ import (
 	"fmt"
 )
 
-// Problems of PEM text as a whole.
+// Errors of a PEM bundle as a whole.
 var (
 	// errNoPEM means that the text has no PEM block.
 	errNoPEM = errors.New("it contains no PEM block")
@@ -25,9 +25,9 @@ var (
 
 const certBlock = "CERTIFICATE"
 
-// ParseCerts returns every certificate in PEM text, in order and at least one. It skips text between the blocks and
-// blocks of other types, as every TLS library does. Errors are ErrNoPEM, ErrDoubleBase64, or name the block that cannot
-// be parsed.
+// ParseCerts returns every certificate in PEM data, in order and at least one. It skips text between the blocks and
+// blocks of other types, as every TLS library does. It returns an error if there is no PEM block, ErrDoubleBase64 if
+// the data is base64-encoded twice, or an error that names the block that cannot be parsed.
 func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	blocks := 0

@@ -1,8 +1,8 @@
 // Package probe tests the network from this machine: names, ports, certificates, HTTP responses, WireGuard handshakes.
 //
 // Every function honors its context and returns as soon as that ends. A context without a deadline gets a timeout of
-// ten seconds. Errors wrap those of the net and tls packages, so errors.Is and errors.As work on them. Text from the
-// other end is quoted if it contains anything but printable characters.
+// ten seconds. Errors wrap those of the net and tls packages, so errors.Is and errors.As work on them. Strings from the
+// remote side are quoted if they contain anything but printable characters.
 //
 // The package does not depend on Kubernetes, and keeps no state between calls.
 package probe

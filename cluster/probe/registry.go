@@ -17,13 +17,13 @@ import (
 var (
 	// ErrLogin means that a registry rejects a user and password.
 	ErrLogin = errors.New("the registry rejects the user name or the password")
-	// ErrElsewhere means that a registry requires logins at another site. They are not sent there.
+	// ErrElsewhere means that a registry sends logins to another site. carrick does not send credentials there.
 	ErrElsewhere = errors.New("the registry sends logins to another host")
 	// ErrNoRegistry means that the server does not implement the distribution API.
 	ErrNoRegistry = errors.New("it does not answer like an image registry")
 )
 
-// RegistryLogin is a login to try at an image registry.
+// RegistryLogin is a login to test at an image registry.
 type RegistryLogin struct {
 	Registry       string // host[:port]
 	User, Password string // no report and no error contains the password
@@ -33,14 +33,14 @@ type RegistryLogin struct {
 // RegistryReport is the result of a login at a registry.
 type RegistryReport struct {
 	URL   string // the requested URL
-	Realm string // where a token was requested; "": the registry checks the login itself
-	Open  bool   // the registry requires no login, so none was tried
+	Realm string // URL of the token service; "": the registry checks the login itself
+	Open  bool   // the registry requires no login, so none was tested
 }
 
-// dockerHub is the host that serves Docker's own registry.
+// dockerHub is the host that serves Docker Hub.
 const dockerHub = "registry-1.docker.io"
 
-// RegistryHost returns the host[:port] that serves the registry of that name: Docker's own has several names.
+// RegistryHost returns the host[:port] that serves the registry of that name. Docker Hub has several names.
 func RegistryHost(registry string) string {
 	switch strings.ToLower(registry) {
 	case "docker.io", "index.docker.io", "www.docker.io":
@@ -113,7 +113,7 @@ func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]st
 	return report, l.judge(ctx, base.String(), "Bearer "+cmp.Or(token.Token, token.AccessToken))
 }
 
-// judge repeats the request with a credential.
+// judge sends the request again with a credential, and returns ErrLogin if the registry rejects it.
 func (l RegistryLogin) judge(ctx context.Context, at, credential string) error {
 	answer, err := l.ask(ctx, at, credential)
 	if err != nil {
@@ -144,7 +144,7 @@ func (l RegistryLogin) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password))
 }
 
-// named replaces the address in a request's error with one without its query.
+// named replaces the URL in a request's error with at, which has no query.
 func (l RegistryLogin) named(err error, at string) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -153,8 +153,8 @@ func (l RegistryLogin) named(err error, at string) error {
 	return err
 }
 
-// isRegistry distinguishes a registry from a server that answers every path: a registry sends the API version in a
-// header of its own, or answers with JSON.
+// isRegistry reports whether a response comes from a registry, and not from a server that answers every path. A
+// registry sends the API version in its own header, or answers with JSON.
 func isRegistry(r HTTPReport) bool {
 	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") ||
 		strings.HasPrefix(r.ContentType, "application/json")
@@ -214,7 +214,7 @@ func parameter(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// cut shortens a text from the other end for display.
+// cut shortens a string from the remote side for display.
 func cut(text string) string {
 	const most = 100
 	return text[:min(len(text), most)]

@@ -135,7 +135,7 @@ func describe(state tls.ConnectionState) TLSReport {
 	}
 }
 
-// Alerts of RFC 8446, section 6.
+// TLS alerts (RFC 8446, section 6).
 const (
 	handshakeFailure    tls.AlertError = 40
 	badCertificate      tls.AlertError = 42
@@ -163,8 +163,8 @@ func handshakeProblem(err error, asked bool) (Problem, string) {
 	return Other, ""
 }
 
-// alertText returns the text of the TLS alert that the other end sent, or "". Outside of QUIC the tls package does not
-// export the type of its alerts, but they have the texts of tls.AlertError.
+// alertText returns the text of the TLS alert that the remote side sent, or "". Outside of QUIC, the tls package does
+// not export the type of its alerts, but they have the same texts as tls.AlertError.
 func alertText(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -178,9 +178,9 @@ func needsClientCert(alert string, asked bool) bool {
 		asked && (alert == badCertificate.Error() || alert == handshakeFailure.Error())
 }
 
-// refusesStrangers waits briefly for the alert by which a TLS 1.3 server rejects a client without a certificate: it
-// arrives one round trip after the client has completed the handshake. A session ticket instead means that the server
-// has completed it too, and ends the wait.
+// refusesStrangers reports whether a TLS 1.3 server rejects a client without a certificate. It waits briefly for the
+// server's alert, which arrives one round trip after the client has completed the handshake. A session ticket means
+// that the server has completed the handshake too, and ends the wait.
 func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	if conn.ConnectionState().Version < tls.VersionTLS13 {
 		return false
@@ -204,6 +204,6 @@ func (t *ticket) Get(string) (*tls.ClientSessionState, bool) { return nil, false
 
 func (t *ticket) Put(string, *tls.ClientSessionState) {
 	if t.awaited {
-		_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // in the past
+		_ = t.conn.SetReadDeadline(time.Unix(1, 0)) // a deadline in the past ends the read
 	}
 }

@@ -15,7 +15,7 @@ import (
 type HandshakeReport struct {
 	Address  string         // as given
 	Resolved netip.AddrPort // destination of the initiations: the first address of Resolve
-	From     netip.AddrPort // the local address of the last try
+	From     netip.AddrPort // the local address of the last attempt
 	Sent     int            // number of initiations, each of them one datagram
 	Took     time.Duration  // from the answered initiation until its answer was verified
 }
@@ -45,7 +45,7 @@ func (e *NoAnswerError) Error() string {
 	return text
 }
 
-// Handshake tries a WireGuard handshake with address (host:port) as the initiator, with the private key own, and
+// Handshake attempts a WireGuard handshake with address (host:port) as the initiator, with the private key own, and
 // accepts an answer only from the holder of the private key of peer. It sends only initiations: no session begins, the
 // peer counts no handshake, and the keys of an existing tunnel stay in use.
 //
@@ -72,11 +72,12 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 	return report, nil
 }
 
-// errTimeout is the cause of a probe's context if the caller's has not ended.
+// errTimeout is the cause of a probe's context if the probe timed out before the caller's context ended.
 var errTimeout = errors.New("timed out after six seconds")
 
-// handshake is one probe. WireGuard sends its own second initiation only after five seconds, so another try with its
-// own device starts whenever again fires. All tries stay open until the end, so that a late answer counts.
+// handshake is one probe. WireGuard itself sends a second initiation only after five seconds. Therefore the probe
+// starts another try with its own device whenever again fires. All tries stay open until the end, so that a late answer
+// counts.
 type handshake struct {
 	again <-chan time.Time
 	dial  func(netip.AddrPort) (net.Conn, error)
@@ -84,7 +85,7 @@ type handshake struct {
 	sent, strays atomic.Int32
 }
 
-// outcome decides a probe: a handshake on one try, or a network error.
+// outcome is the event that decides a probe: a handshake on one try, or a network error.
 type outcome struct {
 	by   *try
 	took time.Duration

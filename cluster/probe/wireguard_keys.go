@@ -124,7 +124,7 @@ func (k PrivateKey) agrees(peer PublicKey) error {
 	return nil
 }
 
-// checkSize returns an error for a key of the wrong size that suggests a cause.
+// checkSize returns an error if a key has the wrong size. The error suggests a cause.
 func checkSize(which string, raw []byte) error {
 	var zero byte
 	for _, b := range raw {

@@ -17,11 +17,11 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// try is one WireGuard device that initiates one handshake over a socket of its own. It is that device's conn.Bind.
+// try is one WireGuard device that initiates one handshake over its own socket. It implements the device's conn.Bind.
 //
-// The order within the device (golang.zx2c4.com/wireguard: device/receive.go, RoutineHandshake): an answer that
-// verifies creates the session, sets the time of the last handshake and then sends the first data message. So that
-// message shows that the handshake is complete; it is not sent.
+// When an answer verifies, the device creates the session, sets the time of the last handshake and then sends the first
+// data message (golang.zx2c4.com/wireguard: device/receive.go, RoutineHandshake). That message therefore shows that the
+// handshake is complete. try does not pass it on to the peer.
 type try struct {
 	look     *handshake
 	to       netip.AddrPort
@@ -61,7 +61,7 @@ func (t *try) close() {
 	}
 }
 
-// verify asks the device whether there was a handshake.
+// verify returns nil if the device reports a completed handshake.
 func (t *try) verify() error {
 	var state bytes.Buffer // also contains the private key
 	defer func() { clear(state.Bytes()) }()

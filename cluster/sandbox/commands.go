@@ -22,7 +22,7 @@ const commandWithin = 9 * time.Minute
 // errInputEnded means that standard input has ended, which is not an error.
 var errInputEnded = errors.New("standard input ended")
 
-// read returns the lines of in, and calls cancel at the end of in.
+// read returns a channel of the lines of in. At the end of in it calls cancel with errInputEnded.
 func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -34,8 +34,8 @@ func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	return lines
 }
 
-// ending returns why ctx was cancelled if that is an error. The end of input and signals are the normal ways to end a
-// sandbox.
+// ending returns the cause of ctx's cancellation if that is an error. The end of input and signals are the normal ways
+// to end a sandbox, so for them it returns nil.
 func ending(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errInputEnded) || errors.Is(cause, context.Canceled) {
@@ -44,7 +44,7 @@ func ending(ctx context.Context) error {
 	return cause
 }
 
-// reply is the response to a command.
+// reply is the JSON response to a command.
 type reply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
@@ -67,7 +67,7 @@ func listed(faults map[string]string) []fault {
 	return list
 }
 
-// desk executes commands.
+// desk executes the commands from standard input.
 type desk struct {
 	sides map[string]*side
 	stage *scenario.Stage
@@ -112,7 +112,7 @@ func (d desk) obey(ctx context.Context, words []string) error {
 		"sides: local, remote; scenarios: %s", said, strings.Join(world.Scenarios(), ", "))
 }
 
-// seed puts a scenario into both clusters, with a fault unless it is "", and waits until it is ready.
+// seed applies a scenario to both clusters, with a fault unless fault is "", and waits until it is ready.
 func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	for _, s := range d.sides {
 		if s.Stopped() {
@@ -122,7 +122,7 @@ func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	return d.stage.Seed(ctx, scenario, fault)
 }
 
-// reset stops all stand-ins, starts stopped API servers and resets both sides concurrently.
+// reset stops all fakes, starts stopped API servers and resets both clusters concurrently.
 func (d desk) reset(ctx context.Context) error {
 	d.stage.Reset()
 	group, ctx := errgroup.WithContext(ctx)

@@ -17,18 +17,18 @@ import (
 )
 
 func main() {
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // stand-ins behave like upstream, whose requests can cause API server warnings
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // fakes, like upstream, cause API server warnings
 	if leash.IsKeeper() {
 		os.Exit(leash.RunKeeper())
 	}
 	if role, ok := roles.Find(os.Args[0]); ok {
 		os.Exit(play(role))
 	}
-	klog.SetLogger(logr.Discard()) // its stderr is the demo's terminal, which may show a screen
+	klog.SetLogger(logr.Discard()) // stderr is the demo's terminal, which may show carrick's screen
 	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// play runs a role, or the user's own program of that name.
+// play runs a role, or the user's own program of the same name.
 func play(role roles.Role) int {
 	if role.Leashed {
 		leash.Hold()

@@ -17,9 +17,9 @@ import (
 
 // options are the command-line options.
 type options struct {
-	dir   string // folder of the sandbox while it runs
+	dir   string // the sandbox's folder while it runs
 	empty bool   // start empty control planes
-	// faults is a scenario: print its faults, and start nothing.
+	// faults is the name of a scenario. If set, print its faults and start nothing.
 	faults string
 }
 
@@ -48,8 +48,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, err
 }
 
-// run starts a sandbox and serves it until standard input ends, a signal arrives, or a component ends. It leaves
-// nothing behind when it returns.
+// run starts a sandbox and serves it until standard input ends, a signal arrives, or a component fails. When it
+// returns, no process and no file of the sandbox is left.
 func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -71,7 +71,7 @@ func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) 
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // serve's current work is aborted when its API servers end
+	case <-ctx.Done(): // when its API servers stop, the current work of serve is aborted
 		return ending(ctx)
 	}
 }

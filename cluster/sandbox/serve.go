@@ -27,8 +27,8 @@ import (
 
 const startWithin = 15 * time.Minute
 
-// settings are the two sides. Their networks do not overlap, and resemble those of two distributions. Nothing listens
-// on the advertised addresses.
+// settings are the parameters of the two sides. Their networks do not overlap, and resemble those of two Kubernetes
+// distributions. No process listens on the advertised addresses.
 var settings = []plane.Settings{
 	{
 		Name: "local", PodCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16",
@@ -45,10 +45,10 @@ type side struct {
 	*plane.Plane
 	world      *world.Cluster
 	kubelet    *kubelet.Server // serves the logs of its nodes
-	kubeletTLS *tls.Config     // its certificate, and the restriction to the API server as client
+	kubeletTLS *tls.Config     // serving certificate; accepts only the API server as client
 }
 
-// ready is the line that reports that both clusters are ready.
+// ready is the JSON line that reports that both clusters are ready.
 type ready struct {
 	Ready       bool              `json:"ready"`
 	Dir         string            `json:"dir"`
@@ -58,8 +58,8 @@ type ready struct {
 	Version     string            `json:"version"`
 }
 
-// serve starts both sides in the sandbox's folder, reports that on out, and executes commands until a component ends or
-// ctx is done.
+// serve starts both sides in the sandbox's folder, reports on out that they are ready, and executes commands until a
+// component fails or ctx is done.
 func serve(ctx context.Context, o options, lines <-chan string, out, progress io.Writer) error {
 	died := make(chan error, 2*len(roles.All()))
 	sides, err := start(ctx, o, died, progress)
@@ -89,7 +89,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	}
 }
 
-// stage returns the stage that runs scenarios on both sides.
+// stage returns a stage that runs scenarios on both sides.
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
@@ -100,7 +100,7 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	}
 	programs := scenario.Programs{Kubectl: filepath.Join(plane.Binaries(dir), roles.Kubectl)}
 	if _, ok := endpoint.FindNginx(); ok {
-		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // through the leash
+		programs.Nginx = filepath.Join(plane.Binaries(dir), roles.Nginx) // started through the leash
 	}
 	if _, ok := extension.Find(); ok {
 		programs.Carrick = filepath.Join(plane.Binaries(dir), roles.Carrick)
@@ -116,7 +116,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	if err := roles.Check(); err != nil {
 		return nil, err
 	}
-	// Not MkdirAll: a folder that has been removed meanwhile must not be created again.
+	// Mkdir fails if the sandbox's folder has been removed meanwhile. MkdirAll would recreate it.
 	err := errors.Join(
 		os.Mkdir(plane.Logs(o.dir), 0o700),
 		os.Mkdir(filepath.Join(o.dir, "tmp"), 0o700),
@@ -147,8 +147,8 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	}
 }
 
-// environment sets this process's environment for the components: it removes the user's settings, and sets a home and a
-// folder for temporary files that are removed with the sandbox. Otherwise a component that starts while the sandbox is
+// environment sets this process's environment for the components. It removes the user's settings, and sets HOME and a
+// folder for temporary files inside the sandbox's folder. Otherwise a component that starts while the sandbox is
 // removed would leave files outside of it.
 func environment(dir string) error {
 	foreign := func(name string) bool {

@@ -15,8 +15,8 @@ const (
 	looksKept = 1024            // results; beyond that, expired ones are dropped
 )
 
-// Looks caches results that cannot be watched, each for its age. It is safe for concurrent use and outlives the checks
-// that use it.
+// Looks caches results that cannot be watched, each up to its maximum age. It is safe for concurrent use and outlives
+// the checks that use it.
 type Looks struct {
 	mu   sync.Mutex
 	kept map[lookKey]*look
@@ -43,8 +43,8 @@ type look struct {
 	watchers int    // callers that wait for done; guarded by Looks.mu
 }
 
-// Owner is an owner of looks that may be known not to answer. Standing returns why it does not, and makes the caller
-// run again when that begins or ends.
+// Owner is an owner of looks for which an outage may be known, such as a cluster that does not answer. Standing returns
+// the reason of the outage, or nil, and makes the caller run again when an outage begins or ends.
 type Owner interface {
 	Standing(ctx context.Context) error
 }
@@ -77,8 +77,8 @@ func LookOf[T any](
 	return LookAged(ctx, owner, key, Ages{First: age, Steady: age}, run)
 }
 
-// Ages say how long a result is valid: the first one, and one after many in which nothing that was read had changed. In
-// between, the age doubles each time.
+// Ages say how long a result is valid: First initially, and then twice as long with each new result, up to Steady,
+// while nothing that was read changes.
 type Ages struct{ First, Steady time.Duration }
 
 func (a Ages) after(l *look) time.Duration {
@@ -88,13 +88,13 @@ func (a Ages) after(l *look) time.Duration {
 	return min(2*l.age, a.Steady)
 }
 
-// LookAged is like LookOf with results whose age grows.
+// LookAged is like LookOf, but the age of results grows from kept.First to kept.Steady.
 func LookAged[T any](
 	ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error),
 ) (T, error) {
 	var zero T
 	if c, ok := owner.(Owner); ok {
-		if err := c.Standing(ctx); err != nil { // cached results are invalid for a cluster that does not answer
+		if err := c.Standing(ctx); err != nil { // cached results do not count during an outage
 			return zero, err
 		}
 	}
@@ -126,7 +126,7 @@ func LookAged[T any](
 	return value, l.err
 }
 
-// join returns the cached or running look for k, or starts one.
+// join returns the cached or running look for k, or starts a new one.
 func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context.Context) (any, error)) *look {
 	s.mu.Lock()
 	defer s.mu.Unlock()

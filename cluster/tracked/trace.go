@@ -60,8 +60,8 @@ func (t *Trace) expire(at time.Time) {
 	}
 }
 
-// AbsorbInto adds the records of another trace to the trace of ctx: the reads of a cached result count for every
-// caller. A nil trace adds nothing.
+// AbsorbInto adds the records of another trace to the trace of ctx. Every caller that gets a cached result then depends
+// on the reads behind it. A nil trace adds nothing.
 func AbsorbInto(ctx context.Context, other *Trace) {
 	t := TraceOf(ctx)
 	if t == nil || other == nil || t == other {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Announcements are rate-limited, so that many writes do not cause as many checks: of one version, atOnce announcements
-// are immediate, and then one follows every pace.
+// Announcements are rate-limited, so that many writes do not cause as many checks. For each version, the first atOnce
+// announcements are immediate. After that, one follows every pace.
 const (
 	atOnce = 8
 	pace   = 25 * time.Millisecond
@@ -25,8 +25,8 @@ type source interface {
 type Version struct {
 	mu        sync.Mutex
 	n         uint64    // changes so far
-	announced uint64    // of these, the number that waiters know of
-	paid      time.Time // announcements are accounted for until then, one pace each
+	announced uint64    // number of changes that have been announced to waiters
+	paid      time.Time // advances by one pace with each announcement, to limit the rate
 	timer     *time.Timer
 	waiters   map[chan<- struct{}]uint64
 	left      time.Time // when the last waiter left
@@ -75,7 +75,8 @@ func (v *Version) announce() {
 	}
 }
 
-// Subscribe signals wake, now or later, when there is a change after gen.
+// Subscribe makes wake receive a signal when there is a change after gen. If there already was one, the signal is
+// immediate.
 func (v *Version) Subscribe(wake chan<- struct{}, gen uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,7 +89,7 @@ func (v *Version) Subscribe(wake chan<- struct{}, gen uint64) {
 	v.waiters[wake] = gen
 }
 
-// Unsubscribe ends a Subscribe.
+// Unsubscribe removes the subscription of wake.
 func (v *Version) Unsubscribe(wake chan<- struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +97,7 @@ func (v *Version) Unsubscribe(wake chan<- struct{}) {
 	v.left = time.Now()
 }
 
-// Unwaited returns for how long there has been no waiter.
+// Unwaited returns for how long there has been no subscription.
 func (v *Version) Unwaited() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	limit = 4 << 20          // of one response
+	limit = 4 << 20          // bytes of one response
 	age   = 10 * time.Second // how long the response to a GET is cached
 
 	tokenLeast = 8 // bytes of a token that is redacted in responses: a shorter one would match parts of words
@@ -103,25 +103,25 @@ type response struct {
 	status int
 	header http.Header
 	body   []byte
-	secret bool // of the body, only the API's error texts may be shown
+	secret bool // the body may contain secrets: only the API's error texts may be shown
 }
 
 // Form posts a form to path, as OAuth's token endpoints require, and decodes the JSON of the response into out. The
-// response is not cached. The results are those of JSON.
+// response is not cached. Form returns the same results as JSON.
 func (w *Client) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
 		return 0, err
 	}
 	answer, err := w.call(ctx, http.MethodPost, target, "application/x-www-form-urlencoded", []byte(form.Encode()))
-	answer.secret = true // it brings tokens
+	answer.secret = true // the response contains tokens
 	return answer.decode("POST "+clean.Text(target), target, out, err)
 }
 
-// JSON calls path, which begins with "/" and may have a query, with in as JSON (nil: no body; a masked.Value in it must
-// be revealed first) and decodes the response into out (nil: ignored). It returns the status; a status of 300 or more
-// is an *Error. The response to a GET is cached as a look for 10 s. Any other call drops the cached responses of the
-// API.
+// JSON calls path, which begins with "/" and may have a query. It sends in as JSON (nil: no body), in which a
+// masked.Value must be revealed first, and decodes the response into out (nil: ignored). It returns the status; a
+// status of 300 or more is an *Error. The response to a GET is cached as a look for 10 s. Any other call drops the
+// cached responses of the API.
 func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// mostMemory is the soft memory limit of the garbage collector: large responses that are read one after the other are
-// soon garbage.
+// mostMemory is the soft memory limit of the Go runtime in bytes. Large responses that are read one after the other
+// soon become garbage.
 const mostMemory = 384 << 20
 
 func main() {
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(code)
 }
 
-// release and commit are set at build time: -ldflags "-X main.release=v1.2.3". Without commit, it is the revision in
-// Go's build information.
+// release and commit are set at build time: -ldflags "-X main.release=v1.2.3". If commit is empty, carrick reports the
+// revision in Go's build information.
 var (
 	release = "dev"
 	commit  string

@@ -6,8 +6,9 @@ import (
 	"carrick/steps"
 )
 
-// Call is an action in Go, for what is neither a manifest nor a file: a call of an API, a signed request, a restarted
-// workload. It must itself obey the contract of a Doer: Make is idempotent, and Revert undoes only what Make did.
+// Call is an action written in Go, for a change that is neither a manifest nor a file, such as an API call, a signed
+// request or the restart of a workload. Its functions must obey the contract of a Doer: Make is idempotent, and Revert
+// undoes only what Make did.
 type Call struct {
 	Preview func(context.Context, steps.Env) (steps.Change, error)
 	Make    func(context.Context, steps.Env, steps.Progress) error
@@ -21,7 +22,7 @@ type Call struct {
 	Exports func(context.Context, steps.Env) ([]Exported, error)
 }
 
-// Plan calls Preview.
+// Plan returns what Preview returns.
 func (c Call) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return c.Preview(ctx, env)
 }
@@ -31,7 +32,7 @@ func (c Call) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return c.Make(ctx, env, say)
 }
 
-// PlanUndo calls Left.
+// PlanUndo returns what Left returns or, without Left, an item that is kept.
 func (c Call) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	if c.Left == nil {
 		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: env.Action, Note: c.Keeps}}}, nil
@@ -39,7 +40,7 @@ func (c Call) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error)
 	return c.Left(ctx, env)
 }
 
-// Undo calls Revert.
+// Undo calls Revert, if there is one.
 func (c Call) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	if c.Revert == nil {
 		return nil

@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// definitions returns the CRDs with this action's mark: a chart's crds folder is not part of its release, and Helm
-// never deletes those CRDs.
+// definitions returns the CRDs with this action's mark. The CRDs in a chart's crds folder are not part of its release,
+// and Helm never deletes them.
 func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action})
 	if apierrors.IsForbidden(err) {

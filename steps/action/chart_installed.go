@@ -80,7 +80,7 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 	return n
 }
 
-// look plans what happens to a release and to each of its parts.
+// look plans the undo of a release and of each of its parts.
 func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMetadata) (installed, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	}
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
-		// One such Secret, which any tenant can write, must not prevent the rest of the undo.
+		// Any tenant can write such a Secret, so it must not prevent the rest of the undo.
 		in.item = steps.Item{
 			Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error()),
 		}
@@ -125,7 +125,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		in.hooks = notRun(in)
 	}
 	in.parts, err = partsOf(ctx, env, in.Release)
-	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory contains of it is deleted all the same
+	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory lists of it is still deleted
 		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: clean.Text(err.Error())}
 		in.hooks = nil
 		return in, nil
@@ -133,7 +133,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	return in, err
 }
 
-// notRun are the hooks that helm uninstall would run, and an undo does not.
+// notRun returns items for the hooks that helm uninstall would run and an undo does not.
 func notRun(in installed) []steps.Item {
 	var out []steps.Item
 	for _, h := range in.Release.DeleteHooks() {

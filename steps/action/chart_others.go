@@ -101,8 +101,8 @@ func writeForOthers(ctx context.Context, env steps.Env, others map[string]string
 	return nil
 }
 
-// enterShared enters an object into the inventory of another link that uses it. A link of an earlier version has no
-// inventory.
+// enterShared enters an object into the inventory of another link that uses it. A link written by an earlier version of
+// carrick has no inventory.
 func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstructured) error {
 	inv, err := inventory.Of(ctx, as)
 	if err != nil || inv.Unread != nil || inv.UID == "" {
@@ -127,8 +127,9 @@ func releaseEntry(r *chart.Release) steps.Entry {
 	return steps.EntryOf(inventory.ReleaseKind, r.Namespace, r.Name)
 }
 
-// sharers returns the other links whose inventories contain the release, with their actions. The release's labels,
-// which others can write, only select the inventories to read. claims are the links among them that have no inventory.
+// sharers returns the other links whose inventories contain the release, with their actions. The release's labels only
+// select the inventories to read, because other users can write them. claims are the links in these labels that have no
+// inventory.
 func sharers(
 	ctx context.Context, env steps.Env, r *chart.Release,
 ) (others map[string]string, claims []string, err error) {
@@ -178,7 +179,8 @@ func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool)
 }
 
 // stays returns why an upgrade keeps an object that the release had before, or "" if it deletes the object. Any user
-// who can write the release's Secret can name any object in it, so only the link that created the object counts.
+// who can write the release's Secret can add any object to it. So an upgrade deletes only objects that the sharing
+// links have created, according to their inventories.
 func stays(
 	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured,
 ) (string, error) {

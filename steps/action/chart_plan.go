@@ -25,11 +25,11 @@ type standing struct {
 	*chart.Work
 	alone     string             // why it is kept unchanged; "": it is not
 	note      string             // note for the plan
-	conflicts []failure.Conflict // its current owners
-	joins     bool               // another link has it, and this link will share it
+	conflicts []failure.Conflict // with its current owners
+	joins     bool               // another link installed it, and this link will share it
 	theirs    bool               // it is managed by Helm and remains so, whatever changes
 	claimed   bool               // it has this link's mark but no entry: it gets one once it may be taken over
-	others    map[string]string  // links that have it according to their inventories, with their actions
+	others    map[string]string  // links whose inventories contain it, with their actions
 }
 
 // stand reads the release. A stuck release that is not this link's is an error.
@@ -188,8 +188,8 @@ func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps
 	return &e, nil
 }
 
-// enterRecord enters a hash of what the release's Secret is about to contain. carrick does not act on content that
-// anyone else writes there.
+// enterRecord enters into the inventory a hash of what the release's Secret is about to contain. carrick does not act
+// on content that anyone else writes there.
 func (s standing) enterRecord(
 	ctx context.Context, env steps.Env, want wanted, o *unstructured.Unstructured, say steps.Progress,
 ) error {
@@ -231,8 +231,8 @@ func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change
 	return err
 }
 
-// planPart plans one object of the release. What a template generates at random differs at each rendering, and does not
-// count as another plan.
+// planPart plans one object of the release. Values that a template generates randomly differ each time it is rendered,
+// so they don't change the plan's hash.
 func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
 	if s.theirs {
 		return planTheirs(ctx, env, o, ch)

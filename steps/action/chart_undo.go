@@ -33,7 +33,7 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 		return steps.Change{}, err
 	}
 	var ch steps.Change
-	var along []string // older revisions, too: the namespace may be this link's
+	var along []string // including older revisions, because the namespace may be this link's
 	if blind {
 		ch.Items = append(
 			ch.Items,
@@ -75,8 +75,8 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	return ch, err
 }
 
-// beside returns the parts that the inventory contains and the releases do not name: a user who can write the Secret of
-// a release can hide them there. They are kept while a release is kept.
+// beside returns the parts that the inventory contains but the releases do not name. A user who can write the Secret of
+// a release can remove them from it. They are kept while a release is kept.
 func beside(ctx context.Context, env steps.Env, list []installed, known []part) ([]part, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -112,7 +112,7 @@ func undoRight(item steps.Item, f found) []permission.Rule {
 		rights := []permission.Rule{
 			{Verb: "delete", Group: f.gvr.Group, Resource: f.gvr.Resource, Namespace: f.Namespace, Name: f.Name},
 		}
-		if f.gvr == crdsAt { // whether it still has objects is checked separately
+		if f.gvr == crdsAt { // whether the CRD still has objects is checked separately
 			plural, group, _ := strings.Cut(f.Name, ".")
 			rights = append(rights, permission.Rule{Verb: "list", Group: group, Resource: plural})
 		}
@@ -189,7 +189,8 @@ func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say s
 	return err
 }
 
-// release hands a shared release over to another link, its parts first, so that an interrupted run is found again.
+// release hands a shared release over to another link. Its parts come first, so that the next run finds a release whose
+// handover was interrupted.
 func (in installed) release(ctx context.Context, env steps.Env, say steps.Progress) error {
 	for _, p := range in.parts {
 		if err := takeBack(ctx, env, p, say); err != nil {

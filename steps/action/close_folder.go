@@ -10,8 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// CloseFolder removes the read and execute permissions of other users from a folder of a host, as chmod o-rx does. In
-// addition it holds the folder open meanwhile, so that no one can replace it with a link to another folder. An undo
+// CloseFolder removes the read and execute permissions of other users from a folder of a host, as chmod o-rx does. It
+// keeps the folder open during the change, so that no one can replace it with a link to another folder. An undo
 // restores the mode.
 type CloseFolder struct {
 	Title string
@@ -22,10 +22,10 @@ const othersGetIn fs.FileMode = 0o005
 
 func closing(dir string) []string { return []string{"chmod", "o-rx", dir} }
 
-// command returns the Command for a folder; rec is the record of it, for an undo.
+// command returns the Command that closes a folder. rec is its record, for an undo.
 func (c CloseFolder) command(dir string, rec record) Command {
 	had := rec.BeforeMode & othersGetIn
-	if rec.ID == "" { // by a version of carrick that recorded neither
+	if rec.ID == "" { // rec was written by a version of carrick that recorded neither
 		had = othersGetIn
 	}
 	rights := map[fs.FileMode]string{0o004: "r", 0o001: "x"}[had]
@@ -74,7 +74,8 @@ func (c CloseFolder) now(ctx context.Context, env steps.Env) (Command, error) {
 	return c.command(dir, record{}), err
 }
 
-// recorded returns the Command for the folder that was closed, whatever the answers are now; false if none was.
+// recorded returns the Command for the folder that was closed, regardless of the current answers. The bool is false if
+// none was closed.
 func (c CloseFolder) recorded(ctx context.Context, env steps.Env) (Command, bool, error) {
 	rec, found, err := readRecord(ctx, env)
 	if err != nil || !found || len(rec.Run) != len(closing("")) {
@@ -92,6 +93,7 @@ func (c CloseFolder) Plan(ctx context.Context, env steps.Env) (steps.Change, err
 	return command.Plan(ctx, env)
 }
 
+// Do records the folder and its mode, and then closes it.
 func (c CloseFolder) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	command, err := c.now(ctx, env)
 	if err != nil {

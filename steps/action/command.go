@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// Command runs a command on a host once, until Done reports that its effect is there. In a folder that stands for a
-// machine the command can't run: it becomes a line of the folder's INSTALL.
+// Command runs a command on a host once, unless Done reports that it has already taken effect. In a folder that stands
+// for a machine the command can't run, so it becomes a line of the folder's INSTALL.
 type Command struct {
 	Title string   // its purpose in one line: "starts the timer that renews the token"
 	Run   []string // the command and its arguments; no shell
@@ -25,7 +25,7 @@ type Command struct {
 
 	// may returns why the command must not run on a machine; nil: it always may.
 	may func(steps.Env) error
-	by  func(context.Context, steps.Env, []string) error // does what a command line says; nil: the command is run
+	by  func(context.Context, steps.Env, []string) error // does in Go what a command line says; nil: the command is run
 }
 
 // commandWithin is the default timeout of a command.
@@ -137,7 +137,7 @@ func (c Command) run(ctx context.Context, env steps.Env, line []string) error {
 	return err
 }
 
-// PlanUndo shows the command line that undoes it.
+// PlanUndo shows the command line of UndoRun.
 func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	it, found, err := c.undoItem(ctx, env)
 	if err == nil && !found {

@@ -94,7 +94,7 @@ type filed interface {
 	mode() fs.FileMode
 }
 
-// drift contains the findings of one step on one side.
+// drift collects the findings of one step on one side.
 type drift struct {
 	compared int      // number of compared objects, files and rows
 	found    []string // what differs, each with its fields
@@ -205,7 +205,7 @@ func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	return r
 }
 
-// absent records that an action was not compared, because a fact that its content requires does not exist. It counts
+// absent records that an action was not compared because a fact that its content requires does not exist. It counts
 // only if the link has written something.
 func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why *steps.AbsentError) error {
 	wrote := false

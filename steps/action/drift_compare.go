@@ -218,7 +218,7 @@ func (d *drift) compareObject(
 	)
 	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
 	t, err := tracked.Look(ctx, at, driftAge, try)
-	if err == nil && (t.refused != "" || t.replaced) { // these depend on more than the object
+	if err == nil && (t.refused != "" || t.replaced) { // the result also depends on other objects
 		t, err = tracked.Look(ctx, at+"/again", refusedAge, try)
 	}
 	switch {

@@ -16,17 +16,18 @@ import (
 // carrick's part: a match condition that is never true disables an admission policy.
 type addition struct {
 	at string          // "spec.matchConditions[name]"
-	op []steps.PatchOp // which remove it
+	op []steps.PatchOp // the operations that remove it
 }
 
-// risky maps fields that lift carrick's restrictions to the field next to them that carrick writes.
+// risky maps each field that can lift one of carrick's restrictions to the field next to it that carrick writes.
 var risky = map[string]string{
 	"hostNetwork": "containers", "hostPID": "containers", "hostIPC": "containers", "initContainers": "containers",
 	"externalIPs": "ports",
 }
 
-// additions returns the additions to an object, the last of each list first: elements of lists in which carrick writes
-// named elements, risky fields, and any fields of admission policies and their bindings.
+// additions returns the additions to an object: elements of lists in which carrick writes named elements, risky fields,
+// and any fields of admission policies and their bindings. Elements of one list are in descending order, so that
+// removing one does not shift the others.
 func additions(want, live map[string]any) []addition {
 	var out []addition
 	version, _ := want["apiVersion"].(string)

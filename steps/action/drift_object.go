@@ -78,8 +78,8 @@ func liveOf(
 	return live, nil
 }
 
-// same reports whether an object has exactly the wanted content, so that no dry run is required. Labels and annotations
-// of others don't count.
+// same reports whether an object has exactly the wanted content, so that no dry run is required. It ignores other
+// users' labels and annotations.
 func same(want, live *unstructured.Unstructured) bool {
 	a, b := plain(want), plain(live)
 	if a == nil || b == nil {

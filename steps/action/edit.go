@@ -156,11 +156,12 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Undo is the manifest's: it restores values that were taken over.
+// Undo restores the values that were taken over, as Manifest.Undo does.
 func (d Edit) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.Asset().Undo(ctx, e, say)
 }
 
+// Export returns the export of the manifest.
 func (d Edit) Export(ctx context.Context, e steps.Env) ([]Exported, error) {
 	return d.Asset().Export(ctx, e)
 }
@@ -194,8 +195,8 @@ func (d Edit) stale(live *unstructured.Unstructured) bool {
 	return wrote != "" && wrote != steps.HashOf(d.standing(live))
 }
 
-// rewritten reports whether someone has changed the text since and it lacks the expected content: the text saved for
-// undo is then obsolete.
+// rewritten reports whether someone has changed the text since carrick wrote it, so that it lacks the expected content.
+// The text saved for undo is then obsolete.
 func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Unstructured) (bool, error) {
 	if !d.stale(live) {
 		return false, nil
@@ -214,7 +215,7 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
-// keepsNow makes an entry keep the current text instead of an earlier one.
+// keepsNow replaces the text saved for undo in an entry with the current text.
 func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	if e == nil {
 		return
@@ -228,7 +229,7 @@ func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	}
 }
 
-// then returns the ConfigMap as it was before carrick changed it.
+// then returns the ConfigMap as it was before carrick changed it, and whether that is known.
 func (d Edit) then(live *unstructured.Unstructured, e *steps.Entry) (*unstructured.Unstructured, bool) {
 	if e == nil {
 		return nil, false

@@ -24,7 +24,7 @@ func onlyCertificates(data map[string]any) bool {
 	return len(data) > 0
 }
 
-// isCertificates is strict: text between two certificates may be a key.
+// isCertificates reports whether raw consists only of PEM certificates. It rejects any other text, which may be a key.
 func isCertificates(raw []byte) bool {
 	var again bytes.Buffer
 	for rest := raw; ; {

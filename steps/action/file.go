@@ -249,9 +249,9 @@ func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// write does four writes, after each of which a run may end: the record, the list, the saved previous file, the file.
-// Until the file itself is written, readers see the old one. What was written before it is still correct then, and the
-// next run writes it again, or an undo removes it.
+// write writes the record, the list, the saved previous file and the file, in this order. If a run ends in between,
+// readers still see the old file, and everything written so far is correct. The next run writes it again, or an undo
+// removes it.
 func (f File) write(ctx context.Context, env steps.Env, n fileNow) error {
 	rec := n.rec
 	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), orderOf(env)

@@ -14,7 +14,7 @@ import (
 )
 
 // records is the folder in which a host keeps what each action of a link wrote or ran: paths, hashes and command lines,
-// never content. It is for files what the mark is for objects.
+// never content. Records serve the same purpose for files as the mark for objects.
 const records = "/var/lib/carrick"
 
 // record is what one action wrote or ran.
@@ -86,8 +86,8 @@ func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	return writeList(ctx, env, "")
 }
 
-// forget deletes the record, when nothing is left to undo. It writes the folder's list first: a run that is interrupted
-// between the two leaves an empty record, which the next undo finds.
+// forget deletes the record when nothing is left to undo. It updates the folder's list first. A run that is interrupted
+// between the two leaves a record without a file, which the next undo finds.
 func forget(ctx context.Context, env steps.Env) error {
 	if err := writeList(ctx, env, recordPath(env)); err != nil {
 		return err

@@ -107,7 +107,7 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 		if err != nil {
 			return fmt.Errorf("restore %s: %w", n.path, err)
 		}
-		if old = string(b); sum(old) != n.rec.BeforeHash { // now a link to a file that others may not read?
+		if old = string(b); sum(old) != n.rec.BeforeHash { // it may now be a link to a file that others can't read
 			return fmt.Errorf(
 				"restore %s: %s is not the copy that carrick saved, it was changed since. Restore the file manually, "+
 					"then undo again",

@@ -15,15 +15,16 @@ import (
 type Manifest struct {
 	File   string // in the guide's folder of assets
 	Values Values // computed values: ${values.name}
-	// Each renders the asset once per item, which is ${each} or, if it is a map, ${each.key}. nil: once.
+	// Each returns the items for which the asset is rendered, once per item. ${each} is the item or, if that is a map,
+	// ${each.key} one of its values. nil: the asset is rendered once.
 	Each func(context.Context, steps.Env) ([]any, error)
-	// Version returns the version of their API in which the objects are written, if clusters serve them in another one
-	// than the asset's; nil: as in the asset.
+	// Version returns the API version in which the objects are written, if clusters may serve another one than the asset
+	// has. nil: the version in the asset.
 	Version func(context.Context, steps.Env) (string, error)
 }
 
-// Asset returns the manifest itself. A Doer that embeds a Manifest, to do more before or after it, is rendered,
-// validated and exported as one.
+// Asset returns the manifest itself. A Doer that embeds a Manifest, to do more before or after it, is thereby rendered,
+// validated and exported like a Manifest.
 func (m Manifest) Asset() Manifest { return m }
 
 // Plan compares each object with a server-side dry run.

@@ -27,7 +27,7 @@ type planned struct {
 	want   *unstructured.Unstructured // as it would be applied, marked
 	live   *unstructured.Unstructured // nil: it does not exist
 	unread error                      // why live could not be read: then nothing is written
-	empty  bool                       // its conflicts are void: forcing changes no value
+	empty  bool                       // its conflicts are void: forcing the apply changes no value
 }
 
 func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured) (planned, error) {

@@ -71,7 +71,7 @@ func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, e
 }
 
 // handOn enters into the inventory of another link that it must delete an object, and which values it must restore
-// there. The mark of who created the object follows.
+// there. It also sets that link as the object's creator in the mark.
 func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
 	as := inventory.EnvOf(env, heir, action)
 	if f.entry != nil {
@@ -157,7 +157,7 @@ var neverPutBack = map[string][]string{
 	"admissionregistration.k8s.io": {"webhooks"},
 }
 
-// withhold removes those fields from old values and returns their names.
+// withhold removes the fields in neverPutBack from old values and returns their names.
 func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 	for _, field := range neverPutBack[kind.Group] {
 		if _, ok := old[field]; ok {

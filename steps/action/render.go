@@ -18,7 +18,7 @@ import (
 	"carrick/steps"
 )
 
-// Placeholder is ${scope.name}: own, peer, answers, link, values, each.
+// Placeholder matches ${scope.name}. The scopes are own, peer, answers, link, values and each.
 var Placeholder = regexp.MustCompile(`\$\{([a-z]+)(?:\.([A-Za-z0-9._-]+))?\}`)
 
 // scope resolves the placeholders of an asset. A nil value is an answer that was left empty: it drops the key that
@@ -215,8 +215,8 @@ func (s scope) mapping(ctx context.Context, m map[string]any) (map[string]any, e
 	return out, nil
 }
 
-// scalar substitutes the placeholders of one string: one that is the whole string may become any value, one inside
-// other text must be a scalar.
+// scalar substitutes the placeholders of one string. A placeholder that is the whole string may have any value. One
+// within other text must have a scalar value.
 func (s scope) scalar(ctx context.Context, text string) (any, error) {
 	found := Placeholder.FindStringSubmatch(text)
 	if found == nil {

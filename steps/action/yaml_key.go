@@ -77,7 +77,7 @@ func entryEnd(lines []string, key, value *yaml.Node) int {
 	return end
 }
 
-// yamlLines returns the lines of an entry, or nothing for one to remove.
+// yamlLines returns the lines of an entry, or none if value is nil, which removes the entry.
 func yamlLines(key string, value any) []string {
 	switch v := value.(type) {
 	case nil:

@@ -9,12 +9,12 @@ import (
 	"carrick/steps"
 )
 
-// Existing finds the Secret of a certificate in an existing set-up, and says where it found it. A nil Secret means that
-// there is none.
+// Existing finds the Secret of a certificate in an existing set-up. from says where it found the Secret. A nil Secret
+// means that there is none.
 type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, err error)
 
-// AdoptDays is the Adopt of the question for the validity of a certificate in days. It returns that of the existing
-// certificate.
+// AdoptDays is the Adopt function of the question for a certificate's validity in days. It returns the validity of
+// the existing certificate.
 func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "tls.crt")
 	if days := wholeDays(life); err == nil && days >= 2 && days <= 825 {
@@ -23,7 +23,8 @@ func (x Existing) AdoptDays(ctx context.Context, e steps.Env) (any, string, erro
 	return nil, "", err
 }
 
-// AdoptYears is the Adopt of the question for the validity of a CA in years. It returns that of the existing CA.
+// AdoptYears is the Adopt function of the question for a CA's validity in years. It returns the validity of the
+// existing CA.
 func (x Existing) AdoptYears(ctx context.Context, e steps.Env) (any, string, error) {
 	life, from, err := x.life(ctx, e, "ca.crt")
 	if years := wholeYears(life); err == nil && years >= 1 && years <= 30 {
@@ -39,7 +40,7 @@ func (x Existing) life(ctx context.Context, e steps.Env, key string) (time.Durat
 	}
 	chain, err := probe.ParseCerts([]byte(s.Data[key].Reveal()))
 	if err != nil {
-		return 0, "", nil // a check reports what is wrong with it
+		return 0, "", nil // a check reports the unreadable certificate
 	}
 	return Life(chain[0]), from, nil
 }

@@ -20,7 +20,7 @@ import (
 	"carrick/steps/check"
 )
 
-// The resources of cert-manager (cert-manager/cert-manager: pkg/apis/certmanager/v1).
+// These are the resources of cert-manager (cert-manager/cert-manager: pkg/apis/certmanager/v1).
 var (
 	Certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 	Issuers      = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "issuers"}
@@ -31,13 +31,13 @@ var (
 // Source is the upstream reference for the fields of a Certificate.
 const Source = "cert-manager/cert-manager: internal/apis/certmanager/types_certificate.go"
 
-// The signers of a certificate, as answers to a guide's question.
+// These are the signers of a certificate, as answers to the question cert.source of a guide.
 const (
 	ByCertManager = "cert-manager"
 	ByCarrick     = "own"
 )
 
-// Signers returns the choices that every guide offers for that question.
+// Signers returns the choices that every guide offers for the question cert.source.
 func Signers() []steps.Choice {
 	return []steps.Choice{
 		{Value: ByCertManager, Title: "cert-manager: renews automatically"},
@@ -45,7 +45,8 @@ func Signers() []steps.Choice {
 	}
 }
 
-// DefaultSigner returns the Default of that question: cert-manager if the fact served, whose Learn is Served, is known.
+// DefaultSigner returns the Default function of the question cert.source: cert-manager if the fact named served,
+// which Served reads, is known.
 func DefaultSigner(served string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if _, err := e.Own.Text(served); err == nil {
@@ -55,7 +56,7 @@ func DefaultSigner(served string) func(steps.Env) (any, string) {
 	}
 }
 
-// Served reads whether the cluster serves cert-manager's Certificate resource.
+// Served returns the name of cert-manager's CRD for Certificates, or an AbsentError if the cluster does not serve it.
 func Served(ctx context.Context, e steps.Env) (any, error) {
 	name := Certificates.GroupResource().String()
 	_, err := e.Cluster.Get(ctx, check.CRDs, "", name)
@@ -69,7 +70,7 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // ServedCheck returns the check "cert-manager-ready": the cluster serves cert-manager's Certificate resource. when
-// reports whether the answers need it; without it, cert.source can be answered with own.
+// reports whether the answers require cert-manager. If it is missing, the admin can answer cert.source with own.
 func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
 		Name: "cert-manager-ready", Title: "The cluster serves cert-manager's API", On: steps.Local,
@@ -92,7 +93,8 @@ func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.
 	return s, err
 }
 
-// Hours returns a duration for cert-manager, from an answer in units of that many days.
+// Hours returns a function that converts an answer to a duration for cert-manager, such as "2160h". One unit of the
+// answer is that many days.
 func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		return fmt.Sprintf("%dh", e.Answers.Int(key)*days*24), nil
@@ -106,7 +108,7 @@ func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore
 // validity if that is shorter.
 func Soon(c *x509.Certificate) time.Duration { return min(check.Month, Life(c)/3) }
 
-// wholeDays and Years convert a validity to the units of questions.
+// wholeDays and wholeYears convert a validity to the units of questions.
 func wholeDays(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
 func wholeYears(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
 
@@ -119,7 +121,7 @@ func pemText(certs []*x509.Certificate) string {
 	return b.String()
 }
 
-// Only returns the certificates of a PEM text, encoded again without anything else that the text contains.
+// Only returns the certificates in PEM data, re-encoded without any other content.
 func Only(text []byte) (string, error) {
 	all, err := probe.ParseCerts(text)
 	if err != nil {

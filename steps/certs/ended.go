@@ -15,8 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// Plan makes cert-manager issue an expired certificate immediately. After a failure cert-manager waits for 1 to 32
-// hours, whatever becomes of the Secret (cert-manager/cert-manager v1.21.1:
+// Plan makes cert-manager reissue an expired certificate immediately. Otherwise cert-manager waits for 1 to 32 hours
+// after a failure, regardless of the Secret (cert-manager/cert-manager v1.21.1:
 // pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem).
 func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
@@ -39,7 +39,8 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do writes the Certificate first: the certificate is issued by its specification.
+// Do writes the Certificate before it renews an expired certificate, so that cert-manager issues the new one
+// according to the current specification.
 func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := m.Manifest.Do(ctx, e, say); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	return nil
 }
 
-// expired is a Certificate and the time at which its certificate expired.
+// expired is a Certificate resource, and the time at which the issued certificate expired.
 type expired struct {
 	*unstructured.Unstructured
 	at time.Time
@@ -65,8 +66,8 @@ func (x expired) what() string {
 	return "status of Certificate " + x.GetNamespace() + "/" + x.GetName()
 }
 
-// expired returns the Certificate of the leaf if its certificate has expired, or nil if it has not or cert-manager is
-// issuing another one.
+// expired returns the Certificate resource of the leaf if the issued certificate has expired. It returns nil if the
+// certificate is valid or cert-manager is already issuing another one.
 func (m Managed) expired(ctx context.Context, e steps.Env) (*expired, error) {
 	namespace := m.Namespace(e)
 	s, err := e.Cluster.Secret(ctx, namespace, m.Leaf, "tls.crt")
@@ -101,8 +102,8 @@ func RenewLine(e steps.Env, namespace, name string) string {
 	)
 }
 
-// Issuing reports whether cert-manager is issuing a Certificate: it then waits for a CertificateRequest, and no change
-// of the Secret makes it retry.
+// Issuing reports whether cert-manager is issuing a Certificate. It then waits for a CertificateRequest, and a change
+// of the Secret does not make it retry.
 func Issuing(c *unstructured.Unstructured) bool {
 	now := check.Condition(c, "Issuing")
 	return now != nil && now["status"] == "True"

@@ -27,13 +27,13 @@ type Managed struct {
 	action.Manifest
 	Namespace func(steps.Env) string
 	Leaf      string            // the Secret of the server's certificate
-	Writes    map[string]string // its Secrets, including the leaf's, and the Certificate of each
+	Writes    map[string]string // names of Secrets, including the leaf's, and of the Certificate of each
 	Home      string            // the action that creates their namespace
 }
 
 const nameNote = "cert-manager.io/certificate-name"
 
-// PlanUndo also finds the Secrets.
+// PlanUndo also plans to delete the Secrets that cert-manager wrote.
 func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -86,8 +86,8 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// left returns the Secrets that cert-manager wrote for Certificates of this link: in the namespaces of the existing
-// ones, and in the namespace that the link created.
+// left returns the Secrets that cert-manager wrote for Certificates of this link. It searches the namespaces of the
+// existing Certificates and the namespace that the link created.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
 	standing, err := inventory.MadeBy(ctx, e, Certificates, e.Action)
@@ -122,7 +122,7 @@ func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectM
 	return out, nil
 }
 
-// Ready asserts that cert-manager has issued the certificate that fills a Secret.
+// Ready returns the verdict on whether cert-manager has issued the certificate in a Secret.
 func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Result {
 	c, err := Filling(ctx, e, namespace, secret)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -177,7 +177,7 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	}
 	requests, err := e.Cluster.List(ctx, certificateRequests, c.GetNamespace(), cluster.Selector{})
 	if err != nil {
-		return "" // permission to manage certificates does not include requests
+		return "" // permission to manage Certificates does not include CertificateRequests
 	}
 	var newest *unstructured.Unstructured
 	for _, r := range requests {
@@ -197,7 +197,8 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	return ""
 }
 
-// Filling returns the Certificate that fills a Secret, or an AbsentError if none does.
+// Filling returns the Certificate whose certificate cert-manager writes to a Secret, or an AbsentError if there is
+// none.
 func Filling(ctx context.Context, e steps.Env, namespace, secret string) (*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, Certificates, namespace, cluster.Selector{})
 	if err != nil {

@@ -29,10 +29,10 @@ type Own struct {
 	CA, Leaf    string                   // names of the Secrets
 	Name        func(steps.Env) string   // of the CA
 	Hosts       func(steps.Env) []string // host names and addresses of the server
-	Days, Years func(steps.Env) int      // their validity
+	Days, Years func(steps.Env) int      // validity of the certificate and of the CA
 }
 
-// Authority creates the CA once. The asset is its Secret, without data.
+// Authority returns the Doer that creates the CA once. file is the asset with the CA's Secret, without data.
 func (o Own) Authority(file string) action.Mint {
 	return action.Mint{
 		File: file, Keys: []string{"tls.crt", "tls.key"},
@@ -43,8 +43,8 @@ func (o Own) Authority(file string) action.Mint {
 	}
 }
 
-// Certificate issues the certificate. It issues another one when the certificate is worn: two thirds of its validity
-// are over, the CA has changed, or the host names have.
+// Certificate returns the Doer that issues the certificate. It reissues a worn certificate: two thirds of its
+// validity are over, or the CA or the host names have changed.
 func (o Own) Certificate(file string) Issued {
 	return Issued{action.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
 }
@@ -55,7 +55,7 @@ type Issued struct {
 	own Own
 }
 
-// Plan says whether a worn certificate is reissued.
+// Plan adds the reissue of a worn certificate to the plan.
 func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Mint.Plan(ctx, e)
 	if err != nil {
@@ -75,7 +75,8 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do issues the certificate. It replaces a worn one in one write: the server has the old pair or the new one.
+// Do issues the certificate. It replaces a worn certificate and its key in one write, so that the server never reads
+// a mismatched pair.
 func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	why, err := m.own.worn(ctx, e)
 	if err != nil {
@@ -133,8 +134,8 @@ func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, erro
 	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
-// fetched reads the values of a Secret, uncached, and the link that created it. It returns nil if the Secret does not
-// exist.
+// fetched reads the values of a Secret from the API server, not from the cache, and returns the link that created the
+// Secret. values is nil if the Secret does not exist.
 func fetched(
 	ctx context.Context, e steps.Env, namespace, name string,
 ) (values map[string]masked.Value, by string, err error) {
@@ -164,7 +165,7 @@ func fetched(
 }
 
 // worn returns why the certificate that carrick issued must be reissued: it expires soon, or no longer matches its
-// specification. It returns "" if it need not be, does not exist, or is another user's.
+// specification. It returns "" if the certificate is good, does not exist, or was not created by this link.
 func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	v, by, err := fetched(ctx, e, o.Namespace(e), o.Leaf)
 	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {
@@ -197,7 +198,7 @@ func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 		return "the CA has changed", nil
 	}
 	switch _, bad := tls.X509KeyPair([]byte(v["tls.crt"].Reveal()), []byte(v["tls.key"].Reveal())); {
-	case bad != nil: // the error may quote the content
+	case bad != nil: // not reported, because the error can quote the content
 		return "the existing key does not belong to the certificate", nil
 	case strings.TrimSpace(v["ca.crt"].Reveal()) != strings.TrimSpace(string(ca.Cert)):
 		return "the existing ca.crt is not the CA's certificate", nil

@@ -44,7 +44,7 @@ func IsUser(s rbacv1.Subject, username string) bool {
 }
 
 // Denied returns, in words, the permissions that a user does not have. expected says whether the user is expected to
-// have them. The caller requires permission to create SubjectAccessReviews.
+// have them. The credentials of c require the permission to create SubjectAccessReviews.
 func Denied(
 	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Rule,
 ) ([]string, error) {
@@ -77,8 +77,8 @@ func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys 
 	return TokenFilled(e, s, keys...)
 }
 
-// TokenFilled asserts that the controller manager has filled a token Secret, so that it has the keys. It waits while
-// one is empty.
+// TokenFilled asserts that the controller manager has filled a token Secret, so that it has the keys. It waits while a
+// key is empty.
 func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	for _, key := range keys {
 		if s.Keys[key] == 0 {

@@ -29,8 +29,8 @@ func (b Binding) String() string {
 // RoleName returns the kind and the name of the role, such as "ClusterRole view".
 func (b Binding) RoleName() string { return b.Role.Kind + " " + b.Role.Name }
 
-// Bindings returns the RoleBindings of a namespace, or the ClusterRoleBindings if it is "", that have a subject for
-// which is returns true, sorted by name.
+// Bindings returns the RoleBindings of a namespace, sorted by name, that have a subject for which the function is
+// returns true. If namespace is "", it returns such ClusterRoleBindings instead.
 func Bindings(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {

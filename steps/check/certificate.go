@@ -13,8 +13,8 @@ import (
 	"carrick/steps"
 )
 
-// TLSSecret asserts that a TLS Secret contains a certificate for host that is valid for at least margin more, and the
-// matching key. It does not verify the issuer, which may be a private CA.
+// TLSSecret asserts that a TLS Secret contains the matching key and a certificate for host that remains valid for at
+// least margin. It does not verify the issuer, which may be a private CA.
 func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Time, fix string) steps.Result {
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if s.Type != "kubernetes.io/tls" {
@@ -40,10 +40,10 @@ func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Ti
 // NginxFakeCertificate is the common name of the certificate that ingress-nginx generates.
 const NginxFakeCertificate = "Kubernetes Ingress Controller Fake Certificate"
 
-// Month is the time before its expiry at which a certificate is reported as expiring soon.
+// Month is how long before its expiry a certificate is reported as expiring soon.
 const Month = 30 * 24 * time.Hour
 
-// Lasts asserts that a certificate is valid now and for margin more.
+// Lasts asserts that a certificate is valid now and for at least margin from now.
 func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix string) steps.Result {
 	left := cert.NotAfter.Sub(now)
 	again := cert.NotAfter.Add(-margin)

@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// ChartSource returns the source of a chart that the answer key names: a repository, a registry, or a folder that
-// contains the chart in a folder of that name.
+// ChartSource returns a function that returns the source of the chart name, as the answer to question key specifies it:
+// a repository, a registry, or a folder that contains the chart in a subfolder of that name.
 func ChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
@@ -47,7 +47,8 @@ func ValidVersion(example string) func(string) error {
 	}
 }
 
-// AnswerText returns an answer in the form that a Doer requires, such as the version of a chart.
+// AnswerText returns a function that returns an answer as a string, for fields of a Doer such as the version of a
+// Chart.
 func AnswerText(key string) func(context.Context, steps.Env) (string, error) {
 	return func(_ context.Context, e steps.Env) (string, error) { return e.Answers.Text(key), nil }
 }

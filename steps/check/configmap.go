@@ -10,14 +10,14 @@ import (
 	"carrick/steps"
 )
 
-// Written says when a key of a ConfigMap was last changed.
+// Written is the time of the last change to a key of a ConfigMap.
 type Written struct {
 	Changed time.Time
 	Made    metav1.Time // creation time of the ConfigMap, if the key is unchanged since; else zero
 }
 
-// KeyWritten returns when a key of a ConfigMap was last changed. It sends its own request, because reads that are kept
-// current omit managedFields.
+// KeyWritten returns when a key of a ConfigMap was last changed. It sends its own request, because live reads omit
+// managedFields.
 func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key string) (Written, error) {
 	found, err := c.Find(ctx, ConfigMaps, namespace, cluster.Selector{Fields: "metadata.name=" + name})
 	if err != nil {

@@ -1,3 +1,3 @@
 // Package check contains checks that guides share: a cluster answers, its clock matches, permissions are granted, a
-// certificate is valid. It mentions no product.
+// certificate is valid. It depends on no particular product.
 package check

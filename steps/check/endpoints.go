@@ -9,7 +9,7 @@ import (
 	"carrick/cluster"
 )
 
-// ReadyEndpoints returns the ready endpoints of a Service on a port of their pods; 0 is any port.
+// ReadyEndpoints returns the ready endpoints of a Service with a given port of their pods. Port 0 selects all.
 func ReadyEndpoints(
 	ctx context.Context, c *cluster.Cluster, namespace, service string, port int32,
 ) ([]discoveryv1.Endpoint, error) {

@@ -63,9 +63,9 @@ func (g Grant) Object() string {
 // Show returns the command that prints the binding. kubectl is the command with its context.
 func (g Grant) Show(kubectl string) string { return kubectl + " get " + g.Object() + " -o yaml" }
 
-// Without returns the command that revokes the account's permissions. It deletes the binding, or removes the account
-// from a binding with other subjects, unless the subjects have changed. It only prints a binding that the cluster
-// creates. kubectl is the command with its context.
+// Without returns a command that revokes the account's permissions. The command deletes the binding. If the binding has
+// other subjects, it removes only the account, unless the subjects have changed meanwhile. For a binding that the
+// cluster itself creates, the command only prints it. kubectl is the command with its context.
 func (g Grant) Without(kubectl string) string {
 	if g.Bootstrap() {
 		return g.Show(kubectl) + "    # the cluster creates it: read it before you remove the account from it"
@@ -149,9 +149,9 @@ func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 	return "", false
 }
 
-// GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods. A user
-// with write access to a namespace can set labels and variables of its workloads, but can't create a
-// ClusterRoleBinding.
+// GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods. This
+// distinguishes a genuine workload from an imitation: a user with write access to a namespace can set labels and
+// variables of its workloads, but can't create a ClusterRoleBinding.
 func GrantedEverywhere(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
 ) (bool, error) {
@@ -199,7 +199,7 @@ func RulesOf(
 }
 
 // FromList reads one object like Get, but from a list: one read serves all objects of a kind and can start before their
-// names are known. If listing is not permitted, it reads the single object.
+// names are known. If the user is not allowed to list them, it reads the single object.
 func FromList(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {

@@ -41,7 +41,8 @@ func Details(problems []kubeconfig.Problem) string {
 	return strings.Join(out, "; ")
 }
 
-// InsideOnly reports whether a host name refers to the API server of whichever cluster resolves it.
+// InsideOnly reports whether a host name is cluster-internal, such as kubernetes.default.svc. In each cluster it
+// resolves to that cluster's own API server.
 func InsideOnly(host string) bool {
 	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") ||
 		strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")

@@ -9,7 +9,7 @@ import (
 // Some joins the first three names: "a, b, c and 4 more".
 func Some(names []string) string { return FirstOf(names, 3, ", ") }
 
-// FirstOf joins the first most words with a separator, and adds the number of the others.
+// FirstOf joins the first words, at most the given number, with a separator, and appends the number of the others.
 func FirstOf(words []string, most int, separator string) string {
 	if len(words) <= most {
 		return strings.Join(words, separator)

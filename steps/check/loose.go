@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LooseKubeconfig contains the readable parts of a kubeconfig, whatever is wrong with the rest. Checks that use
-// kubeconfig.Parse report what is wrong.
+// LooseKubeconfig contains the readable parts of a kubeconfig, even if other parts are invalid. Checks that use
+// kubeconfig.Parse report the errors.
 type LooseKubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {

@@ -117,8 +117,8 @@ func EgressDeniedBy(
 	return out, err
 }
 
-// AllowsPort reports whether the ports of a rule include one of a protocol. An empty list includes all ports. named is
-// the result for a port that the rule gives by name, because only the receiving pod knows its number.
+// AllowsPort reports whether the ports of a rule include a port of a protocol. An empty list includes all ports. named
+// is the result for a port that the rule gives by name, because only the receiving pod knows its number.
 func AllowsPort(
 	ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32, named func(string) bool,
 ) bool {

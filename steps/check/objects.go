@@ -17,7 +17,8 @@ import (
 	"carrick/steps"
 )
 
-// Missing turns the error of a read into a verdict: not found is a failure with that fix, any other error is unknown.
+// Missing turns the error of a read into a verdict: not found is a failure with the given fix, any other error is
+// unknown.
 func Missing(err error, what, fix string) steps.Result {
 	if apierrors.IsNotFound(err) && (fix == "" || strings.HasPrefix(fix, "carrick apply ")) {
 		return steps.Undone("there is no " + what).Or(fix)
@@ -28,7 +29,8 @@ func Missing(err error, what, fix string) steps.Result {
 	return steps.Errored(err)
 }
 
-// AbsentFails turns an error into a verdict: an AbsentError is a failure with that fix, any other error is unknown.
+// AbsentFails turns an error into a verdict: an AbsentError is a failure with the given fix, any other error is
+// unknown.
 func AbsentFails(err error, fix string) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), fix)

@@ -88,7 +88,7 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 }
 
 // MayMake is MayI for the cluster of this side, with duplicate permissions removed. The fix asks an admin of who, such
-// as "local cluster", to grant all the permissions and to create those of the namespaces that do not exist: a Role
+// as "local cluster", to grant all the permissions. It also asks to create namespaces that do not exist, because a Role
 // requires its namespace.
 func MayMake(
 	ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string,

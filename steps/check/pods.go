@@ -42,7 +42,7 @@ func PodsSince(ctx context.Context, c *cluster.Cluster, namespace string, s clus
 }
 
 // PodLog returns the last lines of a container's log. It reads them again after age and when the pod's phase changes.
-// If container is empty, it is the pod's only one.
+// If container is "", the pod must have only one container.
 func PodLog(
 	ctx context.Context, c *cluster.Cluster, p *corev1.Pod, container string, lines int, age time.Duration,
 ) (string, error) {

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// The label for pod security of a namespace, and its levels from least to most restrictive
+// The namespace label that sets a pod security level, and the levels from least to most restrictive
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 const (
 	EnforceLabel = "pod-security.kubernetes.io/enforce"
@@ -81,8 +81,8 @@ func withLevel(name, level, version string) *unstructured.Unstructured {
 	return o
 }
 
-// Refusal returns the API server's message of why it rejected an object in a dry run. is is false if the error is not
-// about the object, such as if the user lacks the permission to create it.
+// Refusal returns the API server's message of why it rejected an object in a dry run. The bool is false if the error is
+// not about the object, for example if the user lacks the permission to create it.
 func Refusal(err error) (why string, is bool) {
 	if err == nil || errors.As(err, new(*cluster.PremiseError)) ||
 		strings.Contains(err.Error(), " cannot patch resource ") ||

@@ -52,8 +52,8 @@ func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 	return ok
 }
 
-// harmful returns permissions that no such credential should have. Each is reviewed separately, because an API server
-// may not list everything that a user can do.
+// harmful returns permissions that no credential of a guide should have. Each is reviewed separately, because an API
+// server may not list everything that a user can do.
 func harmful(namespace string) []permission.Rule {
 	return slices.Concat(
 		Verbs("", "secrets", namespace, "list"),

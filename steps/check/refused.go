@@ -59,7 +59,7 @@ var refusers = []struct {
 	by   RefusedBy
 	says *regexp.Regexp
 }{
-	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first: the others' messages are free text
+	{ByWebhook, regexp.MustCompile(`failed calling webhook "([^"]*)"`)}, // first: others' messages are arbitrary
 	{ByWebhook, regexp.MustCompile(`admission webhook "([^"]*)" denied`)},
 	{ByPolicy, regexp.MustCompile(`ValidatingAdmissionPolicy '([^']*)'`)},
 	{ByLevel, regexp.MustCompile(`violates PodSecurity "([^"]*)"`)},
@@ -71,7 +71,7 @@ var refusers = []struct {
 var objectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
 // RefusedFix returns a command that shows what rejected objects in a namespace. It returns "" if a pod security level
-// did, or if the message does not tell. kubectl is the command with its context.
+// did, or if the message does not name the cause. kubectl is the command with its context.
 func RefusedFix(kubectl, namespace, why string) string {
 	by, name := Refuser(why)
 	if name != "" && by != ByLevel && !objectName.MatchString(name) {

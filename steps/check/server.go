@@ -27,7 +27,7 @@ func OnLoopback(server string) bool {
 func ServerOf(k kubeconfig.Config) (where, name string) {
 	u, err := url.Parse(k.Server)
 	if err != nil {
-		return k.Server, k.TLSServerName // an address with which no handshake is possible
+		return k.Server, k.TLSServerName // no handshake is possible with this address
 	}
 	return HostPort(u), cmp.Or(k.TLSServerName, u.Hostname())
 }

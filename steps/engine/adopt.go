@@ -22,7 +22,7 @@ type Adopted struct {
 	From     string // where it was found, or the source of the default
 	How      AdoptedHow
 	Written  bool   // it differs from the default: it is written into the link file
-	Why      string // why it could not be discovered; "": it was, or nothing was tried
+	Why      string // why it could not be discovered; "": it was, or no discovery was attempted
 }
 
 // AdoptedHow says where an answer comes from.
@@ -33,7 +33,7 @@ const (
 	Unanswered AdoptedHow = iota // there is no answer
 	ByUser                       // given
 	ByFinding                    // found in the existing set-up
-	ByDefault                    // nothing was found or tried: the default applies
+	ByDefault                    // not found: the default applies
 )
 
 // ByHand reports whether the user must check this answer: it is missing, or its value in the existing set-up could not

@@ -34,8 +34,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]ma
 	return s.secretAnswers(), nil
 }
 
-// Standing counts the checks on a board that hold because of what the guide creates, and all such checks that ran. If
-// none hold, there is no set-up.
+// Standing counts the checks on a board that an action of the guide fixes: those that hold, and all that ran. If none
+// hold, there is no set-up. Checks fixed by an action without an undo don't count.
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)
@@ -45,7 +45,7 @@ func (s *Session) Standing(b *Board) (holds, all int) {
 		}
 		r := b.Verdict(c)
 		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == steps.Waiting {
-			r = b.own(c) // what it depends on is in progress
+			r = b.own(c) // a check that this one depends on is in progress
 		}
 		if r.Unasked {
 			continue
@@ -80,7 +80,7 @@ func (s *Session) MarkedLinks(ctx context.Context) []string {
 		}
 		found, err := c.List(ctx, namespacesAt, "", cluster.Selector{})
 		if err != nil {
-			continue // it is only a hint
+			continue // such a link is only a hint, so errors don't matter
 		}
 		for _, ns := range found {
 			for name := range inventory.OtherLinks(ns.GetLabels(), "") {

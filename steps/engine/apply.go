@@ -93,7 +93,8 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-// applyOne applies the first of some actions.
+// applyOne applies the first action of all. The others follow it in the plan: their objects are entered into the
+// inventory along with its own.
 func (s *Session) applyOne(
 	ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress,
 ) error {
@@ -137,15 +138,15 @@ func (s *Session) applyOne(
 		}
 		return action.Do(ctx, env, s.tagged(a, say))
 	})
-	s.Forget() // access reviews and the like may have other results now
+	s.Forget() // access reviews and the like may have different results now
 	if err != nil {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", err}
 	}
 	return nil
 }
 
-// planKnown plans a job when its turn has come. What it depends on may not have observed the latest changes yet, so it
-// retries for a while.
+// planKnown plans a job right before it is applied. The cluster may not have processed the latest changes yet, so it
+// retries for at most knownWithin.
 func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
 	short, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -198,8 +199,8 @@ func sameChange(confirmed, now steps.Change) bool {
 	return true
 }
 
-// needsHold waits for the checks that an action needs, and stops if one does not come to hold. If nothing was changed
-// yet, a failure or a skip stops it at once.
+// needsHold waits for the checks that an action needs, and returns an error if one does not hold in time. If nothing
+// has been changed yet, a failure or a skip is an error at once.
 func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say steps.Progress) error {
 	for _, c := range s.guide.CellsNamed(j.action.Needs, j.side) {
 		r, asked, err := s.lookFirst(ctx, j, c, say, func(r steps.Result) bool {
@@ -224,7 +225,7 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 	return nil
 }
 
-// lookFirst probes a check until good returns true, and reports what it found if nothing else would show it. asked is
+// lookFirst probes a check until good returns true, and reports the finding if nothing else would show it. asked is
 // false if the check is not applicable.
 func (s *Session) lookFirst(
 	ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool,
@@ -253,7 +254,7 @@ func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side,
 	return "; to fix it: " + r.Fix
 }
 
-// settle waits until the checks that a step's changed actions fix hold. One that does not stops the run.
+// settle waits for the checks of a step that a changed action fixes, and returns an error if one does not hold in time.
 func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say steps.Progress) error {
 	st := s.guide.Step(step)
 	for i := range st.Checks {
@@ -282,8 +283,8 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 	return nil
 }
 
-// settled waits for a cell to hold or be skipped. A skip may come from a probe that has not observed the latest
-// changes: it counts once the cells it depends on hold, or did not come to hold within the time limit.
+// settled waits until a cell holds or is skipped. A skip may come from a probe that preceded the latest changes. It
+// counts only once the cells that this one depends on hold, or have failed to hold within the time limit.
 func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, error) {
 	holds := func(r steps.Result) bool { return r.Status.Holds() || r.Status == steps.Skip }
 	r, err := s.until(ctx, c, holds)
@@ -298,7 +299,7 @@ func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, erro
 	return s.until(ctx, c, holds)
 }
 
-// changes reports whether the plan changes something by that action.
+// changes reports whether the plan changes something by an action.
 func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 	for _, a := range p.Actions {
 		if action != nil && a.Action == action.Name && (a.Pending != "" || a.changes()) {
@@ -325,7 +326,7 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 			return r, ctx.Err()
 		}
 		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {
-			return r, nil // waiting alone does not grant it
+			return r, nil // waiting does not grant the permission
 		}
 		due := began.Add(settleWithin)
 		if r.Status == steps.Waiting {

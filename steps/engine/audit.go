@@ -76,6 +76,7 @@ func (a *Audit) Path() string {
 	return a.file.Name()
 }
 
+// Close closes the log.
 func (a *Audit) Close() error {
 	if a == nil {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"carrick/steps"
 )
 
-// AwaitsError says that a run on one side did all that it can do alone, and what it awaits from the other side: that
-// side is known only from a facts file, and its admin must continue.
+// AwaitsError reports that a run on one side has done everything that it can do alone. The other side is known only
+// from a facts file, and its admin must continue.
 type AwaitsError struct {
 	Done int    // number of changes
-	Own  string // the guide's name of the side that was worked on
+	Own  string // the guide's name of the side that the run changed
 	Peer string // the guide's name of the side that it awaits
 	For  []Awaited
 	Next []string // what to run next, in order: "the provider's admin: carrick apply LINK"

@@ -121,7 +121,7 @@ func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Causes returns, for each cell that is the root cause of skips, their number.
+// Causes returns the root causes of skips, each with the number of cells that are skipped because of it.
 func (b *Board) Causes() map[steps.Cell]int {
 	out := map[steps.Cell]int{}
 	for _, c := range b.guide.Cells() {
@@ -154,7 +154,7 @@ func (c Counts) Green() bool {
 	return c[steps.Fail]+c[steps.Unknown]+c[steps.Waiting]+c[steps.Pending] == 0
 }
 
-// String returns the counts in the form of the screen: "11 ok · 1 failed".
+// String returns the counts as shown on screen: "11 ok · 1 failed".
 func (c Counts) String() string {
 	var parts []string
 	for _, p := range []struct {

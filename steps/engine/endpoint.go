@@ -38,7 +38,7 @@ func (e Endpoint) Close() {
 	}
 }
 
-// OpenEndpoint opens a side as a link file describes it. It sends no request to a cluster yet. Errors are about
+// OpenEndpoint opens a side as a link file describes it. It sends no request to a cluster yet. Errors concern
 // kubeconfigs, contexts, folders and facts files.
 func OpenEndpoint(
 	l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options,

@@ -20,9 +20,8 @@ type ExportedAction struct {
 	Pending             string // why it can't be determined yet; "": it can
 }
 
-// Export returns what the link would create, whether or not it exists: the answers and facts decide, not what was
-// applied. It writes only the link file, see keepTaken. Errors are about missing answers or a side that does not
-// answer.
+// Export returns what the link would create, whether or not it already exists: only answers and facts matter. It writes
+// only the link file, see keepTaken. It returns an error if answers are missing or a side does not answer.
 func (s *Session) Export(ctx context.Context) (*Export, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {

@@ -36,7 +36,7 @@ type Seen struct {
 	trace  Trace
 }
 
-// Look probes cells once, concurrently, with those that they need.
+// Look probes cells, and the cells that they need, once and concurrently.
 func (s *Session) Look(ctx context.Context, cells []steps.Cell) (*Board, map[steps.Cell]Look) {
 	b, looks := NewBoard(s.guide), map[steps.Cell]Look{}
 	var mu sync.Mutex

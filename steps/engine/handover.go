@@ -23,8 +23,8 @@ type Handover struct {
 	Secrets map[string]masked.Value // not yet in the file: they must be sealed first
 }
 
-// Handover reads what the other side needs from side: its shared facts, answers and verdicts. It is valid for the
-// duration good.
+// Handover reads what the other side needs from side: its shared facts, answers and verdicts. good is how long the
+// result is valid.
 func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
 	if s.ends[side].absent() {
 		return nil, fmt.Errorf("the %s is not available: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
@@ -113,8 +113,8 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Signed returns the file as text, with the secrets sealed for those recipients. Without recipients it omits the
-// secrets.
+// Signed returns the content of the signed file, with the secrets sealed for those recipients. Without recipients it
+// omits the secrets.
 func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	if len(h.Secrets) > 0 && len(to.Names) > 0 {
 		open := map[string]string{}

@@ -59,8 +59,9 @@ func (p *Plan) inventoryOnce() {
 // completedWithin is how long an interrupted run may take to complete the inventories.
 const completedWithin = 10 * time.Second
 
-// completeInventories enters the UIDs of what the actions of a plan have created, and drops entries of what they did
-// not create. An entry without a UID, left by a killed run, is matched by its object's mark and name.
+// completeInventories enters the UIDs of the objects that the actions of a plan have created, and drops the entries of
+// objects that they have not created. An entry without a UID, left by a killed run, is matched by its object's mark and
+// name.
 func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Progress) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
 	defer cancel()
@@ -153,8 +154,8 @@ func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs [
 	return jobs, names
 }
 
-// undone returns the actions on a side that an undo covered, including those that had nothing left. It returns none if
-// the side did not answer or was not selected.
+// undone returns the actions on a side that an undo covered, including those that had nothing left to undo. It returns
+// none if the side did not answer or was not selected.
 func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string {
 	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
 	if away || (p.scope.Side != "" && p.scope.Side != side) {

@@ -11,7 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// Liveness is the current state of one side, for the line of the sides.
+// Liveness is the current state of one side, as shown in the line of the sides.
 type Liveness struct {
 	Name    string        // the context or the host's root folder
 	Version string        // of Kubernetes; "" on a host
@@ -20,7 +20,7 @@ type Liveness struct {
 	Trouble string        // why it does not answer, in plain words; "": it does
 }
 
-// Liveness asks whether a side answers. The trace says when to ask again, like that of a probe.
+// Liveness asks whether a side answers. The trace determines when to ask again, as for a probe.
 func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trace) {
 	end := s.ends[side]
 	p, t := Liveness{Name: clean.Text(end.Name)}, Trace{at: time.Now()}

@@ -239,7 +239,7 @@ func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from
 }
 
 // Differences returns an error that lists the answers of a link that differ from those in the facts file of side's
-// admin. Only answers count on which both admins must agree, whoever decides them.
+// admin. It considers only answers on which both admins must agree, whichever of them decides.
 func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {

@@ -16,8 +16,8 @@ type PeerFileHeader struct {
 	Signer        string // fingerprint of the key that signed it
 }
 
-// ReadPeerFileHeader reads the header of a facts file that is to describe a side of a new link. A FileError says why it
-// can't.
+// ReadPeerFileHeader reads the header of a facts file that is to describe a side of a new link. A FileError says why
+// the file can't be used.
 func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileHeader, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -50,7 +50,7 @@ func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileH
 	return head, nil
 }
 
-// Here returns the sides for which a facts file can be written: those that are not known from one themselves.
+// Here returns the sides for which this session can write a facts file: those that are not known from one themselves.
 func (s *Session) Here() []steps.Side {
 	var out []steps.Side
 	for _, side := range steps.Sides {

@@ -28,7 +28,7 @@ type Missing struct {
 	Fresh  []string // namespaces of Needed that do not exist, or may not
 }
 
-// Grant returns YAML that grants Needed, under that name.
+// Grant returns YAML that grants Needed. name is the name of the roles.
 func (l Missing) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
 
 // Words returns the missing permissions, with all verbs on a resource in one: "create, patch secrets in renku".

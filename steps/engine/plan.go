@@ -197,7 +197,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		env := s.env(ctx, j.side, &usage{})
 		env.Action, env.Runtime.Along, env.Runtime.Found = j.action.Name, along[j.side], o.Found
 		c, err := j.action.PlanUndo(ctx, env)
-		if unreachable(err) { // the other side is undone all the same
+		if unreachable(err) { // the other side is still undone
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
 			pl.Pending = fmt.Sprintf("%s; when it responds: carrick undo LINK --side %s", failure.Explain(err), j.side)
 			p.Actions = append(p.Actions, pl)
@@ -223,7 +223,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	if err := s.planForget(ctx, o, p); err != nil {
 		return p, err
 	}
-	if p.Empty() { // what an action keeps matters only if others undo something
+	if p.Empty() { // what an action keeps matters only if other actions undo something
 		p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool {
 			action, _ := s.guide.Action(a.Action)
 			return keeps(action.Doer)

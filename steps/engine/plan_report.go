@@ -7,8 +7,8 @@ import (
 	"carrick/steps"
 )
 
-// PlanReport is a plan as one document: the output of diff, and of apply and undo with --dry-run, with -o json|yaml. It
-// is for reading; nothing applies it.
+// PlanReport is a plan as one document: the output of diff, and of apply and undo with --dry-run, with -o json|yaml.
+// carrick never reads or applies it.
 type PlanReport struct {
 	APIVersion string       `json:"apiVersion"` // carrick/v1alpha1
 	Kind       string       `json:"kind"`       // Plan

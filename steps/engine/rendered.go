@@ -13,8 +13,8 @@ import (
 )
 
 // Render renders the objects of an action as they would be created, with the link's mark, whether or not the answers
-// ask for the action. It reads facts and writes nothing; values of Secrets are in clear. It returns nil if the action
-// writes no objects. Those of a Mint have no data.
+// configure the action. It reads facts and writes nothing. Values of Secrets are in clear, but a Secret of a Mint has
+// no data. It returns nil if the action writes no objects.
 func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {
@@ -41,7 +41,7 @@ func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unst
 	return objs, err
 }
 
-// Wanted reports whether the answers ask for an action.
+// Wanted reports whether the answers configure an action.
 func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
 	a, step := s.guide.Action(name)
 	if a == nil {

@@ -60,7 +60,7 @@ type resolver struct {
 	known    *learnt // nil: each use reads the fact again, as needed while waiting for a change
 }
 
-// learnt caches the facts that one probe has read, so that they stay the same during it.
+// learnt caches the facts that one probe has read, so that each fact stays the same during the probe.
 type learnt struct {
 	mu  sync.Mutex
 	all map[learntKey]learntFact
@@ -69,7 +69,7 @@ type learnt struct {
 type learntKey struct {
 	side       steps.Side
 	name       string
-	defaulting bool // has its own effects on the recorded usage
+	defaulting bool // part of the key, because it changes what is recorded in usage
 	secret     bool
 }
 
@@ -227,7 +227,8 @@ func (r *resolver) resolve(q *steps.Question) (v any, from string) {
 	return q.Default(next.env(q.Side()))
 }
 
-// proposed returns another admin's answer from its facts file if it is not used, or "" if it equals the value in use.
+// proposed returns what another admin's facts file proposes as the answer, if the file's answer is not used. It returns
+// "" if that equals the value in use.
 func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) string {
 	for _, side := range steps.Sides {
 		h := s.ends[side].PeerFile
@@ -251,7 +252,7 @@ type Answered struct {
 	Value    any
 	From     string // "given", or the source of the default
 	Proposed string // what another admin's facts file proposes, and which file; "": nothing
-	Asked    bool   // false: its When says that it is not applicable
+	Asked    bool   // false: not applicable, because its When is false
 	Err      error  // why its default could not be read
 }
 

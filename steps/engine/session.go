@@ -95,14 +95,14 @@ func (s *Session) Close() {
 	}
 }
 
-// Trace records what a probe used. It tells when to probe again.
+// Trace records what a probe used, from which Changed determines when to probe again.
 type Trace struct {
 	reads    *tracked.Trace
 	answered <-chan struct{}
 	at       time.Time
 }
 
-// Seen returns the age of the oldest read, and whether some reads are polled because watching is not permitted.
+// Seen returns the time of the oldest read, and whether some reads are polled because watching is not permitted.
 func (t Trace) Seen() (at time.Time, polled bool) {
 	if t.reads == nil {
 		return t.at, false
@@ -207,7 +207,7 @@ func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.St
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-judged: // it heeds ctx and says why
+	case r := <-judged: // the check stopped because of ctx, and its result says why
 		return r
 	case <-time.After(gracePeriod):
 		return steps.Errored(context.Cause(ctx))

@@ -59,7 +59,8 @@ func symptoms(of []Trouble, are bool) []Trouble {
 	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
 }
 
-// mending returns the action that fixes a cell, and its side.
+// mending returns the action that fixes a cell, as a cell whose Check is the action's name, or the zero Cell if there
+// is none.
 func (b *Board) mending(c steps.Cell) steps.Cell {
 	check, _ := b.guide.Check(c.Check)
 	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
@@ -69,7 +70,7 @@ func (b *Board) mending(c steps.Cell) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
 }
 
-// mendsOthers returns the actions that fix something other than an absence.
+// mendsOthers returns the actions that fix something other than an absence, in the form of mending.
 func (b *Board) mendsOthers() map[steps.Cell]bool {
 	out := map[steps.Cell]bool{}
 	for _, c := range b.guide.Cells() {
@@ -82,8 +83,8 @@ func (b *Board) mendsOthers() map[steps.Cell]bool {
 	return out
 }
 
-// done returns the number of steps up to the last one that has a completed action: a check that it fixes holds, and
-// none of them reports an absence.
+// done returns the number of steps up to the last one that has a completed action. An action is completed if a check
+// that it fixes holds and no such check reports an absence.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
 		holds := map[steps.Cell]bool{} // by action

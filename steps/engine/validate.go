@@ -182,8 +182,8 @@ func (v *validator) check(s *steps.Step, c *steps.Check) {
 	v.needs("check "+c.Name, c.Needs, c.On)
 }
 
-// mend reports an unknown action. An action named by its side must be on that side; otherwise each side would call the
-// other's.
+// mend reports a FixedBy that names an unknown action. If the name contains ${side}, the action must be on that side.
+// Otherwise each side's check would offer the other side's action.
 func (v *validator) mend(c *steps.Check) {
 	bySide := strings.Contains(c.FixedBy, steps.OwnSide)
 	if bySide && c.On != steps.Both {

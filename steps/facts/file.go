@@ -22,14 +22,14 @@ const (
 // Max is the maximum size of a facts file in bytes, far above that of any real one.
 const Max = 4 << 20
 
-// File is one facts file: what was read from one side, at one time.
+// File is a facts file: what carrick read from one side, at one time.
 type File struct {
 	APIVersion string    `yaml:"apiVersion"`
 	Kind       string    `yaml:"kind"`
 	Guide      string    `yaml:"guide"`
 	Link       string    `yaml:"link"`
 	Side       string    `yaml:"side"` // local, remote: the side that was read
-	Role       string    `yaml:"role"` // the guide's name of it
+	Role       string    `yaml:"role"` // the guide's name for that side
 	From       string    `yaml:"from,omitempty"`
 	Context    string    `yaml:"context,omitempty"`
 	Cluster    string    `yaml:"cluster,omitempty"` // UID of kube-system; none for a host
@@ -48,7 +48,8 @@ type File struct {
 	secrets map[string]string // from Sealed, once it is decrypted
 }
 
-// Rename gives checks and answers that have a name of an earlier version their current one. names maps old to new names.
+// Rename replaces names of checks and answers in earlier versions with the current names. names maps old to new
+// names.
 func (f *File) Rename(names map[string]string) {
 	for old, now := range names {
 		rename(f.Answers, old, now)
@@ -65,16 +66,16 @@ func rename[V any](m map[string]V, old, now string) {
 	m[now] = v
 }
 
-// Told is a verdict of the other side.
+// Told is a verdict of the side that wrote the file.
 type Told struct {
 	Status string `yaml:"status"`
 	Found  string `yaml:"found,omitempty"`
 }
 
-// ErrForm says that a file is not a facts file, or is of an unknown version.
+// ErrForm is the error for a file that is not a facts file, or has an unknown version.
 var ErrForm = errors.New("is not a facts file")
 
-// Encode returns the file as text, signed with a key.
+// Encode returns the file as YAML, signed with a key.
 func (f *File) Encode(key *Key) ([]byte, error) {
 	body, err := yaml.Marshal(f)
 	if err != nil {
@@ -91,7 +92,7 @@ func Decode(data []byte) (*File, error) {
 	if len(data) > Max {
 		return nil, fmt.Errorf("%w: it is larger than 4 MiB", ErrForm)
 	}
-	// A mail program on Windows may add these line ends. The signed text has none.
+	// Mail programs on Windows can change line endings to CRLF. The signed text has only LF.
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil || !flat(&doc, 0) {
@@ -147,8 +148,8 @@ type Expects struct {
 	Cluster     string   // UID of the reader's own cluster; "": not known
 	Secrets     []string // names of facts that must be sealed
 	Now         time.Time
-	Newest      time.Time // when the newest file used before was written; zero: none was
-	// Renamed maps names of checks and keys of answers of earlier versions to today's.
+	Newest      time.Time // when the newest file used so far was written; zero: no file was used
+	// Renamed maps names of checks and answers in earlier versions to the current names.
 	Renamed map[string]string
 }
 
@@ -205,7 +206,7 @@ func (f *File) Fits(x Expects) error {
 // Writer returns the user who wrote the file, according to the file.
 func (f *File) Writer() string { return oneWord(f.From) }
 
-// open returns the first of these facts that the file contains unencrypted.
+// open returns the name of the first of these facts that the file contains unencrypted, or "" if there is none.
 func (f *File) open(secrets []string) string {
 	for _, name := range secrets {
 		if _, ok := f.Facts[name]; ok {
@@ -223,7 +224,8 @@ func oneWord(s string) string {
 	return s
 }
 
-// said returns a text as part of one line, of at most that many characters.
+// said returns a string as part of one line, without control characters and shortened to the given number of
+// characters.
 func said(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
 	if r := []rune(s); len(r) > most {

@@ -15,36 +15,36 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sealed is the part that only the other admin can decrypt.
+// Sealed is the encrypted part of a facts file, which only the recipients can decrypt.
 type Sealed struct {
 	For   []string `yaml:"for"`   // recipients, or "passphrase"
 	Names []string `yaml:"names"` // of the facts inside
 	Age   string   `yaml:"age"`   // armored
 }
 
-// ByPassphrase in For means that a passphrase decrypts the secrets.
+// ByPassphrase in Sealed.For means that a passphrase decrypts the secrets.
 const ByPassphrase = "passphrase"
 
-// inside is the encrypted content. Signer is the fingerprint of the key that signs the file: another admin cannot pass
-// on the sealed secrets of this one as their own, next to an address of their choice.
+// inside is the encrypted content. Signer is the fingerprint of the key that signs the file. It prevents another
+// admin from copying these sealed secrets into a file of their own, next to an address of their choice.
 type inside struct {
 	Signer string            `yaml:"signer"`
 	Facts  map[string]string `yaml:"facts"`
 }
 
-// ErrSealed says that none of the given keys decrypts the secrets.
+// ErrSealed is the error if none of the given keys decrypts the secrets.
 var ErrSealed = errors.New("is encrypted")
 
-// Keys decrypt sealed secrets.
+// Keys are private keys or passphrases that decrypt sealed secrets.
 type Keys []age.Identity
 
-// Recipients are those who can decrypt a file's secrets.
+// Recipients are the public keys or the passphrase for which a file's secrets are encrypted.
 type Recipients struct {
 	Names []string // as a file names them: public keys, or ByPassphrase
 	keys  []age.Recipient
 }
 
-// For parses recipients: age recipients (age1…) or SSH public keys. The error names the one that is neither.
+// For parses age recipients (age1…) and SSH public keys. The error names the text that is neither.
 func For(texts []string) (Recipients, error) {
 	var out Recipients
 	for _, t := range texts {
@@ -66,7 +66,7 @@ func For(texts []string) (Recipients, error) {
 	return out, nil
 }
 
-// ForPassphrase returns the recipient that decrypts with a passphrase.
+// ForPassphrase returns the recipient for which a passphrase decrypts the secrets.
 func ForPassphrase(phrase string) (Recipients, error) {
 	r, err := age.NewScryptRecipient(phrase)
 	if err != nil {
@@ -86,8 +86,9 @@ func Passphrase(phrase string) (Keys, error) {
 	return Keys{id}, nil
 }
 
-// scryptFactor is the base-two logarithm of scrypt's work factor, of age's default (256 MiB, about a second). A file
-// with a higher one is rejected: otherwise its writer would choose how much memory and time its reader spends.
+// scryptFactor is the base-two logarithm of scrypt's work factor. This is age's default (256 MiB, about a second). A
+// file with a higher factor is rejected, because its writer would otherwise choose how much memory and time its
+// reader spends.
 const scryptFactor = 18
 
 // Identities parses a file of keys that decrypt secrets: age's own format, or an SSH private key without a passphrase.
@@ -106,7 +107,7 @@ func Identities(data []byte) (Keys, error) {
 	return Keys(ids), nil
 }
 
-// Seal encrypts secrets, by the names of their facts, into a file that key will sign.
+// Seal encrypts secrets, by the names of their facts, and stores them in f. key is the key that will sign the file.
 func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
 	body, err := yaml.Marshal(inside{key.Fingerprint(), secrets})
 	if err != nil {
@@ -159,7 +160,7 @@ func (f *File) Unseal(keys Keys) error {
 	return nil
 }
 
-// Secret returns a sealed fact, after Unseal.
+// Secret returns a sealed fact. It returns false before Unseal.
 func (f *File) Secret(name string) (string, bool) {
 	v, ok := f.secrets[name]
 	return v, ok

@@ -20,17 +20,17 @@ import (
 // Namespace is the SSH signature namespace of facts files: `ssh-keygen -Y sign -n carrick-facts`.
 const Namespace = "carrick-facts"
 
-// ErrUnsigned says that a facts file has no signature.
+// ErrUnsigned is the error for a facts file without a signature.
 var ErrUnsigned = errors.New("is not signed: it was written by an older carrick, or is incomplete. Its admin must " +
 	"run carrick handover again, with this version")
 
-// ErrSignature says that the signature of a facts file does not verify.
+// ErrSignature is the error for a facts file whose signature does not verify.
 var ErrSignature = errors.New(
 	"has an invalid signature: it was changed after it was signed, or is incomplete. Its admin must run carrick " +
 		"handover again, with this version",
 )
 
-// Key signs facts files.
+// Key is a private key that signs facts files.
 type Key struct{ signer ssh.Signer }
 
 // Fingerprint returns SHA256:…, as `ssh-keygen -l` shows it.
@@ -100,7 +100,7 @@ func NewKey() (*Key, []byte, error) {
 	return key, text, err
 }
 
-// createKey writes a new key, atomically. It keeps a key that another process created meanwhile.
+// createKey writes a new key atomically. If another process has created a key in the meantime, it keeps that key.
 func createKey(path string) error {
 	_, text, err := NewKey()
 	if err != nil {
@@ -127,7 +127,7 @@ func createKey(path string) error {
 // signatureKey is the beginning of the last key of a facts file. Everything before it is signed.
 const signatureKey = "\nsignature:"
 
-// sign appends a signature to a text.
+// sign returns text with a signature appended.
 func (k *Key) sign(text []byte) ([]byte, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(text), k.signer, sshsig.HashSHA512, Namespace)
 	if err != nil {

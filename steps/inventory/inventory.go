@@ -16,13 +16,14 @@ import (
 	"carrick/steps"
 )
 
-// The inventory is the basis of undo: which objects a link has created or changed, by UID, and which values it took
-// over. Marks on objects can be forged by any user who can write the objects.
+// The inventory is the basis of undo. It records which objects a link has created or changed, by UID, and which
+// values the link took over. Marks on objects are not enough, because any user who can write an object can forge
+// them.
 //
-// It is stored in annotations, one per action, of a ClusterRole without rules, one per link. No tenant can write
-// ClusterRoles, not even one who can create namespaces. Every cluster serves them. A single request creates or deletes
-// one, whereas the namespace controller takes 5 s to delete a namespace (k8s.io/kubernetes pkg/controller/namespace,
-// namespaceDeletionGracePeriod).
+// Each link has one ClusterRole without rules, whose annotations contain the inventory, one per action. Tenants
+// cannot write ClusterRoles, not even those that can create namespaces. Every cluster serves ClusterRoles. A single
+// request creates or deletes a ClusterRole, whereas the namespace controller takes 5 s to delete a namespace
+// (k8s.io/kubernetes pkg/controller/namespace, namespaceDeletionGracePeriod).
 const (
 	Prefix        = "carrick:"           // + link: the name of the ClusterRole
 	inventoryKey  = "carrick/inventory." // + action: the entries, as JSON
@@ -34,7 +35,8 @@ var (
 	ClusterRoles    = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles"}
 )
 
-// ReleaseKind is the kind of the entry of a Helm release. Its UID is that of the Secret with the newest revision.
+// ReleaseKind is the kind of an entry for a Helm release. The entry's UID is that of the Secret with the newest
+// revision.
 var ReleaseKind = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Release"}
 
 // IsRecord reports whether an object is a Secret in which Helm stores a release.
@@ -50,7 +52,7 @@ type Inventory struct {
 	Actions map[string][]steps.Entry // by action
 	was     map[string][]steps.Entry // by action, as of that version
 	Notes   map[string]string        // by action
-	Unread  error                    // why it could not be read; nil: it was
+	Unread  error                    // why the inventory could not be read; nil: it could
 }
 
 // Find returns the entry of an object under an action, or nil if there is none.
@@ -76,9 +78,9 @@ func (inv *Inventory) Created(kind string, o *metav1.PartialObjectMetadata) bool
 	return false
 }
 
-// Next returns the entry of an object that is about to be applied; live is nil if the object does not exist. An object
-// of an earlier version of carrick has marks and no entry: the entry is then derived from the marks, and the plan says
-// so.
+// Next returns the entry of an object that is about to be applied; live is nil if the object does not exist. An
+// object of an earlier version of carrick has marks but no entry. Its entry is derived from the marks, and the plan
+// says so.
 func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) *steps.Entry {
 	if live == nil {
 		return steps.NewEntry(obj)
@@ -101,8 +103,8 @@ func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) 
 	return &e
 }
 
-// within returns the values for fields that an object has, because a link takes over no others. It returns nil if there
-// are none.
+// within returns the values whose fields object also has, because a link takes over only fields that it sets. It
+// returns nil if there are none.
 func within(values, object map[string]any) map[string]any {
 	var out map[string]any
 	for key, v := range values {
@@ -130,7 +132,8 @@ func within(values, object map[string]any) map[string]any {
 }
 
 // Lacks returns the entries of a plan's items that the inventory does not have yet. Of items that are kept unchanged,
-// only those of existing objects count. An entry that lacks only its UID is completed at the end of a run.
+// only those of existing objects count. An entry of the inventory that lacks only its UID does not count, because it
+// is completed at the end of a run.
 func (inv *Inventory) Lacks(action string, items []steps.Item) []steps.Entry {
 	var out []steps.Entry
 	for _, it := range items {
@@ -184,8 +187,8 @@ func (inv *Inventory) put(action string, list []steps.Entry) {
 	inv.Actions[action] = all
 }
 
-// merge applies the changes that this run has made since it read an action's entries to those that another run has
-// written meanwhile.
+// merge applies the changes that this run has made since it read an action's entries to the entries that another run
+// has written in the meantime.
 func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	in := func(list []steps.Entry, e steps.Entry) *steps.Entry {
 		if i := slices.IndexFunc(list, e.Is); i >= 0 {
@@ -205,7 +208,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 		}
 		if other := in(theirs, e); other != nil && (other.UID == e.UID || other.UID == "" || e.UID == "") {
 			if other.UID != e.UID {
-				e.UID = "" // the run that ends last completes it
+				e.UID = "" // the run that ends last adds the UID
 			}
 			e.Created = e.Created || other.Created // each run plans before the other one creates
 			if other.Before != nil {

@@ -40,7 +40,7 @@ func Installer(ctx context.Context, e steps.Env, namespace, release, said string
 	})
 }
 
-// linkWith returns this link or said, whichever has an inventory for which fits returns true, or "" if neither has.
+// linkWith returns the first of this link and said for whose inventory fits returns true, or "" if there is none.
 func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if linkfile.CheckName(link) != nil {
@@ -60,12 +60,12 @@ func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventor
 // Made is an object that an action of a link has written.
 type Made struct {
 	metav1.PartialObjectMetadata
-	Created bool // it did not exist before
+	Created bool // the link created the object
 }
 
-// MadeBy finds what an action of this link has written, according to the inventory: any user who can write an object
-// can remove or copy its marks. The mark decides only if the inventory has no UID yet, and for objects that undo is
-// told to treat as this link's.
+// MadeBy returns the objects that an action of this link has written, according to the inventory. Marks are not
+// enough, because any user who can write an object can remove or copy them. A mark counts only if the inventory has
+// no UID for the object yet, or if the user told undo to treat the object as this link's.
 func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
 	inv, err := Of(ctx, e)
 	if err != nil {

@@ -14,18 +14,18 @@ import (
 	"carrick/steps"
 )
 
-// The marks on everything that carrick creates or changes. The label's value is the action, so that undo finds an
-// action's objects without rendering.
+// These are the annotations among the marks on objects that carrick creates or changes. There is also a label, whose
+// value is the action, so that undo finds an action's objects without rendering manifests.
 const (
 	CreatedByAnnotation = "carrick/created-by" // the link that created the object
-	BeforeAnnotation    = "carrick/before"     // JSON: values of others, as versions without an inventory stored them
+	BeforeAnnotation    = "carrick/before"     // JSON: values that a version without an inventory took over
 )
 
 // CreatedBy returns the link that created an object according to its annotations, or "" if none did.
 func CreatedBy(annotations map[string]string) string { return annotations[CreatedByAnnotation] }
 
-// SetOwnership adds the marks to an object that is about to be applied. created-by is added to objects that this link
-// creates or has created.
+// SetOwnership adds the marks to an object that is about to be applied. It adds CreatedByAnnotation only to objects
+// that this link creates or has created.
 func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -59,10 +59,10 @@ func OtherLinks(labels map[string]string, link string) map[string]string {
 	return out
 }
 
-// KeepValues adds the values that are taken over to those of an entry, as a merge patch, so that undo can restore them.
-// It does not replace values that the entry already has. Values of Secrets are never stored, and part of a list can't
-// be: those are errors, and nothing may be taken over then. Undo deletes an object that this link created, so there
-// part of a list need not be stored.
+// KeepValues adds the values that are taken over to e.Before, as a merge patch, so that undo can restore them. It
+// does not replace values that e.Before already has. It returns an error for a value of a Secret, which is never
+// stored, and for a part of a list, which cannot be stored. Then nothing must be taken over. It ignores parts of
+// lists in an object that this link created, because undo deletes that object.
 func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []failure.Conflict) error {
 	old := runtime.DeepCopyJSON(e.Before)
 	if old == nil {
@@ -97,8 +97,8 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 	return nil
 }
 
-// kept returns the merge patch that restores what a version without an inventory took over, or an empty one if it took
-// over nothing.
+// kept returns the merge patch that restores the values that a version without an inventory took over. The patch is
+// empty if that version took over nothing.
 func kept(annotations map[string]string) (map[string]any, error) {
 	old := map[string]any{}
 	if annotations[BeforeAnnotation] == "" {
@@ -129,8 +129,8 @@ func locateField(obj map[string]any, field string) (path []string, value any) {
 	return nil, nil
 }
 
-// Wrote reports whether this link has applied an object: a copy that another user made of it has the mark, but no field
-// manager of the link.
+// Wrote reports whether this link has applied an object. If another user copies an object, the copy has the mark but
+// no field manager of the link.
 func Wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, steps.FieldManager(link, ""))

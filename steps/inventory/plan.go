@@ -24,8 +24,8 @@ func Permissions(env steps.Env) []permission.Rule {
 	return out
 }
 
-// Plan adds the inventory's own change to an action's plan, if there is one: it is created, or it lacks entries for
-// what the action keeps unchanged, because an earlier version of carrick wrote that.
+// Plan adds the change of the inventory itself to an action's plan, if there is one. Either the inventory is created,
+// or it gets entries for objects that the action keeps unchanged and that an earlier version of carrick wrote.
 func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if env.Cluster == nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil
@@ -63,7 +63,7 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Names describes entries in the form of the plan: what undo does with each, and which values it restores.
+// Names describes entries as plans show them: the object, whether it existed before, and which values undo restores.
 func Names(list []steps.Entry) []string {
 	var out []string
 	for _, e := range list {
@@ -79,7 +79,7 @@ func Names(list []steps.Entry) []string {
 	return out
 }
 
-// Planned is what an action is about to write.
+// Planned is the plan of one action.
 type Planned struct {
 	Action string
 	Items  []steps.Item

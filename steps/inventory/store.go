@@ -36,7 +36,8 @@ func cacheOf(e steps.Env) *inventoryCache {
 	return v.(*inventoryCache)
 }
 
-// Of reads the inventory of a link. If it can't be read, that is no error: callers that depend on it must check Unread.
+// Of returns the inventory of a link. It returns no error if the inventory cannot be read: callers that depend on the
+// content must check Unread.
 func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	cache := cacheOf(e)
 	if cache == nil {
@@ -54,7 +55,7 @@ func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return cache.inv, nil
 }
 
-// Start starts to read the inventory that a check is about to use.
+// Start begins to read the inventory in advance, for a check that is about to use it.
 func Start(e steps.Env) {
 	if e.Runtime.Watched {
 		e.Cluster.StartGet(ClusterRoles, "", Prefix+e.Link)
@@ -70,13 +71,13 @@ func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	return inv, err
 }
 
-// EnvOf returns the Env of a link and an action, without a cached inventory.
+// EnvOf returns e for another link and action, without a cached inventory.
 func EnvOf(e steps.Env, link, action string) steps.Env {
 	e.Link, e.Action, e.Runtime.Cache = link, action, nil
 	return e
 }
 
-// forgetInventory drops the cached inventory after a failed write: memory may differ from the cluster.
+// forgetInventory drops the cached inventory after a failed write, because it can differ from the cluster.
 func forgetInventory(e steps.Env) {
 	if cache := cacheOf(e); cache != nil {
 		cache.mu.Lock()
@@ -89,7 +90,7 @@ func inventoryObject(link string) *unstructured.Unstructured {
 	return steps.EntryOf(clusterRoleKind, "", Prefix+link).Object()
 }
 
-// Name returns the name of a link's inventory in plans.
+// Name returns the name of a link's inventory as plans show it.
 func Name(link string) string { return Describe(inventoryObject(link)) }
 
 func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
@@ -101,7 +102,7 @@ func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
 	return Parse(env, live, err)
 }
 
-// Parse returns the inventory from the result of a read, or the reason why it could not be read.
+// Parse converts the result of a read to the inventory. If the inventory could not be read, Unread has the reason.
 func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
 	inv := &Inventory{
 		link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{},
@@ -135,7 +136,8 @@ func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventor
 	return inv, nil
 }
 
-// Enter writes entries of an action, before the objects are written. It replaces entries of the same objects.
+// Enter writes entries of env's action. Callers must call it before they write the objects. It replaces entries of
+// the same objects.
 func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progress, list []steps.Entry) error {
 	if inv.Unread != nil {
 		return inv.Unread
@@ -147,8 +149,8 @@ func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progre
 	return inv.Write(ctx, env, say, env.Action)
 }
 
-// EnterOne is Enter for an object that the plan of the action did not name. Secrets of a release are not entered,
-// because the release is.
+// EnterOne is Enter for an object that the plan of the action did not name. It skips Secrets in which Helm stores a
+// release, because the release has its own entry.
 func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
 	if IsRecord(e.Kind, e.Name) {
 		return nil
@@ -163,8 +165,8 @@ func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps
 // otherRuns is the maximum number of retries of a write after a conflict with another run of the link.
 const otherRuns = 10
 
-// Write writes the entries of some actions, and removes the annotation of an action without entries. It keeps what
-// another run has written meanwhile.
+// Write writes the entries of some actions, and removes the annotation of an action without entries. It keeps changes
+// that another run has written in the meantime.
 func (inv *Inventory) Write(ctx context.Context, env steps.Env, say steps.Progress, actions ...string) error {
 	err := inv.writeOnce(ctx, env, say, actions)
 	for n := 0; n < otherRuns && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)); n++ {
@@ -205,8 +207,8 @@ func (inv *Inventory) writeOnce(ctx context.Context, env steps.Env, say steps.Pr
 	return nil
 }
 
-// annotate writes annotations of the inventory, and creates it if it does not exist; nil removes an annotation. It
-// fails if the inventory no longer has that version; "" accepts any.
+// annotate writes annotations of the inventory, and creates the inventory if it does not exist. A nil value removes
+// an annotation. It fails if the inventory no longer has that resource version; "" accepts any version.
 func (inv *Inventory) annotate(
 	ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string,
 ) error {
@@ -241,8 +243,9 @@ func (inv *Inventory) annotate(
 	return nil
 }
 
-// Settle completes the entries of an action: it adds the UIDs of objects that now exist, and removes entries of those
-// that were deleted or released. It reports whether anything changed.
+// Settle completes the entries of an action: it adds the UIDs of objects that now exist, and removes entries of
+// objects that were deleted or released. If pending is true, it reads only objects whose entries have no UID. It
+// reports whether anything changed.
 func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, pending bool) (bool, error) {
 	list := inv.Actions[action]
 	now := make([]*steps.Entry, len(list))
@@ -282,7 +285,7 @@ func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (
 		case errors.Is(err, chart.ErrNoRelease):
 			return nil, nil
 		case errors.As(err, new(*chart.UnreadableError)), errors.Is(err, chart.ErrName), apierrors.IsForbidden(err):
-			return &e, nil // one such Secret, which any tenant of the namespace can write, must not stop a run
+			return &e, nil // any tenant can write such a Secret, so an unreadable one must not stop a run
 		case err != nil:
 			return nil, err
 		case r.Labels[steps.LinkLabel(env.Link)] != action:

@@ -12,9 +12,9 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// UsersOf returns the other links that use an object, with their actions: those whose marks it has and whose
-// inventories contain it. claims are the links whose marks it has and that have no inventory on the cluster: the marks
-// are an earlier version's, or forged.
+// UsersOf returns the other links that use an object, with their actions. A link uses an object if the object has the
+// link's mark and the link's inventory contains the object. claims are links with a mark on the object but without an
+// inventory on the cluster: an earlier version wrote the mark, or another user forged it.
 func UsersOf(
 	ctx context.Context, env steps.Env, o *metav1.PartialObjectMetadata,
 ) (users map[string]string, claims []string, err error) {
@@ -40,7 +40,8 @@ func UsersOf(
 	return users, claims, nil
 }
 
-// Released removes an object that this link created from the inventory, once it contains nothing of the link any more.
+// Released removes an object that this link created from the inventory. Callers call it once the object contains
+// nothing of the link any more.
 func Released(ctx context.Context, e steps.Env, uid types.UID) error {
 	inv, err := Of(ctx, e)
 	if err != nil {

@@ -33,8 +33,8 @@ func fault(path string, n *yaml.Node, key, problem string) error {
 
 var textLine = regexp.MustCompile(`^line (\d+): `)
 
-// faultInside reports a fault of a value. If the problem names a line of a literal block, it is converted to a line of
-// the file.
+// faultInside returns the error for a fault of a value. If the problem names a line of a literal block, that line is
+// converted to a line of the file.
 func faultInside(path string, n *yaml.Node, key, problem string) error {
 	m := textLine.FindStringSubmatch(problem)
 	if m == nil || n.Style&yaml.LiteralStyle == 0 {
@@ -44,7 +44,7 @@ func faultInside(path string, n *yaml.Node, key, problem string) error {
 	return &FileError{Path: path, Line: n.Line + line, Column: 1, Key: key, Problem: strings.TrimPrefix(problem, m[0])}
 }
 
-// faultKey reports a fault of a key, not of its value.
+// faultKey returns the error for a fault of a key, not of its value.
 func faultKey(path string, root *yaml.Node, keys []string, problem string) error {
 	parent := at(root, keys[:len(keys)-1]...)
 	last := keys[len(keys)-1]
@@ -68,8 +68,8 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// yamlFault reports a parser's error with its position. If the error has none, that is the first character that YAML
-// does not allow.
+// yamlFault returns a parser's error with its position. If the error has no position, it uses the position of the
+// first character that YAML does not allow.
 func yamlFault(path string, data []byte, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	msg = strings.TrimPrefix(msg, "unmarshal errors:\n  ")

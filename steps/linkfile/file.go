@@ -34,7 +34,8 @@ type Link struct {
 	Answers    steps.Given  `yaml:"answers,omitempty" json:"answers,omitempty"`
 
 	Path string `yaml:"-" json:"-"` // the file that it was read from or is written to
-	// Renamed are the answers in the file that have a name of an earlier version: "answers.network.join is now …".
+	// Renamed has a notice for each answer in the file that has a name of an earlier version: "answers.network.join
+	// is now …".
 	Renamed []string   `yaml:"-" json:"-"`
 	node    *yaml.Node // as read: preserves the user's comments and order
 }
@@ -51,15 +52,15 @@ type EndpointSpec struct {
 	Host       *HostSpec `yaml:"host,omitempty" json:"host,omitempty"`
 	Facts      string    `yaml:"facts,omitempty" json:"facts,omitempty"`
 	Signer     string    `yaml:"signer,omitempty" json:"signer,omitempty"` // fingerprint of the key that signs Facts
-	// Taken is when the newest Facts that a change used were written.
+	// Taken is the time at which the newest facts file that a change has used was written.
 	Taken time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`
 }
 
-// HostSpec is this machine (root /), or a folder that stands for one.
+// HostSpec is a host: this machine (root /), or a machine whose root file system is in the folder Root.
 type HostSpec struct {
 	Root string `yaml:"root" json:"root"`
-	// Here says that this process shares the network of the machine that a folder stands for: the machine's root is
-	// mounted into a container on it.
+	// Here says that carrick runs in a container on the machine whose root is mounted at Root, and shares that
+	// machine's network.
 	Here bool `yaml:"here,omitempty" json:"here,omitempty"`
 }
 
@@ -79,7 +80,7 @@ func (l *Link) Name() string { return l.Metadata.Name }
 
 var linkName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// MaxName keeps `carrick/link.<name>` within the 63 characters of a label.
+// MaxName is the maximum length of a link's name. It keeps `carrick/link.<name>` within the 63 characters of a label.
 const MaxName = 50
 
 // CheckName returns an error if a name for a link is invalid.
@@ -128,7 +129,8 @@ func Load(path string, guides []*steps.Guide) (*Link, error) {
 	return Parse(path, data, guides)
 }
 
-// File resolves a path of the link file: ~ and paths relative to the file.
+// File resolves a path in the link file: it expands ~/ and resolves relative paths against the folder of the link
+// file.
 func (l *Link) File(p string) string {
 	if p == "" || filepath.IsAbs(p) {
 		return p
@@ -205,8 +207,8 @@ func mergeNode(old, fresh *yaml.Node) {
 	old.Content = kept
 }
 
-// keepLines changes the style of the mappings around a literal block so that they can contain it. It reports whether
-// there is one.
+// keepLines changes mappings and lists around a literal or folded block from flow style to block style, because flow
+// style cannot contain such a block. It reports whether n contains one.
 func keepLines(n *yaml.Node) bool {
 	block := n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	for _, c := range n.Content {

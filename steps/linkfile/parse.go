@@ -61,7 +61,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	return l, nil
 }
 
-// rename gives answers that have a name of an earlier version their current one, and returns what it renamed.
+// rename replaces names of answers in earlier versions with the current names. It returns a notice for each.
 func rename(root *yaml.Node, guides []*steps.Guide) []string {
 	guide, answers := findKey(root, "guide"), findKey(root, "answers")
 	if guide == nil || answers == nil || answers.Kind != yaml.MappingNode {
@@ -82,7 +82,7 @@ func rename(root *yaml.Node, guides []*steps.Guide) []string {
 	return out
 }
 
-// checkLink validates what the schema cannot: the guide and its answers.
+// checkLink validates the guide and its answers, which the schema cannot.
 func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) error {
 	if err := CheckName(l.Metadata.Name); err != nil {
 		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())

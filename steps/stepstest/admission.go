@@ -15,18 +15,18 @@ import (
 	"carrick/steps"
 )
 
-// admission is how the API server of a state treats a dry run: the part of plugins, policies and webhooks.
+// admission is a rule for dry runs on the fake API server. It stands for an admission plugin, a policy or a webhook.
 type admission struct {
 	Resource  string         `json:"resource"`
 	Namespace string         `json:"namespace"` // "": any
-	Match     map[string]any `json:"match"`     // fields that the object has; null: has not
+	Match     map[string]any `json:"match"`     // fields that the object must have; null: must not have
 	Patch     map[string]any `json:"patch"`     // a merge patch
 	Warn      string         `json:"warn"`
 	Deny      string         `json:"deny"`
-	Fault     string         `json:"fault"` // as deny, of a webhook that does not answer
+	Fault     string         `json:"fault"` // like Deny, for a webhook that does not answer
 }
 
-// admissions reads the admission sections. A section replaces the base's.
+// admissions reads the admission sections. A state's section replaces that of its base.
 func (s *state) admissions() error {
 	s.admission = map[steps.Side][]admission{}
 	if s.base != nil {

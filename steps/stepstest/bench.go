@@ -26,30 +26,31 @@ const (
 	benchLink  = "bench"
 	benchAdmin = "carrick-bench"
 	roundTrip  = 50 * time.Millisecond
-	furtherOff = 200 * time.Millisecond // of the passes that measure only round trips
+	furtherOff = 200 * time.Millisecond // extra latency of the passes that measure only round trips
 )
 
-// Bench measures a guide by the budgets that apply to every guide, on the sandbox scenario of the same name.
+// Bench configures the benchmarks of a guide on the sandbox scenario of the same name. The budgets are the same for all
+// guides.
 type Bench struct {
 	Guide  *steps.Guide
 	Assets fs.FS
-	// Answers returns the answers of the link; remote is the address of the API server with added latency, for a
-	// credential under test. Here and below, the cluster is the remote one, or the local one if the guide's remote side is
-	// a machine or optional.
+	// Answers returns the answers of the link. remote is the address of the API server with added latency, for the
+	// credential that the guide hands over. Here and below, "the cluster" is the remote one, or the local one if the
+	// guide's remote side is a machine or optional.
 	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
 	// TakesOver means that the guide edits another user's objects, such as a chart's.
 	TakesOver bool
-	// Counted is a namespace on that side whose ServiceAccounts' requests also count. Requests of users who sign in
-	// otherwise don't.
+	// Counted is a namespace on the cluster. Requests of its ServiceAccounts also count, in addition to carrick's own.
+	// Requests of other users don't.
 	Counted string
-	// Reads are arguments of kubectl for reads that the guide also does there.
+	// Reads are kubectl arguments for reads on the cluster that the guide also does.
 	Reads [][]string
-	// Breaks is the check that Break makes fail and FixedBy makes pass again, by changing that cluster.
+	// Breaks is the check that Break makes fail and FixedBy makes pass again, by changing the cluster.
 	Breaks         string
 	Break, FixedBy func(testing.TB, *cluster.Cluster)
 }
 
-// standing is the applied, green guide, with added latency to both API servers.
+// standing is a guide that is applied and green, with added latency to both API servers.
 type standing struct {
 	Bench
 	link     string
@@ -72,7 +73,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	for _, side := range clusters(x.Guide) {
 		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
-	// requests with the credential under test have the latency, too
+	// requests with the guide's credential also have the latency
 	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
 	made := Open(b, out.box, action.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
 	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
@@ -86,7 +87,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	return out
 }
 
-// session opens a new session without connections, as the program does at its start.
+// session opens a new session without connections, like carrick at startup.
 func (x *standing) session(b testing.TB, o cluster.Options) *engine.Session {
 	b.Helper()
 	link, secrets := linkfile.New(x.Guide.Name, x.link), map[string]masked.Value{}
@@ -128,9 +129,9 @@ func (x *standing) total() int {
 	return n
 }
 
-// Pass measures a run of all checks with both API servers 50 ms away and no connection yet, and kubectl for some of the
-// same reads. A second pass has 200 ms more latency: the difference between the two is round trips alone ("chain"),
-// without the time that this machine needs itself.
+// Pass measures a run of all checks without open connections, with both API servers 50 ms away, and kubectl for some of
+// the same reads. A second pass has 200 ms more latency. The difference between the two ("chain") consists of round
+// trips alone, without the time that this machine itself needs.
 func (x Bench) Pass(b *testing.B) {
 	s := x.stand(b, roundTrip)
 	for _, way := range []struct {

@@ -26,7 +26,7 @@ func Growth(
 	Apply(b, made, o...)
 	Green(b, made)
 	same := map[string]any{}
-	for i := range g.Steps { // what one link has created, the others read
+	for i := range g.Steps { // all links get the same answers, so the others read what one has created
 		for _, a := range made.Answers(b.Context(), &g.Steps[i]) {
 			if a.Value != nil {
 				same[a.Question.Key] = revealed(a.Value)
@@ -36,7 +36,7 @@ func Growth(
 	for _, n := range many {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			took, held, unknown := checkAll(b, box, g, assets, same, n)
-			for b.Loop() { // once is enough, whatever -benchtime
+			for b.Loop() { // one run is enough, whatever -benchtime
 			}
 			b.ReportMetric(took.Seconds(), "s")
 			b.ReportMetric(took.Seconds()/float64(n), "s/link")

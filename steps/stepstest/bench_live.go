@@ -16,7 +16,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// live is a session that is followed, with all cells, like on a screen.
+// live is a session that follows all cells, like a screen.
 type live struct {
 	*engine.Session
 	seen chan steps.Result // of the watched check, each time it is probed
@@ -113,14 +113,14 @@ func (x Bench) Idle(b *testing.B) {
 	start, cpu := s.total(), processorTime(b)
 	<-time.After(quiet)
 	asked, used := s.total()-start, processorTime(b)-cpu
-	for b.Loop() { // one minute is enough: the benchmark runs once, whatever -benchtime
+	for b.Loop() { // one minute is enough, so this runs once, whatever -benchtime
 	}
 	b.ReportMetric(float64(asked)*float64(time.Minute/quiet), "requests/min")
 	b.ReportMetric(100*float64(used)/float64(quiet), "%core")
 	b.ReportMetric(0, "ns/op")
 }
 
-// Memory measures the program's own memory while it follows the whole guide on both sides.
+// Memory measures carrick's own memory while it follows the whole guide on both sides.
 func (x Bench) Memory(b *testing.B) {
 	s := x.stand(b, 0)
 	link := linkfile.New(x.Guide.Name, benchLink)

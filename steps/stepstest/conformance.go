@@ -71,7 +71,7 @@ func haveNamespace(t *testing.T, box *clustertest.Sandbox, side steps.Side, name
 const upstreamDir = "CARRICK_UPSTREAM"
 
 // Upstream returns the path of one of upstream's own files, by default in a folder next to the repository; root is the
-// path of the repository. Without that folder it skips the test and says what is left out.
+// path of the repository. Without that folder it skips the test and says what it would have verified.
 func Upstream(t *testing.T, root, file, proves string) string {
 	t.Helper()
 	dir := os.Getenv(upstreamDir)

@@ -21,13 +21,13 @@ const matrixEnv = "CARRICK_MATRIX"
 
 const (
 	runWithin   = 10 * time.Minute // timeout of a run that is not killed
-	spareRuns   = 10               // maximum number of runs of a chain, beyond its share of the changes
+	spareRuns   = 10               // runs that a chain may take in addition to 1.5 runs per change
 	mostRuns    = 200
 	greenInTime = "480s"
 )
 
-// crash is where the program is killed: at the n-th change of a run, which is a request that may change something, or a
-// change to the files of a machine.
+// crash is the point at which carrick is killed: the n-th change of a run. A change is a request that may change
+// something, or a change to the files of a machine.
 type crash struct {
 	n     int
 	after bool // the API server has answered, but carrick does not see it; of a file: before the next change
@@ -40,8 +40,8 @@ func (c crash) String() string {
 	return fmt.Sprintf("before %d", c.n)
 }
 
-// Crashes proves that the program can be killed around each of its changes, and that the next run continues from there:
-// apply to the same state as without a crash, undo to nothing.
+// Crashes verifies that carrick can be killed around each of its changes, and that the next run continues from there:
+// apply results in the same state as without a crash, and undo leaves nothing behind.
 func (x Proof) Crashes(t *testing.T) {
 	t.Parallel()
 	cases.LeftOut(t, "crash", x.Guide.Name)
@@ -72,7 +72,7 @@ func (x Proof) Crashes(t *testing.T) {
 	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
 		t.Errorf("the crashed run ended in another state than the complete one (-complete +crashed):\n%s", d)
 	}
-	if len(applied) > changes*3/2+spareRuns { // what is reverted and created again, such as a token, adds half the runs
+	if len(applied) > changes*3/2+spareRuns { // recreated tokens and the like add half the runs
 		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
 	}
 	for command, crashes := range map[string][]string{"apply": applied, "undo": undone} {
@@ -86,7 +86,7 @@ func (x Proof) Crashes(t *testing.T) {
 	t.Logf("%s: killed %d times in apply (%d changes), %d times in undo", x.Guide.Name, len(applied), changes, len(undone))
 }
 
-// gated skips a subtest, named accordingly, if crashes between changes to files can't be tested.
+// gated skips a subtest if crashes between changes to files can't be tested.
 func (x Proof) gated(t *testing.T) {
 	if len(clusters(x.Guide)) == len(steps.Sides) {
 		t.Skip("no side is a machine: there are no files")
@@ -96,10 +96,10 @@ func (x Proof) gated(t *testing.T) {
 	}
 }
 
-// chain runs a command repeatedly. Each run is killed, in turn, right after its first change or before its second, so
-// there is a crash after every change. A run that reverts its own creations, such as a token, starts over each time: if
-// it is killed at a known place, the next one may get further. chain returns where the runs were killed, when one
-// completes.
+// chain runs a command repeatedly and kills each run, alternately right after its first change or before its second, so
+// that there is a crash after every change. A run that reverts what the previous one created, such as a token, makes no
+// progress. So after a crash at a known place, the next run may make one more change. chain returns the places of all
+// crashes once a run completes.
 func (s *stage) chain(t *testing.T, command string) []string {
 	t.Helper()
 	began := time.Now()
@@ -139,7 +139,7 @@ func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed st
 			mu.Lock()
 			defer mu.Unlock()
 			if asked.Resource == "serviceaccounts/token" && len(s.box.Hosts) > 0 {
-				return true // it changes nothing itself: the file that it goes into is the change
+				return true // the change is the write of the file that contains the token
 			}
 			*count++
 			if here && killed == "" && *count == at.n {

@@ -24,8 +24,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Open opens a session of a link on the two real API servers of the sandbox. answers are as in a link file, and secret
-// ones are separate.
+// Open opens a session of a link on the real API servers of the sandbox. answers are as in a link file, plus those to
+// secret questions.
 func Open(
 	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 ) *engine.Session {
@@ -67,8 +67,8 @@ func clusters(g *steps.Guide) []steps.Side {
 	)
 }
 
-// ground returns the side on whose cluster objects are read, broken and fixed separately: the remote one, unless that
-// is a machine or optional.
+// ground returns the side whose cluster tests read, break and fix: the remote one, unless that is a machine or
+// optional.
 func ground(g *steps.Guide) steps.Side {
 	if remote := g.Sides[steps.Remote]; remote.Kind == steps.Host || remote.Optional {
 		return steps.Local
@@ -136,8 +136,8 @@ func undo(t testing.TB, s *engine.Session, say steps.Progress) *engine.Plan {
 	return p
 }
 
-// undoEach undoes like Undo, and requires that each action with a planned undo changes something. Otherwise its objects
-// could be deleted along with others, and a broken undo would go unnoticed. Those in gone may change nothing.
+// undoEach undoes like Undo, and fails the test if an action with a planned undo changes nothing. Otherwise a broken
+// undo would go unnoticed if its objects are deleted along with others. Actions in gone may change nothing.
 func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	t.Helper()
 	type at struct {
@@ -178,7 +178,7 @@ func refused(t *testing.T, s *engine.Session) {
 // greenWithin is how long checks may take to hold after a change: a limit for slow machines, not a budget.
 const greenWithin = 5 * time.Minute
 
-// Green fails the test unless every check comes to hold, and lists those that do not.
+// Green fails the test unless every check holds in time, and lists those that do not.
 func Green(t testing.TB, s *engine.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
@@ -205,8 +205,8 @@ func Green(t testing.TB, s *engine.Session) {
 	}
 }
 
-// Given returns the answers of a walk through the last seeded scenario, in the form of a link file; those in more
-// override them.
+// Given returns the answers of a walk through the last seeded scenario, in the form of a link file. more overrides some
+// of them.
 func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
 	t.Helper()
 	out := parsed(t, g, box.Answers)
@@ -231,9 +231,9 @@ func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]
 	return out
 }
 
-// Cycle proves, on real API servers, what every guide promises: apply makes it green, a second apply changes nothing,
-// and undo restores both sides, except for what others create because of carrick's changes, which is kept. It returns
-// the actions that undo reverted.
+// Cycle verifies, on real API servers, what every guide promises: apply makes it green, a second apply changes nothing,
+// and undo restores both sides. Undo keeps what others create because of carrick's changes. Cycle returns the actions
+// that undo reverted.
 func Cycle(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,

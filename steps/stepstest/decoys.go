@@ -18,7 +18,7 @@ import (
 // decoyKinds are the kinds by whose names and labels guides discover what runs in a cluster.
 const decoyKinds = "deployments,daemonsets,configmaps,services,secrets"
 
-// The values with which a decoy replaces a host, an address, a version or its namespace.
+// The values that replace a host, an address, a version or the namespace in a decoy.
 const (
 	forgedHost    = "forged.example.org"
 	forgedAddress = "203.0.113.66"
@@ -36,7 +36,7 @@ var (
 	hostText    = regexp.MustCompile(`\b[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}\b`)
 )
 
-// kept are keys whose values must remain, or a server would reject the object.
+// kept are keys whose values must stay the same, because a server would otherwise reject the object.
 var kept = map[string]bool{
 	"fieldPath": true, "resource": true, "mountPath": true, "name": true, "key": true, "type": true, "apiVersion": true,
 }
@@ -63,8 +63,8 @@ func forge(v any, namespace string) any {
 	return v
 }
 
-// decoys copies what runs in a cluster into the tenant's namespace, with names, labels and annotations, and with the
-// tenant's own values. It returns those that did not exist before, as plants names them.
+// decoys copies the objects of a cluster into the tenant's namespace, with their names, labels and annotations, but
+// with the tenant's own values. It returns the copies that did not exist before, named as by plants.
 func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	t.Helper()
 	var list struct{ Items []unstructured.Unstructured }
@@ -120,8 +120,8 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	return planted
 }
 
-// deceived plants decoys on each side, and fails if they change what the guide discovers. It returns what it planted,
-// in the form of shown.
+// deceived plants decoys on each side, and fails the test if they change what the guide discovers. It returns the
+// decoys in the form of shown.
 func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	t.Helper()
 	adopts := when == "set-up"

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// discovery answers with what the fake serves: what a check may dry-run, the kinds of the CRDs in a state and those in
-// its server section, PodSecurityPolicies if it contains one, as in clusters before 1.25, and MutatingAdmissionPolicies
-// from 1.36 on.
+// discovery answers with the kinds that the fake serves: those that checks may dry-run, those of the state's CRDs and
+// of its server section, PodSecurityPolicies if the state contains one (clusters before 1.25), and
+// MutatingAdmissionPolicies from version 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}

@@ -1,73 +1,92 @@
-// Package stepstest plays states of two clusters through a guide's checks.
+// Package stepstest runs the checks of guides on recorded states of two clusters, and tests guides on real control
+// planes.
 //
-// A state is a txtar file. Its sections:
+// A state is a txtar file. It may change another state, its base. Its sections:
 //
-//	-- base --     name of a state that this one changes, which may have a base, too
-//	-- local --    objects of that side, YAML documents; over a base each is a
-//	-- remote --   merge patch, and "$delete: true" removes one; of kind "*" it
-//	               empties a namespace
-//	-- host/P --   a file of the side that is a host, /P there
-//	-- machine --  what else that host is, YAML: modes: {/etc/x: 0600}, owners:
-//	               {/etc/x: 1000} (uid; root's by default), links: {/a: b},
-//	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others are
-//	               not there), folder: true (no commands: a folder that stands for
-//	               a machine), root: false (carrick does not run as root
-//	               there), here: true (this process has its network), files:
-//	               {/etc/x: null}; over a base each path or
-//	               command is replaced, null removes one
-//	-- answers --  answers, as in a link file; over a base null removes one
+//	-- base --     name of the base, which may have a base, too
+//	-- local --    objects of that side, YAML documents. Over a base each is a merge patch.
+//	-- remote --   "$delete: true" deletes an object; with kind "*", all objects of a namespace
+//	-- host/P --   content of the file /P on the side that is a host
+//	-- machine --  other properties of that host, YAML. Over a base each path or command is
+//	               replaced, and null removes one:
+//	               modes: {/etc/x: 0600}
+//	               owners: {/etc/x: 1000} (uid; default: root)
+//	               links: {/a: b}
+//	               commands: {"id -u": {out: "0\n", err: "", exit: 0}} (others do not exist)
+//	               folder: true (it is a folder that stands for a machine, without commands)
+//	               root: false (carrick does not run as root there)
+//	               here: true (this process uses the network of that machine)
+//	               files: {/etc/x: null}
+//	-- answers --  answers, as in a link file. Over a base null removes one
 //	-- denied --   permissions that the admin lacks, one per line: "remote create secrets renku"
-//	-- server --   "remote: down", "remote: hangs", "remote: version v1.20.1", "remote: skew 10m",
-//	               "remote: serves GROUP/VERSION Kind" (discovery lists it, in addition to the kinds of
-//	               definitions), "remote: level restricted" (pod security where a namespace has
-//	               none); over a base these come after its own
-//	-- admission/local --  the results of dry runs, YAML: a list of resource
-//	               (persistentvolumeclaims), namespace (all by default), match (fields that
-//	               the object has; null: has not), and one or more of warn (a warning), patch (a merge patch),
-//	               deny (why a policy rejects it) and fault (of a webhook that does not
-//	               answer: "x": reason). Each that matches is applied to the result of those
-//	               before it; over a base the whole list is replaced
-//	-- web --      the answers of an HTTP API on loopback: "GET /path": {status,
-//	               json or body and type, header, when: {header: value}}, or a list of
-//	               those; over a base each path is replaced, null removes one
-//	-- shows --    the certificate that this API presents instead of its own: for
-//	               (a name or address), name (its common name), from ("24h": not
-//	               valid before then), life ("-1h"), alone: true (self-signed,
-//	               not the API's CA)
-//	-- files/X --  a file on this machine; ${files} is its folder, for answers;
-//	               ${file X} is its base64, for Secrets, and
-//	               ${line X} its text without the last line end
-//	-- logs/N/P -- what pod P of namespace N has logged; logs/N/P/C: its container C;
+//	-- server --   properties of an API server, one per line, added to those of the base:
+//	               "remote: down"
+//	               "remote: hangs"
+//	               "remote: refuses" (it accepts no credentials)
+//	               "remote: version v1.20.1"
+//	               "remote: skew 10m" (of its clock)
+//	               "remote: serves GROUP/VERSION Kind" (in addition to the kinds of CRDs)
+//	               "remote: level restricted" (pod security of namespaces that set none)
+//	-- admission/local --  rules for dry runs, a YAML list that replaces the base's. Each
+//	-- admission/remote -- matching rule is applied to the result of those before it:
+//	               resource: persistentvolumeclaims
+//	               namespace: x (default: all)
+//	               match: fields that the object must have; null: must not have
+//	               and at least one of
+//	               warn: a warning
+//	               patch: a merge patch
+//	               deny: why a policy rejects the object
+//	               fault: "x": reason, of a webhook x that does not answer
+//	-- web --      answers of an HTTP API on loopback: "GET /path": {status, json or body and
+//	               type, header, when: {header: value}}, or a list of those. Over a base each
+//	               path is replaced, and null removes one
+//	-- shows --    the certificate that this API presents instead of its own:
+//	               for: a name or address
+//	               name: its common name
+//	               from: "24h" (not valid before then)
+//	               life: "-1h" (when it expires)
+//	               alone: true (self-signed, not signed by the API's CA)
+//	               public: true (signed by the CA of TrustPublic)
+//	-- files/X --  a file on this machine, see ${files}, ${file X} and ${line X}
+//	-- logs/N/P -- log of pod P in namespace N; logs/N/P/C: of its container C;
 //	               "error 500: TEXT" is an error of its kubelet
-//	-- want --     verdicts: all of a state without a base, else those that differ
+//	-- want --     verdicts: all of a state without a base, else those that differ from the base's
 //
-// ${ca} is the base64 of the API server's CA, ${server} its address, and ${token
-// NAMESPACE NAME} a token of that ServiceAccount; ${token … EXP} one that expires at
-// that Unix time or, for "+20h", that long from now, ${token … EXP LIFE} one with that
-// total validity ("24h"); jwt in place of token is the token itself. Tokens in
-// files of a host are valid until they expire, others while a Secret contains them.
-// Macros there, and in commands, refer to the remote side if that is a cluster,
-// else to the local one. ${cert NAME LIFETIME}
-// and ${key} are the base64 of a certificate for NAME and of its key. ${web} is
-// the address of that HTTP API, ${web-port} its port, ${web-ca} the base64 of
-// the CA that its certificate for localhost and 127.0.0.1 is trusted by, and
-// ${claims ALG {"aud": …}} a token with these claims and no signature.
-// ${client-cert NAME GROUPS LIFETIME} is the base64 of a client certificate that the
-// side's API server accepts, ${client-csr NAME GROUPS} of a request for one, and
-// ${client-key} of the key of both, which is always the same one; GROUPS are
-// joined by commas, or "-". ${ca-text} is the API server's CA as a quoted scalar,
-// for ConfigMaps, and a line ${ca-pem} the same as plain PEM, for files;
-// ${web-ca-pem} and ${web-ca-text} are that API's, ${web-ca-fingerprint} is its
-// SHA-256 in hex; ${web-cert NAME LIFETIME} and ${web-key} are a certificate that
-// this API's CA has signed, and its key.
-// ${helm-release FILE} is the value of key release in a Secret of Helm's, of the
-// release that files/FILE describes as YAML. ${now} and ${ago 90s} are times, ${unix 20h} is one from now in seconds,
-// as tokens have it. ${wireguard PRIVATE PEER} is a port of loopback where a WireGuard device with
-// that private key answers handshakes of that peer (keys in base64).
+// These macros are replaced. In files and commands of a host they refer to the remote side if that is a cluster, else
+// to the local one. A LIFETIME is a duration from now, which may be negative.
 //
-// The API server behind a state is a fake that answers reads, reviews and dry
-// runs of Services, pods, namespaces and claims: it judges roles and bindings as
-// RBAC does and pods by their namespace's level, and has no admission but the
-// state's. The annotation "leaked-node-port" of any object reserves a node port
-// without a Service. Writes are tested elsewhere, on real API servers.
+//	${ca}                         the API server's CA, base64
+//	${ca-text}                    the same as a quoted YAML scalar, for ConfigMaps
+//	${ca-pem}                     the same as PEM, on a line of its own, for files
+//	${server}                     address of the API server
+//	${token NAMESPACE NAME}       a token of that ServiceAccount, base64
+//	${token NAMESPACE NAME EXP}   one that expires at that Unix time or, for "+20h", that long from now
+//	${token NAMESPACE NAME EXP LIFE}  one with that total validity ("24h")
+//	${jwt …}                      the same, not in base64. Tokens in files of a host are valid until
+//	                              they expire, others while a Secret contains them
+//	${cert NAME LIFETIME}, ${key} a certificate for NAME and its key, base64
+//	${client-cert NAME GROUPS LIFETIME}  a client certificate that the side's API server accepts,
+//	                              base64. GROUPS are joined by commas; "-": none
+//	${client-csr NAME GROUPS}     a request for one, base64
+//	${client-key}                 the key of both, base64, the same in all runs
+//	${files}                      the folder of the files/ sections, for answers
+//	${file X}                     content of files/X in base64, for Secrets
+//	${line X}                     content of files/X without the last line break
+//	${helm-release FILE}          value of key release in Helm's Secret, for the release that
+//	                              files/FILE describes as YAML
+//	${now}, ${ago 90s}            times
+//	${unix 20h}                   a time from now in seconds, as in tokens
+//	${web}, ${web-port}           address and port of the HTTP API
+//	${web-ca}                     its CA, base64; its certificate is for localhost and 127.0.0.1
+//	${web-ca-text}, ${web-ca-pem} the same in the forms of ${ca-text} and ${ca-pem}
+//	${web-ca-fingerprint}         SHA-256 of the same, in hex
+//	${web-cert NAME LIFETIME}, ${web-key}  a certificate signed by this CA, and its key
+//	${claims ALG {"aud": …}}      a token with these claims and an invalid signature
+//	${wireguard PRIVATE PEER}     loopback port of a WireGuard device with that private key that
+//	                              answers handshakes of that peer (keys in base64)
+//
+// The API server behind a state is a fake. It answers reads, reviews, and dry runs of Services, pods, namespaces and
+// claims. It evaluates roles and bindings as RBAC does and pods by the level of their namespace. Its only admission
+// rules are those of the state. The annotation "leaked-node-port" of any object reserves a node port without a Service.
+// Writes are tested on real API servers.
 package stepstest

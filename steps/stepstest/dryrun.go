@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tried are the resources for which a state answers dry runs.
+// tried are the resources that support dry runs without a merger.
 var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims", "secrets", "amaltheasessions"}
 
-// dryRun judges an object in a dry run as an API server does: by the user's permissions, then the state's admission
-// section, then the object's kind. It rejects all other kinds. With a merger it accepts existing objects of any kind,
-// and merges.
+// dryRun answers a dry run as an API server does: it applies the user's permissions, then the state's admission
+// section, then the rules of the object's kind. It rejects kinds that are not in tried. With a merger it also accepts
+// existing objects of any kind, and merges them.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	var live *unstructured.Unstructured
@@ -45,7 +45,7 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	}
 	rules, ok := s.admission, true
 	if live != nil {
-		rules = s.refusals // those of a state are about what checks try to create
+		rules = s.refusals // the state's own rules are for objects that checks create
 		if asked, ok = s.mergedDryRun(w, r, live, asked); !ok {
 			return
 		}
@@ -99,8 +99,8 @@ func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured)
 	reply(w, 201, o.Object)
 }
 
-// nodePortTaken reports whether a Service of the state has that port, or whether the port is leaked: the annotation
-// "leaked-node-port" of a Namespace.
+// nodePortTaken reports whether a Service of the state has that port, or an object's annotation "leaked-node-port"
+// names it.
 func (s *server) nodePortTaken(port int32) bool {
 	for _, o := range s.objects {
 		if o.GetAnnotations()["leaked-node-port"] == fmt.Sprint(port) {

@@ -25,7 +25,7 @@ type fakes struct {
 	state       *state
 	servers     map[steps.Side]*server
 	web         *web
-	root        string // of the host; "": no side is a host
+	root        string // root folder of the host; "": no side is a host
 	kubeconfigs map[steps.Side]string
 	scrub       []string // pairs for a replacer: values that differ from run to run
 
@@ -35,7 +35,7 @@ type fakes struct {
 	patient time.Duration
 }
 
-// newFakes starts the servers of a state, until the test ends.
+// newFakes starts the servers of a state and stops them when the test ends.
 func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fakes {
 	t.Helper()
 	f := &fakes{guide: g, assets: assets, servers: map[steps.Side]*server{}, kubeconfigs: map[steps.Side]string{}}

@@ -16,31 +16,31 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is a fault of a whole API server.
+// trouble is a fault that affects a whole API server.
 type trouble struct {
 	fault    proxy.Fault
 	stops    bool     // the API server itself is down
 	harmless bool     // all results are the same as without it
 	watches  bool     // it affects only watches
-	typical  bool     // a brief run tries it
+	typical  bool     // a brief run includes it
 	holds    []string // checks that hold in this trouble, because it does not affect them
 }
 
 const (
 	hugeBody  = 65 << 20 // more than carrick accepts
-	hugeTimes = 6        // maximum number of such responses, then 503: this machine must generate them
+	hugeTimes = 6        // maximum number of such responses, which this machine must generate; then 503
 
-	watchTimes = 300 // number of such watches, about twice for each of a guide's
+	watchTimes = 300 // number of affected watches, about two for each watch of a guide
 
 	lookWithin    = 4 * time.Minute // timeout for running all checks in any trouble
 	applyWithin   = 10 * time.Minute
 	noticedWithin = 5 * time.Minute // until no check of a server in trouble passes any longer
 	recovers      = 5 * time.Minute // until all is green again
-	mostMemory    = 512 << 20       // maximum memory of the program in any trouble: one large response per side, decoded
+	mostMemory    = 512 << 20       // maximum memory of carrick in any trouble: one large response per side, decoded
 	briefly       = 4 * time.Second
 )
 
-// troubles returns the troubles of this run.
+// troubles returns the troubles to test in this run.
 func troubles() []trouble {
 	return slices.DeleteFunc([]trouble{
 		{fault: proxy.Reset(), typical: true},
@@ -93,7 +93,7 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 	s.way[side].Set()
 }
 
-// Faults proves how the program handles an API server in trouble: it never takes an error for a pass, says what to do,
+// Faults verifies how carrick handles an API server in trouble: it never reports an error as a pass, says what to do,
 // and continues when the trouble is over.
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
@@ -116,8 +116,8 @@ func (x Proof) Faults(t *testing.T) {
 	})
 }
 
-// faultsOfCheck checks a green set-up with one side in trouble. For two clusters, faultsOfLive uses one of them, so
-// this test uses the other one; only a server that is down is tested on both.
+// faultsOfCheck checks a green set-up with one side in trouble. If both sides are clusters, faultsOfLive covers one of
+// them and this test the other one. Only a server that is down is tested on both.
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
@@ -131,7 +131,7 @@ func (s *stage) faultsOfCheck(t *testing.T) {
 	}
 }
 
-// without names the sides that are left out.
+// without reports the sides that are not tested as skipped subtests.
 func (s *stage) without(t *testing.T) {
 	for _, side := range steps.Sides {
 		if s.way[side] == nil {
@@ -148,7 +148,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	}
 	s.brings(t, x, side)
 	words := []string{"check", "-o", "json"}
-	if x.harmless { // on a busy machine an API server may not answer for seconds: that is no verdict on this trouble
+	if x.harmless { // on a busy machine an API server may not answer for seconds, which is not due to this trouble
 		words = append(words, "--wait", "200s")
 	}
 	r := s.start(t, words...)
@@ -172,7 +172,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 		s.honest(t, x, c.Check, c.Side == side, side, steps.Result{Status: c.Status, Found: c.Found, Fix: c.Fix})
 	}
 	if !x.stops {
-		return // the next run has no memory of it
+		return // the next run keeps no state of this one
 	}
 	after := s.start(t, "check", "--wait", greenInTime)
 	if code := after.code(t, runWithin); code != 0 {
@@ -180,7 +180,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	}
 }
 
-// honest fails the test if a verdict claims what can't be known while a side is in trouble.
+// honest fails the test if a verdict claims what can't be known while a side is in trouble, or lacks a reason or a fix.
 func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side steps.Side, v steps.Result) {
 	t.Helper()
 	blind := slices.Contains(s.Blind[side], check) || slices.Contains(x.holds, check)
@@ -194,7 +194,7 @@ func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side s
 	}
 }
 
-// sane fails the test if the program used too much memory or did not end properly.
+// sane fails the test if carrick used too much memory or did not end properly.
 func (s *stage) sane(t *testing.T, r *run) {
 	t.Helper()
 	switch held := r.peak(); {

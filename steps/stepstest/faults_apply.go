@@ -76,7 +76,7 @@ func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 }
 
 // looksFail makes all reads of a run on both sides fail for a while, once it has changed something. The run must either
-// have stopped with a reason or continue; at its next change it is told to end.
+// stop with a reason or continue. If it continues, it is interrupted at its next change.
 func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.fresh(t)
 	var changed, over, more atomic.Bool
@@ -134,7 +134,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	}
 }
 
-// plainEnd fails the test unless a run that stopped says why, and what to do.
+// plainEnd fails the test unless a run that stopped says why and what to do.
 func plainEnd(t *testing.T, r *run) {
 	t.Helper()
 	said := r.err.String()

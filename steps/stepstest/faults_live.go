@@ -14,7 +14,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// followed is a session that is followed as a screen does.
+// followed is a session whose cells are followed, like on a screen.
 type followed struct {
 	*engine.Session
 	boards chan *engine.Board // the latest
@@ -49,7 +49,7 @@ func (s *stage) follow(t *testing.T) *followed {
 	return f
 }
 
-// until waits for a board in which wrong finds nothing.
+// until waits for a board in which wrong finds no faults.
 func (f *followed) until(t *testing.T, within time.Duration, wrong func(*engine.Board) []string) {
 	t.Helper()
 	due := time.After(within)
@@ -91,7 +91,7 @@ func (s *stage) faultsOfLive(t *testing.T) {
 }
 
 func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Cluster, broken steps.Cell) {
-	t.Cleanup(s.calm) // even if it fails
+	t.Cleanup(s.calm) // even if the test fails
 	fails := func(b *engine.Board) []string {
 		if v := b.Verdict(broken); v.Status != steps.Fail {
 			return []string{fmt.Sprintf("%s: %s: %s", broken.Check, v.Status, v.Found)}

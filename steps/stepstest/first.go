@@ -17,14 +17,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// First is the trouble at which the troubles view opens for one fault of the sandbox.
+// First is the first trouble that the troubles view must show for one fault of the sandbox.
 type First struct {
-	Check string // "": none, or only what is not applied yet: Why
+	Check string // "": none, or only what is not applied yet; Why says which
 	Why   string // why the fault is not a trouble in a new demo; "" with a Check
 }
 
-// FirstTroubles requires that the demo opens at the cause of every fault that the sandbox has for a guide, and that the
-// action of key f is not empty there. The table must contain each fault.
+// FirstTroubles verifies for every fault that the sandbox has for a guide that the demo opens at its cause, and that
+// the action of key f changes something there. The table must contain every fault.
 func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
 	t.Helper()
 	cases.LeftOut(t, "first cause", g.Name)
@@ -94,7 +94,7 @@ func (x *Site) adopt(given map[string]any) {
 	x.Forget()
 }
 
-// opensOn waits until the first trouble is the expected one.
+// opensOn waits until the board's first trouble is the expected one.
 func (x *Site) opensOn(want First) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// The kernel asks a gate before each change that a program makes to the files under a folder: a rename or a removal. So
-// the program can be killed between any two of them.
+// The kernel asks a gate before each change that carrick makes to the files under a folder: a rename or a removal. This
+// allows a test to kill carrick between any two changes.
 
-// fileChange is one such change that is about to happen.
+// fileChange is a change to a file that is about to happen.
 type fileChange struct {
 	call   string // rename or unlink
 	folder string // as a path on the machine
@@ -20,7 +20,7 @@ func (c fileChange) String() string {
 	return c.call + " " + strings.TrimSuffix(c.folder, "/") + "/" + c.name
 }
 
-// tidying reports whether it removes a temporary file of an earlier run.
+// tidying reports whether the change removes a temporary file of an earlier run.
 func (c fileChange) tidying() bool { return c.call == "unlink" && strings.HasPrefix(c.name, part) }
 
 // part is the prefix of the names of temporary files.
@@ -29,7 +29,7 @@ const part = ".carrick-"
 // gate counts the changes of one run.
 type gate struct {
 	root string
-	ask  func(fileChange) bool // false: the program was killed
+	ask  func(fileChange) bool // false: carrick was killed
 
 	ours, theirs *os.File // the ends of the socket that passes the kernel's listener
 	end          chan struct{}

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// gateEnv is the path of the program that the test binary runs behind a gate: the test binary makes the kernel ask
-// before each change, and then executes the program.
+// gateEnv is the environment variable with the path of the program to run behind a gate. The test binary first makes
+// the kernel ask before each change, and then executes that program.
 const gateEnv = "CARRICK_PROOF_GATE"
 
 // The parts of the kernel's interface (linux/seccomp.h) that package syscall lacks.
@@ -95,7 +95,7 @@ func gates() error {
 	return err
 }
 
-// before puts the gate before a command that is not started yet.
+// before makes a command that is not started yet run behind the gate.
 func (g *gate) before(cmd *exec.Cmd) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *gate) before(cmd *exec.Cmd) error {
 	return nil
 }
 
-// watch answers the kernel until the program has ended.
+// watch answers the kernel's requests until carrick has ended.
 func (g *gate) watch() error {
 	defer g.ours.Close()
 	_ = g.theirs.Close()
@@ -156,7 +156,7 @@ type answered struct {
 	flags uint32
 }
 
-// answer waits for one call and allows it, unless the program was killed; false: there are no more.
+// answer waits for one call and allows it, unless carrick was killed. It returns false if there are no more calls.
 func (g *gate) answer(fd int) bool {
 	type pollFD struct {
 		fd              int32
@@ -208,7 +208,7 @@ func (g *gate) change(r request) (fileChange, bool) {
 	text := make([]byte, 255)
 	n, _ := memory.ReadAt(text, int64(name))
 	c.name, _, _ = strings.Cut(string(text[:n]), "\x00")
-	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // it fails for a folder, and the correct call follows
+	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // unlink fails for a folder, and the right call follows
 		info, err := os.Lstat(filepath.Join(at, c.name))
 		return c, err == nil && !info.IsDir()
 	}

@@ -47,7 +47,7 @@ func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[
 	compareFiles(t, filepath.Join(dir, "golden"), found)
 }
 
-// asset is what one action renders of its asset.
+// asset is the asset of one action, rendered.
 type asset struct {
 	file    string
 	side    steps.Side
@@ -88,8 +88,8 @@ var ownHash = regexp.MustCompile(`(?m)^( *carrick/[\w.-]+: )"?[0-9a-f]{12}"?$`)
 
 var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z ]+)-----[^-]*-----END [A-Z ]+-----\n?`)
 
-// shown returns an object without what a file must not or can't contain: the values of Secrets, and certificates that
-// differ from run to run.
+// shown returns an object without values that a golden file must not or can't contain: the values of Secrets, and
+// certificates that differ from run to run.
 func shown(obj *unstructured.Unstructured) any {
 	if obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1" {
 		for _, field := range []string{"data", "stringData"} {
@@ -121,7 +121,7 @@ func withoutPEM(v any) any {
 	return v
 }
 
-// compareFiles compares a folder with found, by file name; with -update it writes the folder.
+// compareFiles compares the files in a folder with found, by file name. With -update it writes them instead.
 func compareFiles(t *testing.T, dir string, found map[string]string) {
 	t.Helper()
 	if *update {

@@ -15,7 +15,7 @@ import (
 )
 
 // StandHanded opens a session of a link of that name on the fake servers of a state, in which one side is known only
-// from its admin's facts file. answers are the reader's, in addition to the state's own, which both have.
+// from its admin's facts file. answers are those of the session in addition to the state's, which both admins have.
 func StandHanded(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir, state, link string, side steps.Side, answers map[string]any,
 ) *engine.Session {

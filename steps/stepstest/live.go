@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// Live tries each name on real control planes as a subtest, with its own sandbox. The calling test and its subtests run
-// in parallel.
+// Live calls try for each name as a subtest with its own sandbox, on real control planes. The calling test and its
+// subtests run in parallel.
 func Live(t *testing.T, kind string, names []string, try func(t *testing.T, box *clustertest.Sandbox, name string)) {
 	t.Helper()
 	t.Parallel()
@@ -34,8 +34,8 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// Cycles runs one cycle for each name, as Live does. It fails if none of them undoes an action of the guide, unless the
-// action is listed as one that another test undoes, or that has nothing to undo.
+// Cycles runs one cycle for each name, as Live does. It fails the test if an action of the guide is undone by none of
+// them, unless the action is listed in elsewhere: another test undoes it, or it has nothing to undo.
 func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -65,7 +65,8 @@ func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t 
 	}
 }
 
-// Except returns the sorted names of a table, without some of them: make test tries these, make verify the rest.
+// Except returns the sorted names of a table, without some of them. make test covers those without, make verify the
+// rest.
 func Except[V any](table map[string]V, without []string) []string {
 	for _, name := range without {
 		if _, ok := table[name]; !ok {

@@ -27,7 +27,7 @@ type machine struct {
 	commands map[string]command // by the words of the command line
 	folder   bool               // no commands: a folder that stands for a machine
 	noRoot   bool               // carrick does not run as root there
-	here     bool               // this process has its network
+	here     bool               // this process uses the network of that machine
 }
 
 // command is the result of a command line.
@@ -76,7 +76,7 @@ func (m *machine) section(text string) error {
 			return fmt.Errorf("modes: %s: write it as 0644", path)
 		}
 	}
-	for path := range over.Files { // with all their properties
+	for path := range over.Files { // including the modes and owners of the base's files
 		delete(m.modes, path)
 		delete(m.owners, path)
 	}

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// addedField is a field that can disable an object that does not have it.
+// addedField is a field that can disable an object when someone adds it.
 type addedField struct {
 	kinds  []string
-	beside []any // what carrick must write of the object for that
+	beside []any // path of the object that carrick must write for the field to matter
 	at     []string
 	value  any
 }
@@ -55,7 +55,8 @@ var addedFields = []addedField{
 	{[]string{"Service"}, []any{"spec", "ports"}, []string{"spec", "externalIPs"}, []any{"203.0.113.66"}},
 }
 
-// added returns the changes that give an object such a field. writes reports whether carrick writes a path of it.
+// added returns the changes that add such fields to an object. writes reports whether carrick writes a path of the
+// object.
 func added(kind string, object map[string]any, writes func(at []any) bool) []change {
 	var out []change
 	for _, f := range addedFields {

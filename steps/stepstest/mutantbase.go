@@ -26,13 +26,13 @@ import (
 	"carrick/steps/engine"
 )
 
-// mutantBase is the green state that mutants are based on: the state "healthy" with everything that the guide's actions
-// write, as apply writes it.
+// mutantBase is the green state from which mutants are derived: the state "healthy" with everything that the guide's
+// actions write, as apply writes it.
 type mutantBase struct {
 	*fakes
 	dir    string
-	made   map[*unstructured.Unstructured][]*unstructured.Unstructured // what actions write of an object
-	files  map[string]string                                           // the action that writes a file
+	made   map[*unstructured.Unstructured][]*unstructured.Unstructured // what actions write of each object
+	files  map[string]string                                           // the action that writes each file
 	passes []steps.Cell
 	reads  map[steps.Cell]*reads
 }
@@ -40,8 +40,8 @@ type mutantBase struct {
 // onceKinds are kinds whose objects run once: drift ignores them, and so does the base.
 var onceKinds = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// The states that mutants are based on. "made" is "healthy" with the link's notes of rows that it created in an API,
-// for a guide that does so.
+// The states from which mutants are derived. "made" is "healthy" with the link's notes of rows that it created in an
+// API, for a guide that creates rows.
 const (
 	healthyState = "healthy"
 	madeState    = "made"
@@ -103,7 +103,7 @@ type inventoryEntry struct {
 	Created    bool      `json:"created"`
 }
 
-// write writes what the answers ask for into the state.
+// write writes everything that the answers configure into the state.
 func (b *mutantBase) write(t *testing.T) {
 	t.Helper()
 	s := b.session(t)
@@ -207,7 +207,7 @@ func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Acti
 	return entries
 }
 
-// withoutMarks returns an object without carrick's marks: undo uses the inventory, and drift ignores the marks.
+// withoutMarks returns an object without carrick's marks, because undo uses the inventory and drift ignores the marks.
 func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	meta := out.Object["metadata"].(map[string]any)
@@ -238,7 +238,7 @@ func wholeManagers(o *unstructured.Unstructured) {
 	o.SetManagedFields(list)
 }
 
-// writtenLongAgo dates a manager's writes before everything that the state has started since.
+// writtenLongAgo dates the writes of a manager to 2020, so that everything in the state was started later.
 func writtenLongAgo(o *unstructured.Unstructured, manager string) {
 	list := o.GetManagedFields()
 	for i := range list {

@@ -18,8 +18,9 @@ import (
 	"carrick/steps"
 )
 
-// faults are the single changes of recorded states that are not green: for objects that others write, these are the
-// changes that matter. If a state changes several things at once, it does not show that any of them matters alone.
+// faults are the changes of recorded states that are not green and change only one thing. For objects that carrick does
+// not write, these are the changes that matter. A state that changes several things at once does not show that any of
+// them matters on its own.
 type faults map[string]map[string]bool // by object, file or page: paths, as differ has them
 
 // fault is one change of a state.

@@ -58,7 +58,7 @@ func edited(v any, at []any, edit func(any) any) any {
 }
 
 // changes returns the changes of a value: each leaf and each element deleted, each leaf altered, each list with one
-// more element, each map of strings with one more key.
+// more element, and each map of strings with one more key.
 func changes(v any, at []any) []change {
 	path := pathText(at)
 	add := func(what string, edit func(any) any) change {
@@ -113,7 +113,7 @@ func isStringMap(at []any) bool {
 	return slices.Contains(stringMaps, key)
 }
 
-// alteredSibling returns a value like those of a map.
+// alteredSibling returns another value of the kind that a map contains.
 func alteredSibling(m map[string]any) any {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if text, is := m[key].(string); is {
@@ -123,7 +123,7 @@ func alteredSibling(m map[string]any) any {
 	return "x"
 }
 
-// alteredElement returns an element like another, with another name or another first value.
+// alteredElement returns an element like a given one, with another name or another first value.
 func alteredElement(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -185,7 +185,7 @@ func alteredText(v string, at []any) string {
 	case v == "false":
 		return "true"
 	}
-	for was, now := range map[string]string{"=true": "=false", "=false": "=true"} { // of a command line or a unit
+	for was, now := range map[string]string{"=true": "=false", "=false": "=true"} { // in a command line or a unit
 		if before, after, is := strings.Cut(v, was); is {
 			return before + now + after
 		}

@@ -25,8 +25,8 @@ func plainJSON(v any) any {
 	return out
 }
 
-// ofFiles returns the mutants of the host's files: for those that the guide writes each line, the mode and the owner,
-// and for other files the changes that are the only one of a recorded state that is not green.
+// ofFiles returns the mutants of the host's files. For files that the guide writes these are each line, the mode and
+// the owner. For other files these are the changes that are the only one of a recorded state that is not green.
 func (b *mutantBase) ofFiles(f faults) []mutant {
 	var out []mutant
 	m := b.state.machine

@@ -12,11 +12,11 @@ import (
 	"carrick/steps"
 )
 
-// mutant is the base with one thing changed.
+// mutant is the base state with one thing changed.
 type mutant struct {
 	name  string
-	of    string       // what was changed: one check tends to kill all mutants of it
-	cells []steps.Cell // that may have read it
+	of    string       // the changed thing: usually one check kills all mutants of it
+	cells []steps.Cell // checks that may have read it
 	put   func(t *testing.T) (restore func())
 }
 
@@ -47,8 +47,8 @@ var fixed = []string{
 	"metadata.generation", "metadata.creationTimestamp",
 }
 
-// ofObject returns the mutants of one object: every field that the guide writes, and of the others those that are the
-// only change of a recorded state that is not green.
+// ofObject returns the mutants of one object: changes of every field that the guide writes, and of the other fields
+// those that are the only change of a recorded state that is not green.
 func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	o, key := srv.objects[at], objectKey(srv.side, srv.objects[at])
 	written, made := b.made[o]
@@ -83,7 +83,7 @@ func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	return out
 }
 
-// readers returns the checks that may have read an object; got: one did by its name.
+// readers returns the checks that may have read an object. got reports whether one of them read it by name.
 func (b *mutantBase) readers(side steps.Side, o *unstructured.Unstructured) (cells []steps.Cell, got bool) {
 	for _, c := range b.passes {
 		read, byName := b.reads[c].of(side, o)
@@ -100,7 +100,7 @@ func (s *server) become(other *server) (restore func()) {
 	return func() { s.mutant.Store(nil) }
 }
 
-// ofPages returns the mutants of HTTP APIs' responses: of each page that a check requested.
+// ofPages returns the mutants of the HTTP APIs' responses, for each page that a check requested.
 func (b *mutantBase) ofPages(f faults) []mutant {
 	var out []mutant
 	for _, key := range slices.Sorted(maps.Keys(b.state.web)) {
@@ -153,7 +153,7 @@ func (r *reads) asked(path string) bool {
 	return false
 }
 
-// show makes a page return something else until restore is called; nil: 404.
+// show makes a page return something else until restore is called. For a nil list the page returns 404.
 func (b *mutantBase) show(key string, list []webAnswer) (restore func()) {
 	other := maps.Clone(b.state.web)
 	other[key] = list

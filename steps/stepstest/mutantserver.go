@@ -18,7 +18,7 @@ type asked struct {
 	requests []askedRequest
 }
 
-// askedRequest is one of them.
+// askedRequest is one recorded request.
 type askedRequest struct {
 	method, path string
 	byAdmin      bool
@@ -44,7 +44,8 @@ func (a *asked) take() []askedRequest {
 
 func byAdmin(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+admin }
 
-// with returns the server with other objects and more admission rules. It answers while it is the mutant of s.
+// with returns a copy of the server with other objects and more admission rules. The copy answers while it is the
+// mutant of s.
 func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *server {
 	return &server{
 		Server: s.Server, side: s.side, objects: objects, denied: s.denied, version: s.version, skew: s.skew, pair: s.pair,
@@ -77,7 +78,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return out, nil
 }
 
-// reads is what a check has read.
+// reads records what a check has read.
 type reads struct {
 	objects map[string]bool // keys of GETs, and of LISTs with a trailing "*"
 	special map[steps.Side]bool
@@ -88,7 +89,7 @@ func newReads() *reads {
 	return &reads{objects: map[string]bool{}, special: map[steps.Side]bool{}, pages: map[string]bool{}}
 }
 
-// add adds what one request may read.
+// add adds everything that one request may read.
 func (r *reads) add(side steps.Side, q askedRequest) {
 	if !q.byAdmin || q.method != http.MethodGet || q.path == "/api" || q.path == "/apis" {
 		r.special[side] = true
@@ -114,7 +115,7 @@ var judging = map[string]bool{
 	"Service": true, "Secret": true, "CustomResourceDefinition": true, "PodSecurityPolicy": true,
 }
 
-// of reports whether a check may have read an object; got: by a GET of its name.
+// of reports whether a check may have read an object. got reports whether it read it by name.
 func (r *reads) of(side steps.Side, o *unstructured.Unstructured) (read, got bool) {
 	group, resource := resourceOf(o)
 	got = r.objects[readKey(side, group, resource, o.GetNamespace(), o.GetName())]

@@ -30,9 +30,9 @@ var silences = regexp.MustCompile(
 
 var update = flag.Bool("update", false, "write what was found into the states' want sections")
 
-// Play runs all checks of the guide on every state of a folder and compares the verdicts with its want section. Then it
-// requires two states for every check, including shared ones: one in which it holds, and one in which it fails or warns
-// or, for a check of whether a side answers, is unknown.
+// Play runs all checks of the guide on every state of a folder and compares the verdicts with the state's want section.
+// Every check, including shared ones, must have two states: one in which it holds, and one in which it fails or warns.
+// A check of whether a side answers may be unknown instead.
 //
 // It runs in parallel with tests on control planes, which mostly wait.
 func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
@@ -62,7 +62,7 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 		})
 	}
 	if run := flag.Lookup("test.run"); run != nil && strings.Contains(run.Value.String(), "/") {
-		return // only some states were played
+		return // only some states were run
 	}
 	for i := range g.Steps {
 		for _, c := range g.Steps[i].Checks {
@@ -77,7 +77,7 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	}
 }
 
-// played is a state with its verdicts, and those of its base.
+// played is a state with its verdicts and those of its base.
 type played struct {
 	guide    *steps.Guide
 	state    *state
@@ -120,8 +120,8 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 	}
 }
 
-// Stand opens a session on the fake servers of a state, for tests of facts, read through the answers whose defaults
-// they are.
+// Stand opens a session on the fake servers of a state. Tests of facts read them through answers whose defaults they
+// are.
 func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *engine.Session {
 	t.Helper()
 	s, _, _ := open(t, g, assets, dir, name, nil)

@@ -41,7 +41,7 @@ func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person)
 	reply(w, 201, v)
 }
 
-// proxied answers a request through the proxy of a pod or a Service: the state's web section has it as "GET
+// proxied answers a request through the proxy of a pod or a Service. The state's web section lists such answers as "GET
 // /proxy/NAMESPACE/services/NAME:PORT/path".
 func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 	head, path, _ := strings.Cut(r.URL.Path, "/proxy/")
@@ -66,9 +66,9 @@ const enforce = "pod-security.kubernetes.io/enforce"
 // levels of pod security, from least to most restrictive.
 var levels = []string{"", "privileged", "baseline", "restricted"}
 
-// tryNamespace reports which existing pods of a namespace its level would reject, and tryPod judges a pod by the level
-// of its namespace, both with Kubernetes' messages. Of the standards they implement the types of volumes (hostPath:
-// privileged; nfs: baseline), added capabilities, and privilege escalation (kubernetes/kubernetes:
+// tryNamespace reports which existing pods of a namespace its level would reject, as tryPod does for one pod and the
+// level of its namespace, both with Kubernetes' messages. Of the standards they implement the types of volumes
+// (hostPath: privileged; nfs: baseline), added capabilities, and privilege escalation (kubernetes/kubernetes:
 // staging/src/k8s.io/pod-security-admission/policy).
 func (s *server) tryNamespace(w http.ResponseWriter, o *unstructured.Unstructured) {
 	level := o.GetLabels()[enforce]

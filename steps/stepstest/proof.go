@@ -21,45 +21,44 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Proof configures the tests that a guide handles faults and crashes: the configuration of its benchmarks, and a little
-// more.
+// Proof configures the tests of how a guide handles faults and crashes. It extends the configuration of the benchmarks.
 type Proof struct {
 	Bench
 	// Blind are checks, by side, that send nothing to their own side's API server once it is in trouble, so that their
-	// verdict is not based on an error. Verify a check before you add it here.
+	// verdict is not affected. Verify that for a check before you add it here.
 	Blind map[steps.Side][]string
-	// Random is a regular expression for what differs between any two runs of this guide; "": nothing in addition to what
-	// differs for every guide.
+	// Random is a regular expression for text that differs between any two runs of this guide, in addition to text that
+	// differs for every guide. "": there is none.
 	Random string
-	// Theirs reports whether a snapshot's object is created by others because of what the guide sets up, and is kept after
-	// an undo; nil: there are none.
+	// Theirs reports whether others create an object of a snapshot because of what the guide sets up, so that it is kept
+	// after an undo. nil: there are none.
 	Theirs func(name string) bool
-	// Remade is the kind of an object that another user recreates before it is deleted, and how kubectl creates one of a
-	// given name; nil: a Secret.
+	// Remade is the kind of object that another user recreates right before carrick deletes it. nil: a Secret.
 	Remade *Remade
-	// Asked are answers that the admin gives, because a tenant's object can look like the one that they are discovered
-	// from.
+	// Asked are questions that the admin must answer, because a tenant's object can look like the one from which the
+	// answer would be discovered.
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
-	// SharedActions: its actions are of kinds that the other guides have too, and whose faults in an apply are tried there.
+	// SharedActions means that other guides have actions of the same kinds, and that their tests cover faults during
+	// apply.
 	SharedActions bool
 }
 
-// Remade is a kind of object, and the arguments before and after the name with which kubectl creates one.
+// Remade is a kind of object and how kubectl creates one: the arguments before and after its name.
 type Remade struct {
 	Resource      string // as a request names it: secrets
 	Before, After []string
 }
 
-// stage is the program, a link of its own, and a proxy in front of each API server.
+// stage is a carrick program, a link of its own, and a proxy in front of each API server.
 type stage struct {
 	Proof
 	box     *clustertest.Sandbox
 	program string
 	way     map[steps.Side]*proxy.Proxy
 	answers map[string]any
-	dir     string // the only folder that the program may write to
+	dir     string // the only folder that carrick may write to
 	link    string
 	access  map[steps.Side]kubeconfig.Access
 	args    []string // of each command
@@ -70,7 +69,7 @@ type stage struct {
 
 const proofLink = "proof"
 
-// stage sets one up on the guide's scenario. The test's cleanup restores the site.
+// stage sets up a stage on the guide's scenario. The test's cleanup restores the site.
 func (x Proof) stage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
@@ -118,8 +117,8 @@ func (x Proof) stage(t *testing.T) *stage {
 	return s
 }
 
-// trustBoth makes the kubeconfig of a guide that joins a machine to a cluster also trust the API server itself: the
-// machine's own requests are not carrick's, and bypass the proxy.
+// trustBoth makes the kubeconfig of a guide that joins a machine to a cluster also trust the API server itself, because
+// the machine's own requests bypass the proxy.
 func (s *stage) trustBoth(t *testing.T) {
 	t.Helper()
 	for side, access := range s.access {
@@ -151,7 +150,7 @@ func (s *stage) in(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// run is one run of the program.
+// run is one run of carrick.
 type run struct {
 	cmd         *exec.Cmd
 	stdout, err bytes.Buffer
@@ -161,7 +160,7 @@ type run struct {
 	held        atomic.Int64 // the maximum memory, in bytes
 }
 
-// start starts a command of the program on the link.
+// start starts a carrick command on the link.
 func (s *stage) start(t *testing.T, command ...string) *run {
 	t.Helper()
 	r := &run{ended: make(chan struct{}), began: time.Now()}
@@ -198,7 +197,7 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 	return r
 }
 
-// gate is put before a command if a side is a machine and the system supports it; nil: it does not.
+// gate returns a gate for a command if a side is a machine and the system supports it, and nil otherwise.
 func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	t.Helper()
 	for _, root := range s.box.Hosts {
@@ -221,13 +220,13 @@ func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	return nil
 }
 
-// kill ends the program as a power cut would, and returns when it is gone.
+// kill ends carrick as a power cut would, and returns when it is gone.
 func (r *run) kill() {
 	_ = r.cmd.Process.Kill()
 	<-r.ended
 }
 
-// code returns the exit code of a program that must end within a time, or -1 if it was killed.
+// code returns the exit code of a run that must end within a time, or -1 if it was killed.
 func (r *run) code(t *testing.T, within time.Duration) int {
 	t.Helper()
 	select {
@@ -242,7 +241,7 @@ func (r *run) code(t *testing.T, within time.Duration) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// stumbled returns what the output contains and no output may contain.
+// stumbled returns the part of the output that no output may contain, such as a panic, or "".
 func (r *run) stumbled() string {
 	for _, bad := range []string{"goroutine ", "panic:", "(please report)", "\x1b"} {
 		if strings.Contains(r.said(), bad) {
@@ -255,12 +254,12 @@ func (r *run) stumbled() string {
 func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
-// measure records the maximum memory of the program while it runs. The kernel's figure for a terminated child includes
-// the process that forked it, which is this one with the response bodies that it generates.
+// measure records the maximum memory of carrick while it runs. The kernel's figure for a terminated child includes the
+// process that forked it, which is this one with the response bodies that it generates.
 func (r *run) measure(program string) {
 	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
 	for {
-		exe, _ := os.Readlink(proc + "exe") // another program until exec
+		exe, _ := os.Readlink(proc + "exe") // still another program, before exec
 		status, _ := os.ReadFile(proc + "status")
 		if m := highWater.FindSubmatch(status); m != nil && filepath.Base(exe) == filepath.Base(program) {
 			kb, _ := strconv.ParseInt(string(m[1]), 10, 64)

@@ -25,7 +25,7 @@ type openAuthority struct {
 	pem  []byte
 }
 
-// TrustPublic makes this test binary trust exactly one public CA, for states whose section shows says "public". Call it
+// TrustPublic makes this test binary trust exactly one public CA, for states whose shows section says "public". Call it
 // in TestMain, before anything loads the system's CAs. remove deletes its file.
 func TrustPublic() (remove func(), err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

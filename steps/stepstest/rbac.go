@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// allows authorizes as RBAC does. The admin can do everything that is not denied.
+// allows reports whether RBAC allows a person to do something. The admin can do everything that is not denied.
 func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool {
 	if who.name == admin {
 		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")

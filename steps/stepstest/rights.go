@@ -22,13 +22,13 @@ import (
 	"carrick/steps"
 )
 
-// Writes counts the requests that change something, which excludes dry runs and reviews.
+// Writes counts the requests that change something. Dry runs and reviews don't count.
 type Writes struct{ n atomic.Int64 }
 
 // Count returns the number of such requests.
 func (w *Writes) Count() int { return int(w.n.Load()) }
 
-// Options makes a cluster's requests count.
+// Options returns options of a cluster whose requests are counted.
 func (w *Writes) Options(o cluster.Options) cluster.Options {
 	o.Around = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -46,7 +46,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Granted is a Role or ClusterRole that was printed for a user with missing permissions, and the user group that it is
+// Granted is a Role or ClusterRole that carrick printed for a user with missing permissions, and the group that it is
 // bound to.
 type Granted struct {
 	Namespace string // "": a ClusterRole
@@ -55,7 +55,7 @@ type Granted struct {
 	Group     string
 }
 
-// Grants parses what was printed for a user with missing permissions.
+// Grants parses the roles that carrick printed for a user with missing permissions.
 func Grants(tb testing.TB, text, group string) []Granted {
 	tb.Helper()
 	var out []Granted
@@ -74,7 +74,7 @@ func Grants(tb testing.TB, text, group string) []Granted {
 	return out
 }
 
-// Bind binds each to its group.
+// Bind binds each role to its group.
 func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted) {
 	tb.Helper()
 	var docs []*unstructured.Unstructured
@@ -87,13 +87,13 @@ func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	put(tb, box, side, docs)
 }
 
-// Lacked is one permission of what was granted: one verb on one resource.
+// Lacked is one permission of a role: one verb on one resource.
 type Lacked struct {
 	Role Granted
 	Rule rbacv1.PolicyRule
 }
 
-// Right returns that permission.
+// Right returns the permission as a rule.
 func (l Lacked) Right() permission.Rule {
 	resource, sub, _ := strings.Cut(l.Rule.Resources[0], "/")
 	r := permission.Rule{
@@ -105,7 +105,7 @@ func (l Lacked) Right() permission.Rule {
 	return r
 }
 
-// Rights returns all permissions of what was granted, by role and verb.
+// Rights returns all permissions of the roles, by role and verb.
 func Rights(roles []Granted) []Lacked {
 	var out []Lacked
 	for _, role := range roles {
@@ -129,15 +129,15 @@ func Rights(roles []Granted) []Lacked {
 	return out
 }
 
-// Without is a user who lacks some permissions of one role and has all the others.
+// Without is a user who lacks some permissions of one role and has all others.
 type Without struct {
 	User   string
-	Groups []string // which grant the other roles
+	Groups []string // groups that grant the other roles
 	Lacks  []Lacked
 	Has    Granted // the rest of the role
 }
 
-// UsersWithout creates users who lack those permissions, a number of them per verb and role.
+// UsersWithout creates users who lack those permissions: at most many each, all of one verb and role.
 func UsersWithout(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int,
 ) []Without {
@@ -171,8 +171,8 @@ func UsersWithout(
 	return out
 }
 
-// Less binds everything that was granted except some permissions to groups of one user, and returns the groups, in the
-// order of what was granted.
+// Less binds the roles, without some permissions, to groups of one user. It returns the groups in the order of the
+// roles.
 func Less(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string,
 ) []string {
@@ -191,7 +191,7 @@ func Less(
 	return groups
 }
 
-// Remaining returns what was granted except some permissions, bound to these groups.
+// Remaining returns the roles without some permissions, each bound to its group in groups. nil: to none.
 func Remaining(roles []Granted, without []Lacked, groups []string) []Granted {
 	var out []Granted
 	for i, role := range roles {
@@ -247,7 +247,7 @@ func object(v any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-const together = 8 // requests
+const together = 8 // concurrent requests
 
 // put writes objects as an admin.
 func put(tb testing.TB, box *clustertest.Sandbox, side steps.Side, docs []*unstructured.Unstructured) {

@@ -14,8 +14,8 @@ type Row struct {
 	Checks []string
 }
 
-// Rows proves that each of count rows has a check, and that at most one row in ten is left out. The want sections of
-// the states in dir say in which states a check passes and in which it does not; Play proves that they are correct.
+// Rows verifies that each of count rows has a check, and that at most one row in ten is left out. The want sections of
+// the states in dir say in which states a check passes and in which it does not. Play verifies them.
 func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	t.Helper()
 	wanted := wanted(t, dir)
@@ -40,8 +40,8 @@ func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	}
 }
 
-// looksAt reports whether a check of a row does more than say that it is left out. It requires a state in which the
-// check passes and one in which it does not.
+// looksAt reports whether the guide really runs a check of a row, rather than reporting it as not checked. The test
+// fails unless there is a state in which the check passes and one in which it does not.
 func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps.Status][]string) bool {
 	t.Helper()
 	c, _ := g.Check(name)
@@ -53,7 +53,7 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 		return false
 	}
 	bad := slices.Concat(states[steps.Fail], states[steps.Warn])
-	if c.On == steps.Both && len(c.Needs) == 0 { // its only failure is a side that does not answer
+	if c.On == steps.Both && len(c.Needs) == 0 { // such a check fails only if a side does not answer
 		bad = slices.Concat(bad, states[steps.Unknown])
 	}
 	if len(states[steps.Pass]) == 0 || len(bad) == 0 {
@@ -65,10 +65,10 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 	return true
 }
 
-// everywhere are the checks of all guides in addition to upstream's requirements.
+// everywhere are checks of all guides, which belong to no requirement of upstream.
 var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "admin-permissions"}
 
-// EveryCheckHasARow proves that each check of a guide has a row, except those of all guides and those in beside.
+// EveryCheckHasARow verifies that each check of a guide has a row, except those of all guides and those in beside.
 func EveryCheckHasARow(t *testing.T, g *steps.Guide, rows []Row, beside ...string) {
 	t.Helper()
 	named := slices.Concat(everywhere, beside)

@@ -24,8 +24,8 @@ var random = regexp.MustCompile(
 // allotted are kinds that a cluster creates for others, with generated names.
 var allotted = []string{"ipaddresses.networking.k8s.io"}
 
-// same returns what was created since before, without random values; objects that differ only in their names are
-// counted.
+// same returns how a snapshot differs from an earlier one, without random values: new and changed objects, and "gone"
+// for deleted ones. Objects that differ only in their names are numbered.
 func (x Proof) same(before, now map[string]string) map[string]string {
 	own := regexp.MustCompile(x.Random)
 	out := map[string]string{}
@@ -52,7 +52,7 @@ func (x Proof) same(before, now map[string]string) map[string]string {
 	return out
 }
 
-// withoutData returns an object without the values of a Secret: only whether each exists matters.
+// withoutData returns an object in which each value of a Secret is replaced by whether it is not empty.
 func withoutData(text string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(text), &object) != nil || object["kind"] != "Secret" {
@@ -113,7 +113,7 @@ func public(key, value string) bool {
 		strings.Contains(strings.ToLower(key), "public")
 }
 
-// nothingSecret fails the test if a file that the program may have written contains a secret of either cluster.
+// nothingSecret fails the test if a file that carrick may have written contains a secret of either cluster.
 func (s *stage) nothingSecret(t *testing.T) {
 	t.Helper()
 	known := s.secrets(t)

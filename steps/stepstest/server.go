@@ -54,7 +54,7 @@ type server struct {
 	asked     *asked                       // nil: requests are not recorded
 }
 
-// admin is the user of the contexts.
+// admin is the user of the link's contexts.
 const admin = "admin"
 
 func newServer(side steps.Side) *server {
@@ -63,8 +63,8 @@ func newServer(side steps.Side) *server {
 		signs: newAuthority(string(side) + "-kubernetes"),
 	}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some states are about failing handshakes
-	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // as API servers speak
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some states cause failing handshakes
+	s.TLS, s.EnableHTTP2 = s.signs.tls(), true     // like real API servers
 	s.StartTLS()
 	return s
 }

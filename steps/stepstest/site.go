@@ -15,7 +15,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Site is a faulty set-up of the sandbox, and a session on it that runs checks and follows their fixes.
+// Site is a faulty set-up of the sandbox with a session on it. It runs checks and follows their fixes.
 type Site struct {
 	*engine.Session
 	Box *clustertest.Sandbox
@@ -43,7 +43,7 @@ func SiteOf(
 	return x
 }
 
-// Reds returns the verdicts that are neither pass nor skip, by "check@side".
+// Reds returns the verdicts other than pass and skip, by "check@side".
 func (x *Site) Reds() map[string]steps.Result {
 	x.t.Helper()
 	x.Forget()
@@ -57,7 +57,8 @@ func (x *Site) Reds() map[string]steps.Result {
 	return out
 }
 
-// Of returns the verdict of a check, on the side where it has one; for a check of both sides, the local one.
+// Of returns the verdict of a check, on the side where it has one. For a check of both sides it returns the local
+// verdict.
 func (x *Site) Of(check string) steps.Result {
 	x.t.Helper()
 	cell := x.cell(check)
@@ -78,8 +79,8 @@ func (x *Site) cell(check string) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: check, Side: side}
 }
 
-// Named requires that a check does not hold, with words in its finding and in its fix. A recent fault may take a moment
-// to show, so it waits.
+// Named verifies that a check does not hold, and that its finding and its fix contain the given words. It waits,
+// because a recent fault may take a moment to show.
 func (x *Site) Named(check, found, fix string) steps.Result {
 	x.t.Helper()
 	named := func(v steps.Result) bool {
@@ -104,7 +105,7 @@ type Finding struct {
 	Fixed             bool
 }
 
-// Finds requires all the findings, and then follows the fixes.
+// Finds verifies all the findings, and then follows the fixes.
 func (x *Site) Finds(all []Finding) {
 	x.t.Helper()
 	x.Forget()
@@ -119,8 +120,8 @@ func (x *Site) Finds(all []Finding) {
 	}
 }
 
-// Mends follows the printed fix of a check, unless the fix of another check has already fixed it, and requires the
-// check to hold then. was is its earlier verdict.
+// Mends follows the printed fix of a check, unless the fix of another check has already fixed it, and verifies that the
+// check then holds. was is its earlier verdict.
 func (x *Site) Mends(check string, was steps.Result) {
 	x.t.Helper()
 	x.Forget()
@@ -136,7 +137,7 @@ func (x *Site) Mends(check string, was steps.Result) {
 	x.Holds(check, fix)
 }
 
-// mended reports whether nothing remains to fix: a skip is good, too, if it is not blocked by another check.
+// mended reports whether nothing remains to fix. A skip counts as fixed unless another check blocks it.
 func mended(v steps.Result) bool {
 	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "blocked by")
 }
@@ -170,8 +171,8 @@ var (
 	itsFiles  = regexp.MustCompile(` /(etc|root|var|home|opt)/`)
 )
 
-// Fix follows a fix: it runs carrick by its engine, commands by a shell that has kubectl, and commands on a machine in
-// the folder that stands for it, whose files belong to the current user.
+// Fix follows a fix: it runs carrick commands in the engine, other commands in a shell that has kubectl, and commands
+// on a machine in the folder that stands for it, whose files belong to the current user.
 func (x *Site) Fix(text string) {
 	x.t.Helper()
 	if there := onMachine.FindString(text); there != "" {
@@ -199,7 +200,7 @@ func (x *Site) Fix(text string) {
 				shell = append(shell, then)
 			}
 			did = true
-		case kubectl || len(shell) > 0: // the following lines may be its input
+		case kubectl || len(shell) > 0: // the following lines may be the command's input
 			shell, did = append(shell, line), true
 		}
 	}
@@ -209,7 +210,7 @@ func (x *Site) Fix(text string) {
 	}
 }
 
-// apply runs a line with carrick apply by the engine.
+// apply runs a carrick apply command in the engine.
 func (x *Site) apply(text string) {
 	x.t.Helper()
 	lines := applyLine.FindAllStringSubmatch(text, -1)

@@ -20,9 +20,9 @@ var passing = []string{
 	"pods.metrics.k8s.io", "nodes.metrics.k8s.io", "componentstatuses", "nodes",
 }
 
-// Snapshot returns the content of both clusters, by side, kind and name, without what changes automatically and what
-// controllers create; and for a side that is a machine, its files and folders. It waits for namespaces that are being
-// deleted, by an earlier test or this one.
+// Snapshot returns the content of both clusters by side, kind and name, except objects that controllers create and
+// fields that change automatically. For a side that is a machine it returns the files and folders. It waits until
+// namespaces that are being deleted are gone.
 func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -49,7 +49,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s of side %s: %v", name, side, err)
 			}
 			for _, o := range list.Items {
-				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // new at each kubelet start
+				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // new CSRs at each kubelet start
 				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
 					signer == certificatesv1.KubeletServingSignerName {
 					continue

@@ -78,7 +78,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	shows, _ := s.section("shows") // first: ${web-shown} refers to it
+	shows, _ := s.section("shows") // first, because ${web-shown} refers to it
 	if err := w.show(w.expand(shows)); err != nil {
 		return nil, fmt.Errorf("%s: shows: %w", path, err)
 	}
@@ -134,8 +134,8 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	return s, nil
 }
 
-// timeout returns how long an API server may not answer before that is a finding: one that does answer may take longer
-// on a busy machine. 0 is the users' default.
+// timeout returns how long an API server may take to answer. It is long for servers that do answer, because that may
+// take longer on a busy machine. 0 means the users' default.
 func (s *state) timeout(side steps.Side) time.Duration {
 	for _, word := range s.server[side] {
 		if word == "down" || word == "hangs" || word == "refuses" {

@@ -32,10 +32,11 @@ type entered struct {
 	action                            string
 }
 
-// Trust proves that undo uses only the inventory. A tenant copies what the link created into a namespace of their own,
-// with marks, field managers and old values to restore. A user who can write an object that the link only changed marks
-// it as created by the link, with other old values, or removes the marks from what the link created. Undo must keep the
-// copies and restore everything else. Before and after the apply, the tenant's namespace contains decoys, see decoys.
+// Trust verifies that undo uses only the inventory. A tenant copies what the link created into a namespace of their
+// own, with marks, field managers and old values to restore. A user who can write objects that the link only changed
+// marks them as created by the link, with other old values, or removes the marks from objects that the link created.
+// Undo must keep the copies and restore everything else. Before and after the apply, the tenant's namespace contains
+// decoys, see decoys.
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	cases.LeftOut(t, "trust", x.Guide.Name)
@@ -74,7 +75,7 @@ func (x Proof) Trust(t *testing.T) {
 		side, rest, _ := strings.Cut(key, " ")
 		kind, name, _ := strings.Cut(rest, " ")
 		if was == "" {
-			continue // a controller has deleted it: a token of no ServiceAccount
+			continue // a controller has deleted it: a token whose ServiceAccount does not exist there
 		}
 		now := s.shown(t, steps.Side(side), kind, tenantSpace, name)
 		if now != was {
@@ -145,7 +146,8 @@ func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	return out
 }
 
-// plants copies an object into the tenant's namespace, with its marks and its field manager.
+// plants copies an object into the tenant's namespace with its marks and field manager, and reports whether a tenant
+// can write such an object.
 func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	t.Helper()
 	if forgeable[e.Kind] == "" || e.Namespace == "" {
@@ -170,7 +172,7 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 			o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports",
 		)
 	}
-	// Without a class: a volume of the link's would keep undo from deleting its provisioner.
+	// Without a StorageClass: a volume of the link's would keep undo from deleting its provisioner.
 	if e.Kind == "PersistentVolumeClaim" {
 		_ = unstructured.SetNestedField(o.Object, "planted", "spec", "storageClassName")
 	}
@@ -192,7 +194,7 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	return true
 }
 
-// forges marks an object that the link only changed as created by the link, with other old values.
+// forges marks an object that the link only changed as created by the link, with other old values to restore.
 func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,

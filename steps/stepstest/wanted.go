@@ -12,7 +12,7 @@ import (
 )
 
 // wanted returns the verdicts in the want sections of a folder's states: for each check and status, the names of the
-// states. Play proves that they are correct.
+// states. Play verifies them.
 func wanted(t *testing.T, dir string) map[string]map[steps.Status][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

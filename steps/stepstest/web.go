@@ -31,7 +31,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// web is the fake HTTP API of a state. It answers as the state's web section says, and with 404 otherwise. It rejects
+// web is the fake HTTP API of a state. It answers as the state's web section says, and 404 otherwise. It rejects
 // writes.
 type web struct {
 	*httptest.Server
@@ -53,7 +53,7 @@ type webAnswer struct {
 	JSON   any               `yaml:"json"`
 	Body   string            `yaml:"body"`
 	Type   string            `yaml:"type"` // of Body; "": text/plain
-	When   map[string]string `yaml:"when"` // headers that the request must have
+	When   map[string]string `yaml:"when"` // headers that the request must contain
 	Header map[string]string `yaml:"header"`
 }
 
@@ -106,7 +106,7 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 	}
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests are about failing handshakes
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests cause failing handshakes
 	s.StartTLS()
 	return s, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
@@ -224,7 +224,7 @@ func (a webAnswer) write(rw http.ResponseWriter) {
 	_, _ = io.WriteString(rw, a.Body)
 }
 
-// untouched fails the test if a check tried to change something.
+// untouched fails the test if a check sent a request that would change something.
 func (w *web) untouched(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

@@ -121,5 +121,5 @@ func watch(o options, terminal *os.File, t *tape) error {
 	}
 }
 
-// step matches the progress of a walk.
+// step matches the progress that a walk shows on the screen.
 var step = regexp.MustCompile(`step [0-9]+ of [0-9]+|summary`)

@@ -30,7 +30,7 @@ const together = 15 * time.Millisecond
 // queries matches terminal queries, which must not be replayed because the player would have to reply.
 var queries = regexp.MustCompile(`\x1b\][0-9]+;\?(\x07|\x1b\\)|\x1b\[(6n|c|>c|>q|\?[0-9]+\$p)`)
 
-// add adds output at a moment to the tape.
+// add adds output that was written at the given time to the tape.
 func (t *tape) add(at time.Duration, data []byte) {
 	data = append(t.rest, data...)
 	end := len(data)

@@ -15,13 +15,13 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Nothing is the message if the user left before a link was opened.
+// Nothing is the message if the user left before a link was open.
 const Nothing = "carrick: quit before anything was set up"
 
 // Gone is the message at the end of a demo, instead of how to continue.
 const Gone = "The clusters of the demo are deleted. For your own clusters, run: carrick"
 
-// Stand is the state in which a session was left.
+// Stand is the state of a session when the user left it.
 type Stand struct {
 	Guide *steps.Guide
 	Link  *linkfile.Link
@@ -36,7 +36,7 @@ func (s Stand) Title() string {
 	return s.Guide.Title + " · " + oneLine(s.Link.Name())
 }
 
-// Behind says that n checks are older than the last change.
+// Behind returns the message that n checks are older than the last change.
 func Behind(n int) string {
 	checks := fmt.Sprintf("%d checks", n)
 	if n == 1 {
@@ -54,7 +54,7 @@ type Wrong struct {
 // wrongLines is the maximum number of cells that are named; carrick check lists all.
 const wrongLines = 8
 
-// Wrongs returns the cells that fail, then those that are unknown. more is the number of omitted ones.
+// Wrongs returns the cells that fail, then those that are unknown. more is the number of omitted cells.
 func (s Stand) Wrongs() (list []Wrong, more int) {
 	for _, status := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.Guide.Cells() {
@@ -116,7 +116,7 @@ func (s Stand) install() []Command {
 // Path returns the path of the link file relative to the working directory.
 func (s Stand) Path() string { return ShortPath(s.Dir, s.Link.Path) }
 
-// ShortPath returns a path relative to a folder, if it is below that.
+// ShortPath returns a path relative to a folder, if the path is inside that folder.
 func ShortPath(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && !strings.HasPrefix(rel, "..") {
 		return rel

@@ -39,7 +39,8 @@ func missing(a engine.Answered) bool {
 	return a.Value == nil && a.Err == nil && !a.Question.Opt
 }
 
-// neededAnswers asks for missing answers on the first visit of a step. It returns all answers of the step.
+// neededAnswers asks the questions of a step that require an answer and have none, on the first visit. It returns all
+// answers of the step.
 func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	list, err := w.asked()
 	if err != nil || w.visited[w.current().Name] {
@@ -57,7 +58,7 @@ func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	return list, nil
 }
 
-// askAnswers asks the questions of the step, or only those without an answer. Each answer is saved immediately. errBack
+// askAnswers asks the questions of the step, or only those without an answer. It saves each answer immediately. errBack
 // means that there was no question, or that the user went back before the first.
 func (w *walk) askAnswers(needed bool) error {
 	list, err := w.asked()
@@ -89,7 +90,7 @@ func (w *walk) askAnswers(needed bool) error {
 			return err
 		}
 		i++
-		if changed { // others may apply now, or have another default
+		if changed { // other questions may apply now, or have another default
 			if list, err = w.asked(); err != nil {
 				return err
 			}
@@ -129,7 +130,7 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	}
 }
 
-// passes reports whether an error is not about the typed text.
+// passes reports whether the caller must return an error, because it does not come from the typed text.
 func (w *walk) passes(err error) bool {
 	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NoInputError))
 }
@@ -227,7 +228,7 @@ func (w *walk) answerHelp(a engine.Answered) {
 	}
 }
 
-// insteadOf returns the option that gives an answer without a prompt.
+// insteadOf returns how to give an answer without a prompt.
 func (w *walk) insteadOf(a engine.Answered) string {
 	if a.Question.Secret {
 		return "--secret " + a.Question.Key + "=@FILE"

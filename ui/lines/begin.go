@@ -13,7 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// open opens the given link, or a new one that the user defines first, and runs its checks.
+// open opens the given link, or first lets the user define a new one, and runs its checks.
 func (w *walk) open() error {
 	if w.o.Link != nil {
 		return w.connect(w.o.Link, true)
@@ -80,7 +80,8 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	}
 }
 
-// newLink asks for the sides and the name, and opens the link. errBack returns to the guide.
+// newLink asks for the sides and the name, and opens the link. It returns errBack if the user goes back to the choice
+// of a guide.
 func (w *walk) newLink(g *steps.Guide) error {
 	p := &sides{w: w, guide: g, spec: model.Endpoints{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
@@ -153,7 +154,7 @@ func (p *sides) openNamed(name string) (bool, error) {
 	return p.opened(p.w.connect(l, existing))
 }
 
-// opened handles an openError as an error in the choices: it prints the error, and the name is asked again.
+// opened prints an openError, after which the name is asked again. It returns any other error.
 func (p *sides) opened(err error) (bool, error) {
 	if e := (*openError)(nil); errors.As(err, &e) {
 		p.w.trouble("This link can't be opened: ", e.err)

@@ -19,7 +19,7 @@ type deed struct {
 	what   string // "step Identity"
 	doing  string // "Applying"
 	verb   string // in the question: "Apply"
-	option string // of the command that does it without confirmation: "--step identity"
+	option string // of the command line that does it without confirmation: "--step identity"
 }
 
 // plan plans a deed, and checks its permissions.
@@ -31,8 +31,8 @@ func (w *walk) plan(d deed) (p model.Planned, err error) {
 	return p, err
 }
 
-// change plans a deed, prints exactly what it changes, asks for confirmation, and executes it. It prints failures; an
-// error means that the user left.
+// change plans a deed, prints exactly what it changes, asks for confirmation, and executes it. It prints failures
+// itself. An error means that the user left.
 func (w *walk) change(d deed) error {
 	got, err := w.plan(d)
 	for err == nil && len(got.Signers) > 0 {
@@ -80,7 +80,7 @@ func (w *walk) change(d deed) error {
 	return w.do(d, p, allowed)
 }
 
-// confirmSigners asks which signing keys of facts files to trust. No returns errBack.
+// confirmSigners asks which signing keys of facts files to trust. If the user says no, it returns errBack.
 func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	for _, s := range list {
 		w.out.sentence("%s", model.OneLine(s.String()))
@@ -95,7 +95,7 @@ func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	return nil
 }
 
-// command returns the command that does a deed without confirmation.
+// command returns the command line that does a deed without confirmation.
 func (w *walk) command(d deed) string {
 	verb := strings.ToLower(strings.Fields(d.verb)[0])
 	if d.undo {
@@ -161,7 +161,7 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 }
 
 // confirm prints what a plan changes and asks for confirmation. Taking over fields of other managers, and deleting
-// objects that will be recreated, are confirmed separately. No returns errBack.
+// objects that will be recreated, are confirmed separately. If the user says no, it returns errBack.
 func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err error) {
 	n := w.sayPlan(p, false)
 	thing := "change"
@@ -195,7 +195,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 	return allowed, nil
 }
 
-// yes asks for a yes. Enter means no, and so does the end of the input. p is the plan to confirm, or nil.
+// yes asks for a confirmation. Enter means no, and so does the end of the input. p is the plan to confirm, or nil.
 func (w *walk) yes(what, instead string, p *engine.Plan) error {
 	for {
 		text, err := w.ask(question{

@@ -32,7 +32,7 @@ func (w *walk) rows() []row {
 	return out
 }
 
-// rowOf returns the check with that number or name. Without a name it is the only one that fits.
+// rowOf returns the check with that number or name. If args is empty, it returns the only check that fits.
 func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	rows := w.rows()
 	var fitting []string
@@ -58,8 +58,8 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	return row{}, false
 }
 
-// tell prints checks, one per line, those that need attention last, and then the counts by status. In full it prints
-// each with its number and finding. Otherwise it prints passing checks by their title, and skipped ones by their
+// tell prints checks, one per line, and then the counts by status. Checks that need attention come last. In full it
+// prints each check with its number and finding. Otherwise it prints passing checks by title, and skipped checks by
 // reason.
 func (w *walk) tell(rows []row, full bool) {
 	skipped := &skips{}
@@ -81,7 +81,7 @@ func (w *walk) tell(rows []row, full bool) {
 	w.out.sentence("In this step: %s", tally(w.live.Board.Count(w.current().Name)))
 }
 
-// tellRow prints the cells of a check that have one of those statuses.
+// tellRow prints the cells of a check whose status is in which.
 func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	var said []steps.Cell
 	var whole []string // the text for each
@@ -116,7 +116,8 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	}
 }
 
-// sayers returns the side for each text, or "" if another side has the same text.
+// sayers returns the side that precedes each text. If both sides have the same text, the first is "both sides" and the
+// second is "".
 func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	out := make([]string, len(cells))
 	if len(cells) == 2 && texts[0] == texts[1] {

@@ -55,7 +55,7 @@ func (w *walk) brief() string {
 	return "Choices: " + strings.Join(append(out, "n next", "b back", "q quit", "? for all"), ", ") + "."
 }
 
-// choose asks for a choice and executes it, until another step is chosen. enter handles an empty line.
+// choose asks for a choice and executes it, until another step is chosen. It calls enter for an empty line.
 func (w *walk) choose(prompt string, enter func(string) error, list []choice) error {
 	for {
 		text, err := w.ask(question{prompt: prompt, help: func() { w.help(list) }, instead: w.instead()})

@@ -13,10 +13,10 @@ import (
 	"carrick/ui/model"
 )
 
-// handWithin is the timeout of reading the facts of a side.
+// handWithin is the timeout for reading the facts of a side.
 const handWithin = time.Minute
 
-// handOver writes the facts of a local side to a file, and says who must continue.
+// handOver writes the facts of a local side to a file, and prints which admin must continue.
 func (w *walk) handOver(string) error {
 	side, err := w.sideToHand()
 	if err != nil || side == "" {
@@ -81,7 +81,8 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	return nil
 }
 
-// sideToHand returns the local side; if both are local, the one that the user names; "": none.
+// sideToHand returns the local side. If both sides are local, it asks the user which one. It returns "" if there is
+// none.
 func (w *walk) sideToHand() (steps.Side, error) {
 	here := w.live.Session.Here()
 	switch len(here) {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/term"
 )
 
-// input is the only reader of the input. It reads a line when one is requested, and never ahead of a secret on a
-// terminal.
+// input is the only reader of the wizard's input. It reads a line only on request. On a terminal it never reads ahead,
+// because the next line may be a secret.
 type input struct {
 	from    *bufio.Reader
 	tty     *os.File    // nil: no terminal
-	modes   *term.State // of the terminal, before the first secret
+	modes   *term.State // of the terminal, before the first secret was read
 	asked   chan bool   // requests for a line; true: without echo
 	got     chan reply
-	pending bool // a read is in progress whose reply was not received
+	pending bool // a read is in progress whose reply has not been received
 }
 
 type reply struct {
@@ -45,7 +45,7 @@ func newInput(in io.Reader) *input {
 	return i
 }
 
-// read reads one line. A line without a newline is incomplete: it is not an answer, and never a yes.
+// read reads one line. A line without a newline is incomplete, so it is neither an answer nor a yes.
 func (i *input) read(secret bool) (string, error) {
 	if secret && i.tty != nil {
 		b, err := term.ReadPassword(int(i.tty.Fd()))
@@ -61,7 +61,7 @@ func (i *input) read(secret bool) (string, error) {
 	return strings.TrimRight(text, "\r\n"), nil
 }
 
-// line waits for the next line. Ctrl+c meanwhile returns ErrInterrupted.
+// line waits for the next line. If the user presses ctrl+c meanwhile, it returns ErrInterrupted.
 func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Signal) (string, error) {
 	if !i.pending {
 		i.asked <- secret
@@ -78,7 +78,7 @@ func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Sign
 	}
 }
 
-// restore turns the terminal's echo on again after a secret.
+// restore turns the terminal's echo on again if a secret was being read, and ends the reading goroutine.
 func (i *input) restore() {
 	if i.tty != nil && i.modes != nil {
 		_ = term.Restore(int(i.tty.Fd()), i.modes)

@@ -30,7 +30,8 @@ func (e *NoInputError) Error() string {
 }
 
 // Run walks through a guide in lines until the user leaves, and then prints the state of each step. It returns nil
-// after q, ErrInterrupted after ctrl+c, a NoInputError if the input ended, and ctx's error if that ended it.
+// after q, ErrInterrupted after ctrl+c, a NoInputError if the input ended, and the cause of ctx if ctx ended the
+// wizard.
 func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -17,7 +17,7 @@ type meeting struct {
 
 const (
 	meetWithin = 10 * time.Second // timeout of a context's preflight
-	meetFirst  = 3 * time.Second  // how long the list waits for them
+	meetFirst  = 3 * time.Second  // how long the list of contexts waits for preflights
 	meetAtOnce = 8
 )
 
@@ -44,7 +44,7 @@ func (p *sides) meet(names []string) {
 	}
 }
 
-// known waits until those contexts have answered, for at most within.
+// known waits until the contexts in names have answered, but not longer than within.
 func (p *sides) known(within time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(p.w.ctx, within)
 	defer cancel()
@@ -71,7 +71,7 @@ func (p *sides) known(within time.Duration, names ...string) error {
 	})
 }
 
-// says returns the preflight of a context, so far.
+// says describes the preflight of a context, or that it is still running.
 func (p *sides) says(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -63,7 +63,7 @@ func readSecret(a engine.Answered, typed string) (any, bool, error) {
 	return masked.New(typed), true, nil
 }
 
-// emptied returns the answer after the user cleared it: the default, or none if it is optional.
+// emptied returns the answer after the user cleared it: the default, or no answer if the question is optional.
 func emptied(a engine.Answered) (any, bool, error) {
 	q := a.Question
 	switch {
@@ -124,7 +124,7 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in.tty, out, out
 	err = cmd.Run()
 	for len(w.o.Interrupts) > 0 {
-		<-w.o.Interrupts // they were for the editor
+		<-w.o.Interrupts // ctrl+c was meant for the editor
 	}
 	if err != nil {
 		return "", fmt.Errorf("the text is unchanged: %s: %w", filepath.Base(words[0]), err)

@@ -68,7 +68,7 @@ func (p *sides) before(at int) int {
 	return -1
 }
 
-// ask asks one question of a new link: the sides, then the name.
+// ask asks one question about a new link: its sides first, then its name.
 func (p *sides) ask(at int) error {
 	if at == len(steps.Sides) {
 		return p.name()

@@ -7,14 +7,14 @@ import (
 	"carrick/ui/model"
 )
 
-// skips counts the reasons of skipped checks, in order of occurrence.
+// skips counts the reasons why checks were skipped, in order of occurrence.
 type skips struct {
 	list []skipped
 }
 
 type skipped struct {
 	why   string
-	until []string // the sides on which something must hold first; nil: why is complete
+	until []string // sides on which the check in why must pass first; nil: why is the complete reason
 	n     int
 }
 
@@ -35,7 +35,8 @@ func (s *skips) add(why, side string) {
 	s.list = append(s.list, k)
 }
 
-// whySkipped returns why a cell was skipped: what must hold first, and on which side, else its own reason.
+// whySkipped returns why a cell was skipped: the title of the check that must pass first and its side. If no check
+// blocks the cell, it returns the cell's own reason and no side.
 func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 	root, masked := w.live.Board.Cause(c)
 	if !masked {

@@ -78,7 +78,7 @@ func (w *walk) forecast() (*engine.Plan, error) {
 	return p.Plan, err
 }
 
-// deed returns the deed of this step.
+// deed returns a deed that applies to this step.
 func (w *walk) deed(verb, doing string) deed {
 	s := w.current()
 	return deed{
@@ -170,7 +170,7 @@ func (w *walk) fix(args string) error {
 	case r.check.FixedBy != "" && !w.broken(r):
 		w.out.say("This check passes: there is nothing to fix.")
 		return nil
-	default: // none, or the answers require another way, or everything that it creates exists
+	default: // no action fixes it, or the answers require another way, or everything that the action creates exists
 		w.out.say(noAction)
 		return nil
 	}

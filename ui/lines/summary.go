@@ -84,7 +84,7 @@ func (w *walk) sayStanding() {
 	}
 }
 
-// upcoming prints the times when a verdict will change, such as the expiry of a credential.
+// upcoming prints the times when a verdict will change, such as when a credential expires.
 func (w *walk) upcoming() {
 	sides := map[string][]string{} // the sides, by day and check
 	var list []string
@@ -163,7 +163,7 @@ func (w *walk) farewell(left error) {
 	if n := w.live.Behind(w.guide().Cells(), w.changed); n > 0 && !w.changed.IsZero() {
 		w.out.sentence("%s", farewell.Behind(n))
 	}
-	if !w.summed { // the summary has just been printed
+	if !w.summed { // otherwise the summary has just been printed
 		w.sayStanding()
 	}
 	switch {

@@ -16,7 +16,7 @@ import (
 type voice struct {
 	w     io.Writer
 	plain *strings.Replacer // nil: no replacement
-	err   error             // the first one; later output is dropped
+	err   error             // the first write error; later output is dropped
 }
 
 // asciiOf replaces the non-ASCII characters that guides use.
@@ -24,7 +24,7 @@ var asciiOf = []string{
 	"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`,
 }
 
-// say writes one line.
+// say writes a formatted text as one line.
 func (v *voice) say(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
@@ -71,7 +71,7 @@ func ended(s string) string {
 	return s + "."
 }
 
-// these names the changes in a question: "this change", "these 3 changes".
+// these returns the changes as a question names them: "this change", "these 3 changes".
 func these(n int, word string) string {
 	if n == 1 {
 		return "this " + word

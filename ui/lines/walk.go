@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// walk is one run through a guide.
+// walk is one run of the wizard through a guide.
 type walk struct {
 	o   Options
 	ctx context.Context
@@ -30,13 +30,13 @@ type walk struct {
 	summed  bool      // the summary was printed last
 }
 
-// entry is one event.
+// entry is one event in the log.
 type entry struct {
 	at   time.Time
 	text string
 }
 
-// Answers with a special meaning at every prompt.
+// Errors for answers with the same special meaning at every prompt.
 var (
 	errQuit = errors.New("quit")
 	errBack = errors.New("back")
@@ -57,7 +57,7 @@ func newWalk(ctx context.Context, o Options) *walk {
 	return w
 }
 
-// through is the complete run: a link, then its steps.
+// through runs the whole wizard: it opens a link and then visits its steps.
 func (w *walk) through() error {
 	if w.o.Banner != "" {
 		w.out.sentence("This is carrick, in lines; %s", w.o.Banner)
@@ -117,7 +117,7 @@ type question struct {
 	instead string // the command that needs no prompt
 }
 
-// ask prompts until there is an answer. b, ? and q mean the same at every prompt.
+// ask prompts until there is an answer. The answers b, ? and q have the same meaning at every prompt.
 func (w *walk) ask(q question) (string, error) {
 	for {
 		if w.out.err != nil {
@@ -152,7 +152,7 @@ func (w *walk) ask(q question) (string, error) {
 // note records an event for the log.
 func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), model.OneLine(text)}) }
 
-// trouble prints an error, and records it for the user and in the program's log.
+// trouble prints an error, and records it for the user and in carrick's log.
 func (w *walk) trouble(before string, err error) {
 	lines := manyLines(err.Error())
 	w.out.sentence("%s%s", before, lines[0])

@@ -13,8 +13,8 @@ import (
 // stillEvery is the interval at which the wizard prints what it waits for.
 const stillEvery = 10 * time.Second
 
-// settleWithin is how long the wizard waits for the checks of a step after a run. calm is how long no verdict may
-// change before a failure counts as final.
+// settleWithin is how long the wizard waits for the checks of a step after a run. calm is how long all verdicts must be
+// unchanged before a failure counts as final.
 const (
 	settleWithin = time.Minute
 	calm         = 3 * time.Second
@@ -24,8 +24,8 @@ const (
 // errCancelled means that the user canceled the wait.
 var errCancelled = errors.New("cancelled")
 
-// wait runs do, and prints every ten seconds what it waits for. Meanwhile it calls the functions from said. The first
-// ctrl+c cancels, the second one leaves.
+// wait runs do, and prints every ten seconds what it waits for. Meanwhile it calls the functions that it receives from
+// said. The first ctrl+c cancels do, the second one leaves the wizard.
 func (w *walk) wait(what func() string, said <-chan func(), do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -67,12 +67,13 @@ func forWhat(text string) string {
 	return "for " + text
 }
 
-// mine reports whether an error means that the user, or the process that started carrick, ended something.
+// mine reports whether an error means that the user canceled something or left, or that the context of the wizard has
+// ended.
 func (w *walk) mine(err error) bool {
 	return errors.Is(err, errCancelled) || errors.Is(err, ErrInterrupted) || w.ctx.Err() != nil
 }
 
-// until waits for a state of the board, for at most within. Ctrl+c ends the wait without an error.
+// until waits until reached returns true, but not longer than within. Ctrl+c ends the wait without an error.
 func (w *walk) until(within time.Duration, what func() string, reached func() bool) error {
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -98,24 +99,24 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 	return err
 }
 
-// leans returns the cells of a step and all that their verdicts depend on.
+// leans returns the cells of a step and all cells on which their verdicts depend.
 func (w *walk) leans(step string) []steps.Cell { return w.guide().WithNeeds(w.live.Of(step)) }
 
 // lookWithin is far above the duration of a check.
 const lookWithin = time.Minute
 
-// untilLooked waits until all of those cells have been checked since a moment; zero: ever.
+// untilLooked waits until every cell has been checked since a time. The zero time accepts any earlier check.
 func (w *walk) untilLooked(cells []steps.Cell, since time.Time) error {
 	left := func() int { return w.live.Behind(cells, since) }
 	return w.until(lookWithin, func() string { return model.Plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
-// settled waits until the checks of the step have run once more and none of them is waiting. After a run, failing
-// checks get some time to pass.
+// settled waits until the checks of the step have run once more and none of them is waiting. After a run it also gives
+// failing checks some time to pass.
 func (w *walk) settled(ran bool) error {
 	name, since := w.current().Name, time.Now()
 	cells := w.leans(name)
-	if ran { // anything may have changed
+	if ran { // a run may change the verdict of any check
 		w.follow(w.live.Again()...)
 	} else {
 		w.follow(w.live.Again(cells...)...)
@@ -198,7 +199,7 @@ func (w *walk) apart(text string) {
 	part(text[at:], ".")
 }
 
-// awaits says what a run waits for: a check that an action requires, else one that the actions should make pass.
+// awaits returns what a run waits for: the user, the current action, or a check.
 func (k *work) awaits() string {
 	w := k.w
 	switch c, waits := w.live.Awaits(k.Run); {

@@ -26,7 +26,7 @@ func EditCommand(editor []string, path string) *exec.Cmd {
 	return exec.Command(editor[0], append(editor[1:len(editor):len(editor)], path)...)
 }
 
-// DraftFile creates a file with that text that only the user can read, and returns its path.
+// DraftFile creates a file with a text that only the user can read, and returns its path.
 func DraftFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "carrick-*.yaml")
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"carrick/steps"
 )
 
-// Fix says how to fix a finding.
+// Fix is the way to fix a finding.
 type Fix struct {
 	Action *steps.Action // nil: carrick has none, or there is nothing to do
-	Title  string        // of the action, with its step if that is another one
-	Run    []string      // lines to run, or to read
+	Title  string        // title of the action, with its step if that is another one
+	Run    []string      // commands to run, or instructions
 }
 
 // Offer returns the action that fixes a cell, and its step. It returns nil if there is none, if the cell does not need
-// it, and if everything that the step creates exists: then the finding says what else to do.
+// one, or if everything that the step creates exists. In the last case the finding says what else to do.
 func (l *Live) Offer(c steps.Cell) (*steps.Action, *steps.Step) {
 	check, _ := l.Guide().Check(c.Check)
 	r := l.Board.Verdict(c)
@@ -47,7 +47,7 @@ func (l *Live) Fix(c steps.Cell) Fix {
 	return out
 }
 
-// inStep names a step if it is not that of a cell: " (step Tunnel)".
+// inStep returns the step in parentheses if it is not the step of a cell: " (step Tunnel)".
 func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	if step.Name == c.Step {
 		return ""
@@ -81,7 +81,7 @@ func (l *Live) Stops(c steps.Cell) []steps.Cell {
 	return l.Board.Behind()[c]
 }
 
-// Copied returns the text to copy of a cell: the fix, else the finding.
+// Copied returns the text that the copy key copies for a cell: the fix, else the finding.
 func (l *Live) Copied(c steps.Cell) string {
 	r := l.Board.Verdict(c)
 	if r.Fix != "" {

@@ -32,14 +32,14 @@ func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	return engine.SuggestLinkName(g.Name, name(steps.Local), name(steps.Remote))
 }
 
-// Taken reports whether a context is already the other side, and returns that side.
+// Taken reports whether a context is already chosen for the other side, and returns that side.
 func (e Endpoints) Taken(context string, by steps.Side) (steps.Side, bool) {
 	other := by.Peer()
 	return other, context != "" && e[other].Context == context
 }
 
-// Likely returns the index of the current context, else of the first one that is not the other side, or 0 if there is
-// none.
+// Likely returns the index of the current context if it is free, else of the first context that is not the other side,
+// or 0 if there is none.
 func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	free := -1
 	for i, c := range list {

@@ -10,7 +10,7 @@ import (
 )
 
 // Live is the board of a session and the chains that keep it current. Each cell has a chain: a check, its result, the
-// wait for a change, the next check. The liveness of each side has one as well. The front end runs the chains with
+// wait for a change, the next check. The liveness of each side has a chain as well. The front end runs the chains with
 // Next. All methods are safe for concurrent use.
 type Live struct {
 	Session *engine.Session
@@ -35,7 +35,7 @@ type Look struct {
 // chain is the state of a cell's chain.
 type chain struct {
 	Look
-	number int                // of the chain; turns of an earlier one end
+	number int                // number of the chain; turns with an earlier number end
 	stop   context.CancelFunc // ends the wait for a change; nil: no wait
 }
 
@@ -48,7 +48,7 @@ type Turn struct {
 	trace  engine.Trace
 }
 
-// NewLive returns a board without verdicts. Everything ends with ctx.
+// NewLive returns a Live whose board has no verdicts yet. All its chains end with ctx.
 func NewLive(ctx context.Context, s *engine.Session) *Live {
 	l := &Live{
 		Session: s, Board: engine.NewBoard(s.Guide()),
@@ -63,7 +63,7 @@ func NewLive(ctx context.Context, s *engine.Session) *Live {
 // Guide returns the guide of the session.
 func (l *Live) Guide() *steps.Guide { return l.Session.Guide() }
 
-// Start returns the first turns of all cells.
+// Start returns the first turns of the chains of all cells.
 func (l *Live) Start() []Turn { return l.turns(l.Guide().Cells(), false) }
 
 // LivenessTurns returns the first turns of the liveness chains of both sides.
@@ -84,7 +84,7 @@ func (l *Live) Again(cells ...steps.Cell) []Turn {
 	return l.turns(cells, true)
 }
 
-// turns restarts the chains of cells.
+// turns restarts the chains of cells, and returns their first turns.
 func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +102,8 @@ func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	return out
 }
 
-// Next waits for a change, runs the check, and puts the result on the board. It returns the next turn. ok is false if
-// the chain has ended.
+// Next waits for a change, runs the check, puts the result on the board, and returns the next turn. ok is false if the
+// chain has ended.
 func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.wait != nil && l.Session.Changed(t.wait, t.trace) != nil {
 		return t, false
@@ -145,7 +145,7 @@ func (l *Live) Liveness(side steps.Side) engine.Liveness {
 	return l.liveness[side]
 }
 
-// Look returns the latest check of a cell.
+// Look returns the latest check of a cell, or a zero Look if the cell was never checked.
 func (l *Live) Look(c steps.Cell) Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,14 +155,15 @@ func (l *Live) Look(c steps.Cell) Look {
 	return Look{}
 }
 
-// Quiet returns for how long no verdict has changed.
+// Quiet returns how long no verdict has changed.
 func (l *Live) Quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Since(l.moved)
 }
 
-// Behind counts the cells that have not been checked since a moment; zero: ever.
+// Behind counts the cells whose latest check began before at. With a zero time it counts the cells that have never been
+// checked.
 func (l *Live) Behind(cells []steps.Cell, at time.Time) int {
 	n := 0
 	for _, c := range cells {

@@ -23,7 +23,7 @@ type Options struct {
 	Candidates func() ([]engine.Candidate, error)
 	// Preflight identifies the cluster of a context. It must honor ctx.
 	Preflight func(ctx context.Context, name string) (engine.Preflight, error)
-	// Open connects to the sides of a link. Its errors are about kubeconfigs and contexts. The wizard closes the session.
+	// Open connects to the sides of a link. Its errors concern kubeconfigs and contexts. The wizard closes the session.
 	Open func(*linkfile.Link) (*engine.Session, error)
 	// Unlock passes the passphrase of an encrypted facts file. It returns an error if the passphrase is wrong. nil: facts
 	// files are not supported.
@@ -40,7 +40,7 @@ type Options struct {
 // LinkPath returns the file of a new link of that name.
 func (o *Options) LinkPath(name string) string { return filepath.Join(o.Folder, name+".yaml") }
 
-// Named returns the guide that the options name for a new link; nil: ask.
+// Named returns the guide that the options name for a new link; nil: ask the user.
 func (o *Options) Named() *steps.Guide {
 	for _, g := range o.Guides {
 		if g.Name == o.Guide {

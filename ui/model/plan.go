@@ -20,7 +20,7 @@ type forecast struct {
 	pending bool          // it is being computed
 }
 
-// Planned is a requested plan, or what must happen before it.
+// Planned is the result of a request for a plan: the plan, or what prevents it.
 type Planned struct {
 	Plan    *engine.Plan
 	Missing engine.MissingPermissions
@@ -28,8 +28,8 @@ type Planned struct {
 	Err     error
 }
 
-// Plan plans an apply or undo: whether all signers of facts files are confirmed, what it changes, and which permissions
-// are missing.
+// Plan plans an apply or undo, and determines which permissions are missing. If signers of facts files are not
+// confirmed yet, it returns them instead of a plan.
 func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
 	ctx, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
@@ -61,8 +61,8 @@ func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// ForecastDue marks the forecast of a step as pending, and reports whether it is due: none is being computed, and
-// nothing is known or the step has changed. The caller must then call Forecast.
+// ForecastDue reports whether the forecast of a step must be computed: it is unknown or the step has changed, and no
+// computation is pending. If so, it marks the forecast as pending, and the caller must call Forecast.
 func (l *Live) ForecastDue(step string, again bool) bool {
 	basis := l.Board.Count(step)
 	l.mu.Lock()
@@ -75,7 +75,7 @@ func (l *Live) ForecastDue(step string, again bool) bool {
 	return true
 }
 
-// Forecast computes what applying a step would change. The error is for callers that wait for it.
+// Forecast computes and records what applying a step would change. Callers that wait for the result also get the error.
 func (l *Live) Forecast(ctx context.Context, step string) Planned {
 	p := l.Show(ctx, engine.Scope{Steps: []string{step}}, false)
 	l.Know(step, p.Plan)
@@ -99,7 +99,8 @@ func (l *Live) ForgetPlans() {
 	}
 }
 
-// Known returns what applying a step would change, as last known; nil: unknown. pending: it is being computed.
+// Known returns what applying a step would change, as last known; nil: unknown. pending reports whether it is being
+// computed.
 func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +108,7 @@ func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	return f.plan, f.pending
 }
 
-// forecast must be called with l.mu held.
+// forecast returns the forecast of a step, and adds it if necessary. The caller must hold l.mu.
 func (l *Live) forecast(step string) *forecast {
 	if l.plans[step] == nil {
 		l.plans[step] = &forecast{}
@@ -129,14 +130,14 @@ func (l *Live) Appliable(step string) bool {
 	return len(l.Guide().Step(step).Actions) > 0 && l.Changes(step) != 0
 }
 
-// Part is one item of a plan that is to be done.
+// Part is one unit of the work that a plan describes: an item, or an action whose items are not known yet.
 type Part struct {
 	Act  *engine.Planned
 	What string // "": known only when the action runs
 }
 
-// partsOf returns the items that a plan changes, in order. A release comes after the objects of its action, because it
-// is complete when all of them are. An action without known items is one part.
+// partsOf returns the items that a plan changes, in order. A Helm release comes after the objects of its action,
+// because it is complete only when they are. An action without known items is one part.
 func partsOf(plan *engine.Plan) []Part {
 	var out []Part
 	for i := range plan.Actions {
@@ -164,7 +165,7 @@ func ChangesOf(plan *engine.Plan, side steps.Side) int {
 	return n
 }
 
-// ChangingItems returns the items that are changed.
+// ChangingItems returns the items whose verb changes something.
 func ChangingItems(items []steps.Item) []steps.Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it steps.Item) bool { return !it.Verb.Changes() })
 }

@@ -30,14 +30,14 @@ type part struct {
 	done bool
 }
 
-// Asked is a request of the current action to the user: an address to open, a code to type. It stays until the action
+// Asked is a request of the current action to the user: an address to open, a code to type. It remains until the action
 // continues.
 type Asked struct {
 	Lines  []string
 	Person bool // the action itself said that it waits for the user
 
 	action string
-	said   map[string]bool // actions that did so: an address in their other messages is not a request
+	said   map[string]bool // actions that said so: an address in their other messages is not a request
 }
 
 // NewRun returns the run of a confirmed plan.
@@ -49,7 +49,7 @@ func NewRun(plan *engine.Plan) *Run {
 	return r
 }
 
-// Heard records an event, and reports whether it asks the user for something.
+// Heard records an event, and reports whether the event asks the user for something.
 func (r *Run) Heard(e steps.Event) (asks bool) {
 	e.Text = OneLine(e.Text)
 	asks = r.Asked.heard(e)
@@ -96,7 +96,8 @@ func (q *Asked) Address() string {
 	return best
 }
 
-// reach records what was done, and that earlier actions are complete, even if they did not say so.
+// reach records that an action changed something, and that all earlier actions are complete, even if they did not
+// report it.
 func (r *Run) reach(e steps.Event) {
 	of := func(p part) bool { return p.Act.Action == e.Action && p.Act.Side == e.Side }
 	first := slices.IndexFunc(r.parts, of)
@@ -135,8 +136,8 @@ func (r *Run) those(done bool) []Part {
 	return out
 }
 
-// Count returns the progress: "3 of 8"; "": there are no parts. A part whose items are not known yet may become
-// several.
+// Count returns the progress: "3 of 8". It returns "" if there are no parts. A part whose items are not known yet may
+// become several.
 func (r *Run) Count() string {
 	more := ""
 	if !r.Plan.Undo && slices.ContainsFunc(r.Plan.Actions, func(a engine.Planned) bool { return a.Pending != "" }) {
@@ -176,8 +177,8 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Fixed reports whether the checks pass that a run was supposed to fix: those of the failed action, if the run's error
-// names it, else all of its plan.
+// Fixed reports whether the checks pass that a run was supposed to fix: those of the failed action if the run's error
+// names it, else those of the whole plan.
 func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
 	errors.As(err, &failed)

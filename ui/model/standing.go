@@ -13,8 +13,8 @@ func (l *Live) Looked() (done, all int) {
 	return len(cells) - l.Behind(cells, time.Time{}), len(cells)
 }
 
-// State returns the overall status of a step: its worst. A step with blocked cells is not complete, whatever its other
-// cells say.
+// State returns the overall status of a step: the worst status of its cells. A step with blocked cells is not complete,
+// whatever the status of its other cells.
 func (l *Live) State(step string) steps.Status {
 	n := l.Board.Count(step)
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting} {
@@ -33,8 +33,8 @@ func (l *Live) State(step string) steps.Status {
 	return steps.Skip
 }
 
-// Held reports whether a cell of the step is blocked by another cell that does not pass. A cell that is skipped for
-// good blocks nothing.
+// Held reports whether a cell of the step is blocked by another cell that does not pass. A cell that is permanently
+// skipped blocks nothing.
 func (l *Live) Held(step string) bool {
 	return slices.ContainsFunc(l.Of(step), func(c steps.Cell) bool {
 		root, masked := l.Board.Cause(c)
@@ -42,8 +42,8 @@ func (l *Live) Held(step string) bool {
 	})
 }
 
-// FirstCause returns the first cell that fails or is unknown on its own, not because of another. There is none if
-// nothing of the set-up exists yet.
+// FirstCause returns the first cell that fails or is unknown on its own, not because of another cell. It returns none
+// if nothing of the set-up exists yet.
 func (l *Live) FirstCause() (steps.Cell, bool) {
 	if holds, _ := l.Session.Standing(l.Board); holds == 0 {
 		return steps.Cell{}, false
@@ -56,8 +56,8 @@ func (l *Live) FirstCause() (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// FirstOpen returns the index of the step to continue with: that of the first cause, else the first step that is not
-// green, or the last step if all are.
+// FirstOpen returns the index of the step to continue with: the step of the first cause, else the first step that is
+// not green, else the last step.
 func (l *Live) FirstOpen() int {
 	all := l.Guide().Steps
 	if c, ok := l.FirstCause(); ok {
@@ -81,7 +81,8 @@ func (l *Live) Elsewhere(step string) int {
 	return n
 }
 
-// Wrong returns the cells with these statuses, in that order, and within a status those first that block most others.
+// Wrong returns the cells with these statuses, in the order of the statuses. Within a status, the cells that block most
+// others come first.
 func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
 	causes := l.Board.Causes()
 	var out []steps.Cell
@@ -103,7 +104,7 @@ type Due struct {
 	Cell steps.Cell
 }
 
-// Dues returns those that are at least a day away, the earliest first.
+// Dues returns the times that are at least a day away, the earliest first.
 func (l *Live) Dues(now time.Time) []Due {
 	var out []Due
 	for _, c := range l.Guide().Cells() {
@@ -115,7 +116,7 @@ func (l *Live) Dues(now time.Time) []Due {
 	return out
 }
 
-// Seen returns when the oldest cell of a step was checked; zero: one never was.
+// Seen returns the time of the oldest check of a step's cells. It is zero if a cell has never been checked.
 func (l *Live) Seen(step string) time.Time {
 	var oldest time.Time
 	for i, c := range l.Of(step) {
@@ -126,8 +127,8 @@ func (l *Live) Seen(step string) time.Time {
 	return oldest
 }
 
-// Follows says how current the cells of a step are: watched, polled because they may not be watched, or still being
-// checked.
+// Follows describes how current the cells of a step are: watched, polled because carrick may not watch them, or still
+// being checked.
 func (l *Live) Follows(step string) string {
 	cells, polled := l.Of(step), 0
 	if pending := l.Behind(cells, time.Time{}); pending > 0 {

@@ -1,6 +1,6 @@
-// Command budgets reads the output of go test -bench, passes it on, and ends with a table of the figures that have a
-// budget: figure, budget, verdict. A figure over its budget is reported but is no error, because this machine may be
-// slow today. A budget without a figure is an error, unless its benchmark was left out.
+// Command budgets copies the output of go test -bench from stdin to stdout, and adds a table of the figures that have a
+// budget: figure, budget, verdict. A figure over its budget is reported but is not an error, because this machine may
+// be slow today. A budget without a figure is an error, unless -skip matches its benchmark.
 package main
 
 import (
@@ -19,8 +19,8 @@ import (
 // budget is the limit of a figure.
 type budget struct {
 	what      string
-	benchmark string // its name, without the number of processors
-	unit      string // of the figure, up to a bracket
+	benchmark string // its name, without the -N suffix for the number of processors
+	unit      string // of the figure, without the part from a bracket on
 	limit     float64
 	atLeast   bool // the figure should be at least the limit; else at most
 	guides    bool // measured once per guide
@@ -39,7 +39,7 @@ var budgets = []budget{
 	{"first frame, ms", "BenchmarkFirstFrame", "median-ms", 150, false, false},
 }
 
-// figures are the measured figures by package, benchmark and unit.
+// figures maps package, benchmark and unit to the measured figure.
 type figures map[[3]string]float64
 
 // packages returns the packages that have figures, sorted.
@@ -110,8 +110,8 @@ func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	return out, lines.Err()
 }
 
-// table prints every budget with its figures. It reports whether each budget has a figure, except those whose
-// benchmarks were left out.
+// table prints every budget with its figures. It reports whether every budget has a figure, except those whose
+// benchmarks were skipped.
 func table(got figures, left *regexp.Regexp) bool {
 	all := true
 	row := func(what, where, figure, wanted, verdict string) {
@@ -152,8 +152,8 @@ func table(got figures, left *regexp.Regexp) bool {
 	return all
 }
 
-// grown are the figures of many links at once. They have no budget: a link among many should cost no more than a single
-// one.
+// grown lists the units that are measured with different numbers of links, and their labels. The figures have no
+// budget, but a link among many should cost no more than a single link.
 var grown = [][2]string{
 	{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"},
 }

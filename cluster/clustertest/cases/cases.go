@@ -1,5 +1,6 @@
-// Package cases counts the attempts to break carrick: a crash, a fault, a missing permission, hostile input. A case is
-// a subtest. If CARRICK_CASES names a file, each case appends a line to it, which the command table summarizes.
+// Package cases records the attempts to break carrick: crashes, injected faults, missing permissions and hostile input.
+// A case is a subtest. If CARRICK_CASES names a file, each case appends a line to it. Command table summarizes that
+// file.
 package cases
 
 import (
@@ -14,10 +15,10 @@ import (
 // fileEnv is the environment variable that names the file of cases.
 const fileEnv = "CARRICK_CASES"
 
-// briefEnv is the environment variable of a brief run.
+// briefEnv is the environment variable that requests a brief run, which tests only the guides in briefly.
 const briefEnv = "CARRICK_BRIEF"
 
-// briefly are the guides that a brief run tries a group of cases with. Groups that are not here it leaves out.
+// briefly lists, for each group of cases, the guides that a brief run tests. It skips groups that are not listed.
 var briefly = map[string][]string{
 	"adopt":   {"liqo", "vsphere"},
 	"crash":   {"argocd", "liqo"},
@@ -34,7 +35,7 @@ var briefly = map[string][]string{
 // Brief reports whether this is a brief run.
 func Brief() bool { return os.Getenv(briefEnv) != "" }
 
-// LeftOut skips the test in a brief run that does not try this group of cases with this guide.
+// LeftOut skips the test in a brief run, unless briefly lists the guide for this group of cases.
 func LeftOut(t *testing.T, group, guide string) {
 	t.Helper()
 	if Brief() && !slices.Contains(briefly[group], guide) {
@@ -42,7 +43,7 @@ func LeftOut(t *testing.T, group, guide string) {
 	}
 }
 
-// LeftOutHere is LeftOut for the guide in whose package the test is. It never skips a test of another package.
+// LeftOutHere calls LeftOut with the guide whose package contains the test. It skips nothing in other packages.
 func LeftOutHere(t *testing.T, group string) {
 	t.Helper()
 	if guide, ok := strings.CutPrefix(packagePath(), "carrick/steps/guides/"); ok {
@@ -59,24 +60,24 @@ func packagePath() string {
 	return strings.TrimSuffix(info.Path, ".test")
 }
 
-// Case is one line of the file.
+// Case is one line of the file of cases, in JSON.
 type Case struct {
-	Kind string `json:"kind"` // what was tried; unique within its kind and package
-	Name string `json:"name"` // what was tried; unique in its kind and package
+	Kind string `json:"kind"` // the group of the case: "crash", "fault"
+	Name string `json:"name"` // the name of the attempt; unique within its kind and package
 	Held bool   `json:"held"`
-	// Package and Test are the test binary and the top-level test of the case; Run is the process. A test that runs again
-	// tries all its cases again.
+	// Package and Test are the import path and the top-level test of the case. Run is the ID of the test process. A test
+	// that runs again repeats all its cases.
 	Package string `json:"package,omitempty"`
 	Test    string `json:"test,omitempty"`
 	Run     int    `json:"run,omitempty"`
 }
 
-// Run tries one case as a subtest.
+// Run runs one case as a subtest and records whether it passed. It returns false if the subtest failed.
 func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	t.Helper()
 	return t.Run(name, func(t *testing.T) {
 		defer func() {
-			if !t.Skipped() { // a skipped subtest is no case
+			if !t.Skipped() { // a skipped subtest does not count as a case
 				Note(t, kind, t.Name(), !t.Failed())
 			}
 		}()
@@ -84,7 +85,7 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	})
 }
 
-// Whole turns a test with all its subtests into one case. A brief run may leave it out, see LeftOutHere.
+// Whole records a test with all its subtests as one case. A brief run may skip it, see LeftOutHere.
 func Whole(t *testing.T, kind string) {
 	t.Helper()
 	LeftOutHere(t, kind)
@@ -95,7 +96,7 @@ func Whole(t *testing.T, kind string) {
 	})
 }
 
-// Note adds a case that is not a subtest.
+// Note records a case that is not a subtest of its own.
 func Note(t testing.TB, kind, name string, held bool) {
 	t.Helper()
 	path := os.Getenv(fileEnv)

@@ -1,5 +1,5 @@
-// Package hostile has texts that an attacker could put into names, messages and logs, and finds those parts of them
-// that no output may contain.
+// Package hostile provides strings that an attacker could put into names, messages and logs, and finds the parts of
+// them that must not appear in any output.
 package hostile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are texts that a cluster or an API could return, by what they attempt.
+// Texts are strings that a cluster or an API could return, by the attack that they attempt.
 var Texts = map[string]string{
 	"clears the screen":       "\x1b[2J\x1b[1;1Hall is green",
 	"sets the title":          "\x1b]0;owned\x07title",
@@ -29,7 +29,7 @@ var Texts = map[string]string{
 	"looks like markup":       "</failure>]]><a/>&#27;[31m{{.}} %s %n ${link.name}",
 }
 
-// All returns all texts in one line, short enough for an annotation.
+// All joins all Texts into one line that is short enough for an annotation.
 func All() string {
 	var all strings.Builder
 	for _, name := range []string{

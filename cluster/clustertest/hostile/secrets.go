@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// leastSecret is the minimum length of a secret: a match of a shorter text proves nothing.
+// leastSecret is the minimum length of a secret in bytes. A match of a shorter string proves nothing.
 const leastSecret = 16
 
 // Seeker searches for secrets, in the forms in which they could leak.
@@ -29,9 +29,9 @@ type form struct {
 // Len returns the number of forms that are searched for.
 func (s *Seeker) Len() int { return len(s.forms) }
 
-// Add adds a secret to search for. A secret that is too short to prove anything is an error. Of a long secret, and of
-// one with several lines, parts count too. Of a PEM private key, parts that contain only the public key do not count,
-// because its certificate and CSR contain it as well.
+// Add adds a secret to search for. It returns an error for a secret shorter than leastSecret. For a secret that is long
+// or has several lines, Find also reports parts of it. For a PEM private key, Find ignores parts that contain only the
+// public key, because the certificate and the CSR contain it as well.
 func (s *Seeker) Add(name, secret string) error {
 	if len(secret) < leastSecret {
 		return fmt.Errorf("%s: a secret of %d characters proves nothing", name, len(secret))
@@ -70,13 +70,13 @@ func (s *Seeker) add(name, how, text string) {
 	s.forms = append(s.forms, form{name, how, []byte(text)})
 }
 
-// parts returns the parts that a long secret could be cut into: a screen may show only some of it.
+// parts returns the parts of a secret to search for. A screen may show only some of a long secret.
 func parts(secret string) []string {
 	const size = 32
 	out := []string{}
 	for _, line := range strings.FieldsFunc(secret, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if strings.HasPrefix(line, "-----") || len(line) < leastSecret {
-			continue // the armor of a key is not secret
+			continue // the header and footer of a PEM block are not secret
 		}
 		if len(line) <= 2*size {
 			out = append(out, line)
@@ -118,8 +118,8 @@ func publicPart(secret string) []byte {
 	return public
 }
 
-// encoded returns the base64 of a text at each possible offset within encoded data: only those characters that the text
-// alone determines.
+// encoded returns the base64 of a string at each possible offset within encoded data. Each result has only the
+// characters that the string alone determines.
 func encoded(text string) []string {
 	var out []string
 	for shift, skip := range []int{0, 2, 3} {
@@ -138,8 +138,8 @@ func encoded(text string) []string {
 	return out
 }
 
-// Find returns the names of the secrets that data contains, and in which form; nil: none. It also searches data without
-// line wraps, frames and colors.
+// Find returns the names of the secrets in data, each with the form in which it was found, or nil if there are none. It
+// searches data as it is, and again without line wraps, frames and colors.
 func (s *Seeker) Find(data []byte) []string {
 	var out []string
 	seen := map[string]bool{}

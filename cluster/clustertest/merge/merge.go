@@ -1,5 +1,5 @@
-// Package merge merges objects as server-side apply does, for fake API servers in tests. client-go has the schemas of
-// all built-in kinds, and this package is where tests get them.
+// Package merge merges objects as server-side apply does, for fake API servers in tests. client-go provides the schemas
+// of all built-in kinds.
 package merge
 
 import (
@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Merger merges objects as server-side apply does, with upstream's code: built-in kinds by their schemas, all others as
-// custom resources without list types. It sets no defaults and validates nothing.
+// Merger merges objects as server-side apply does, with the code of k8s.io/apimachinery. It merges built-in kinds by
+// their schemas, and all others as custom resources without list types. It sets no defaults and validates nothing.
 type Merger struct {
 	mu       sync.Mutex
 	builtIn  managedfields.TypeConverter
@@ -67,7 +67,7 @@ func (m *Merger) manager(kind schema.GroupVersionKind) (*managedfields.FieldMana
 	return fm, err
 }
 
-// sameVersion does not convert: each object is served in one version.
+// sameVersion is a converter that does nothing, because each object is served in one version.
 type sameVersion struct{}
 
 func (sameVersion) Convert(_, _, _ any) error {
@@ -92,7 +92,7 @@ func (emptyObjects) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return Empty(kind), nil
 }
 
-// Empty returns an object that has only a kind.
+// Empty returns an object with only its apiVersion and kind.
 func Empty(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetGroupVersionKind(kind)

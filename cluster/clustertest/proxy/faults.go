@@ -17,7 +17,7 @@ type Fault struct {
 	serve func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler)
 }
 
-// Rule says which requests get a fault.
+// Rule selects the requests that get a fault.
 type Rule struct {
 	Verbs     []string // none: all
 	Resources []string // none: all
@@ -85,7 +85,7 @@ func ResetInBody() Fault {
 	}}
 }
 
-// Short passes a request on and ends the response normally in its middle.
+// Short passes a request on and ends the response normally after half of it.
 func Short() Fault {
 	return Fault{
 		"a body that ends early",
@@ -93,13 +93,13 @@ func Short() Fault {
 	}
 }
 
-// half writes half of the response; of a stream, half of its first line.
+// half writes half of the response, or half of the first line of a stream.
 func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	taken := &taking{header: http.Header{}, enough: cancel, stream: r.URL.Query().Get("watch") == "true"}
 	func() {
-		defer func() { _ = recover() }() // of the truncation
+		defer func() { _ = recover() }() // the truncation aborts the handler
 		next.ServeHTTP(taken, r.WithContext(ctx))
 	}()
 	w.Header().Set("Content-Type", taken.header.Get("Content-Type"))
@@ -107,7 +107,7 @@ func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(taken.body.Bytes()[:taken.body.Len()/2])
 }
 
-// taking records a response.
+// taking is an http.ResponseWriter that records a response.
 type taking struct {
 	header http.Header
 	code   int
@@ -225,7 +225,7 @@ func NotJSON() Fault {
 	}}
 }
 
-// Huge responds with size bytes, JSON as far as it goes.
+// Huge responds with a JSON list of more than size bytes.
 func Huge(size int) Fault {
 	return Fault{"a huge body", func(w http.ResponseWriter, _ *http.Request, _ Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")

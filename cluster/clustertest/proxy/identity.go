@@ -49,7 +49,7 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	return p.asAdmin.RoundTrip(r)
 }
 
-// authority is the proxy's own CA, with the server certificate that it has signed.
+// authority is the proxy's own CA, with the server certificate that the CA signed.
 type authority struct {
 	pem    []byte
 	server tls.Certificate

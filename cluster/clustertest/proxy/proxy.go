@@ -1,9 +1,9 @@
 // Package proxy is a proxy between carrick and an API server that simulates failures of a network, a load balancer or a
-// server. It terminates TLS, parses each request, and injects the faults that its rules name.
+// server. It terminates TLS, parses each request, and injects the faults of its rules.
 //
-// It passes bearer tokens on. It cannot pass client certificates on: for the admin's own certificate, the proxy's
-// connection uses the same one. For another client certificate of the cluster, the proxy impersonates its owner as the
-// admin, so that the owner's permissions apply.
+// It forwards bearer tokens. It cannot forward client certificates. For the admin's certificate, its own connection
+// uses that certificate. For another client certificate of the cluster, it connects as the admin and impersonates the
+// certificate's user, so that the user's permissions apply.
 package proxy
 
 import (
@@ -28,7 +28,7 @@ import (
 
 // Proxy is a proxy for one API server.
 type Proxy struct {
-	URL string // of the API server, through the proxy
+	URL string // address of the proxy, used instead of the API server's
 
 	admin   kubeconfig.Config // the admin's kubeconfig
 	trusted *x509.CertPool    // CAs for client certificates
@@ -47,13 +47,13 @@ type Proxy struct {
 	conns  map[net.Conn]bool
 }
 
-// Entry is a request with the status code of its response; 0: there was none. Bodies are never kept.
+// Entry is a request with the status code of its response, or 0 if there was no response. It never contains bodies.
 type Entry struct {
 	Request
 	Code int
 }
 
-// New starts a proxy for the API server of a side. It stops with the test.
+// New starts a proxy in front of the API server of a side. The proxy stops when the test ends.
 func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	tb.Helper()
 	data, err := os.ReadFile(box.Kubeconfigs[side])
@@ -67,7 +67,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	return Before(tb, k)
 }
 
-// Before starts a proxy for the API server in an admin's kubeconfig.
+// Before starts a proxy in front of the API server of an admin's kubeconfig.
 func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	tb.Helper()
 	target, err := url.Parse(admin.Server)
@@ -109,7 +109,7 @@ func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	work.Go(func() { _ = p.server.ServeTLS(accept, "", "") })
 	tb.Cleanup(func() {
 		_ = p.server.Close()
-		p.Cut() // HTTP/2 connections too
+		p.Cut() // closes HTTP/2 connections too
 		work.Wait()
 		with.CloseIdleConnections()
 		without.CloseIdleConnections()
@@ -117,7 +117,7 @@ func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	return p
 }
 
-// Kubeconfig writes a copy of the admin's kubeconfig with the proxy as its server, and returns its path and its
+// Kubeconfig writes a copy of the admin's kubeconfig that uses the proxy as its server, and returns its path and its
 // context.
 func (p *Proxy) Kubeconfig(tb testing.TB) (path, context string) {
 	tb.Helper()
@@ -154,9 +154,9 @@ func (p *Proxy) Changes() int {
 	return p.done
 }
 
-// Intercept calls before for each request that may change something before it is passed on, and after when its response
-// has arrived and before that is passed on. If either returns false, the connection is reset instead. nil is not
-// called.
+// Intercept calls before for each request that may change something, before the proxy passes it on. It calls after when
+// the response has arrived, before the proxy passes that on. If either returns false, the proxy resets the connection
+// instead. Either may be nil.
 func (p *Proxy) Intercept(before, after func(Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +218,7 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// noting records the status code of a response.
+// noting is an http.ResponseWriter that records the status code of a response in the log.
 type noting struct {
 	http.ResponseWriter
 	p  *Proxy

@@ -15,10 +15,11 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Wire simulates a long line between carrick and the API server of a side. It forwards bytes and does not terminate
-// TLS, so that measurements do not include a proxy. Each byte takes half of the configured round-trip time.
+// Wire simulates a slow network path between carrick and the API server of a side. It forwards bytes and does not
+// terminate TLS, so that measurements do not include a proxy. It delays each byte by half of the configured round-trip
+// time.
 type Wire struct {
-	URL string // of the API server, through the wire
+	URL string // address of the wire, used instead of the API server's
 
 	far    atomic.Int64 // one-way delay in nanoseconds
 	target string
@@ -29,7 +30,7 @@ type Wire struct {
 	conns map[net.Conn]bool
 }
 
-// NewWire starts a wire to the API server of a side. It stops with the test.
+// NewWire starts a wire to the API server of a side. The wire stops when the test ends.
 func NewWire(tb testing.TB, box *clustertest.Sandbox, side string, roundTrip time.Duration) *Wire {
 	tb.Helper()
 	server, err := url.Parse(box.Open(tb, side, cluster.Options{}).Server())
@@ -53,8 +54,8 @@ func (w *Wire) Far(roundTrip time.Duration) { w.far.Store(int64(roundTrip / 2)) 
 // way returns the one-way delay.
 func (w *Wire) way() time.Duration { return time.Duration(w.far.Load()) }
 
-// Kubeconfig returns the path of a copy of the admin's kubeconfig of that side with the wire as its server, and its
-// context.
+// Kubeconfig writes a copy of the admin's kubeconfig of that side that uses the wire as its server, and returns its
+// path and its context.
 func (w *Wire) Kubeconfig(tb testing.TB, box *clustertest.Sandbox, side string) (path, context string) {
 	tb.Helper()
 	data, err := os.ReadFile(box.Kubeconfigs[side])
@@ -84,7 +85,7 @@ func (w *Wire) close() {
 	w.work.Wait()
 }
 
-// keep registers a connection, so that close closes it. It returns false if the wire is already closed.
+// keep registers a connection, so that close closes it, and reports whether the wire is still open.
 func (w *Wire) keep(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +114,7 @@ func (w *Wire) serve() {
 	}
 }
 
-// join forwards bytes in both directions until both have ended.
+// join forwards bytes in both directions until both sides have closed.
 func (w *Wire) join(client net.Conn) {
 	if !w.keep(client) {
 		return
@@ -125,14 +126,14 @@ func (w *Wire) join(client net.Conn) {
 	}
 	defer w.drop(server)
 	var both sync.WaitGroup
-	// The client's kernel has its connection immediately, so the first byte is delayed by the round trip that connecting
-	// would take.
+	// The client's kernel accepts the connection immediately, so the first byte is also delayed by the round trip that
+	// connecting would take.
 	both.Go(func() { w.pass(server, client, 2*w.way()) })
 	both.Go(func() { w.pass(client, server, 0) })
 	both.Wait()
 }
 
-// late is a chunk of data, and when it is due at the other end.
+// late is a chunk of data, and the time at which it is due at the receiver.
 type late struct {
 	data []byte
 	due  time.Time

@@ -1,7 +1,10 @@
-// Command share runs a command, such as go test, with a pool of sandboxes for all test binaries that the command
-// starts: share [-n SIZE] COMMAND [ARG …]. CARRICK_SANDBOX names the sandbox program. A sandbox starts when a test
-// requests one and none is free; all stop with the command. With -times it then prints which tests held sandboxes
-// longest.
+// Command share runs a command, such as go test, with one pool of sandboxes for all test binaries that the command
+// starts:
+//
+//	share [-n SIZE] COMMAND [ARG …]
+//
+// CARRICK_SANDBOX names the sandbox binary. A sandbox starts when a test requests one and none is free. All stop with
+// the command. With -times, share then prints which tests held sandboxes longest.
 package main
 
 import (
@@ -72,7 +75,7 @@ func run(command []string, socket string) (int, error) {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // the sandboxes stop normally after the command
+	go func() { // only the command gets the signal, so that the sandboxes stop after it
 		for s := range signals {
 			_ = cmd.Process.Signal(s)
 		}
@@ -84,8 +87,8 @@ func run(command []string, socket string) (int, error) {
 	return 0, err
 }
 
-// serve lends a sandbox, or the capacity for one, to each connection until that closes. The first line of a connection
-// says which.
+// serve lends a sandbox, or the capacity for one, to each connection until the connection closes. The first line of a
+// connection says what it requests.
 func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	for {
 		conn, err := l.Accept()

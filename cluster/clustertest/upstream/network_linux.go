@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Networks are network namespaces that a bridge connects with each other and with this machine.
+// Networks is a group of network namespaces that a bridge connects to each other and to this machine.
 type Networks struct {
 	bridge string
 	prefix string // of their addresses, without the last number
@@ -30,10 +30,11 @@ type Network struct {
 	name    string
 }
 
-// bridges is the prefix of a bridge's name. The process ID follows, and in a namespace's name its number.
+// bridges is the prefix of a bridge's name, which ends in the process ID. A namespace's name is that of its bridge with
+// a number.
 const bridges = "carrick-"
 
-// NewNetworks creates the bridge, and deletes it with the test. It skips the test if that is not permitted.
+// NewNetworks creates the bridge, and deletes it when the test ends. It skips the test if that is not permitted.
 func NewNetworks(t testing.TB) *Networks {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -47,7 +48,7 @@ func NewNetworks(t testing.TB) *Networks {
 	}
 	sweep()
 	pid := os.Getpid()
-	// 198.18.0.0/15 is reserved for tests between networks (RFC 2544), so no machine uses it.
+	// 198.18.0.0/15 is reserved for network benchmarks (RFC 2544), so no machine uses it.
 	n := &Networks{bridge: bridges + strconv.Itoa(pid), prefix: fmt.Sprintf("198.%d.%d.", 18+pid>>8&1, pid&255)}
 	if err := ip("link", "add", n.bridge, "type", "bridge"); err != nil {
 		t.Skipf("a bridge between network namespaces is not permitted here: %v", err)
@@ -82,7 +83,7 @@ func sweep() {
 	}
 }
 
-// Add creates a namespace, and deletes it with the test. It may be called from other goroutines than the test's.
+// Add creates a namespace, and deletes it when the test ends. It can be called from any goroutine.
 func (n *Networks) Add(t testing.TB) (*Network, error) {
 	number := n.count.Add(1) + 1
 	net := &Network{Address: fmt.Sprint(n.prefix, number), name: fmt.Sprintf("%s-%d", n.bridge, number)}
@@ -109,7 +110,7 @@ func (n *Networks) Add(t testing.TB) (*Network, error) {
 	return net, nil
 }
 
-// Forward forwards an address of the namespace's loopback to the same address of this machine, until the test ends.
+// Forward forwards a loopback address of the namespace to the same address of this machine, until the test ends.
 func (n *Network) Forward(t testing.TB, address string) error {
 	l, err := n.listen(address)
 	if err == nil {
@@ -136,8 +137,8 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// command returns a command that runs in the namespace. It has a /run of its own, because WireGuard's sockets there
-// have the names of interfaces, which are the same in each namespace.
+// command returns a command that runs in the namespace, with a private /run. WireGuard's sockets in /run are named
+// after interfaces, which have the same names in each namespace.
 func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
 	if n == nil {
 		return exec.CommandContext(ctx, program, args...)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Networks are network namespaces, which exist only on Linux.
+// Networks is a group of network namespaces, which exist only on Linux.
 type Networks struct{}
 
 // Network is a network namespace.

@@ -24,24 +24,24 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Runner runs the programs of one side's Deployments on this machine, each with a token of its ServiceAccount and with
+// Runner runs the binaries of one side's Deployments on this machine, each with a token of its ServiceAccount and with
 // the arguments of its container. The pods are fake: nothing else runs in them.
 type Runner struct {
 	Box  *clustertest.Sandbox
 	Side string
-	Bin  string // the folder with the programs
-	// More are arguments that follow a container's own, by program, such as ports that are free on this machine. One
-	// replaces the container's own of the same flag.
+	Bin  string // the folder with the binaries
+	// More adds arguments after a container's own, by binary, such as ports that are free on this machine. An added flag
+	// replaces the container's argument for the same flag.
 	More map[string][]string
-	// Env are values of containers' environment variables that would come from elsewhere (valueFrom), by name.
+	// Env sets environment variables that a container would get from elsewhere (valueFrom), by name.
 	Env map[string]string
 	// Container is the container whose program runs; "" is the first.
 	Container string
-	// In is the network namespace of the program; nil is this machine's.
+	// In is the network namespace in which the binary runs; nil is this machine's.
 	In *Network
 }
 
-// Program is a running program. It ends with the test, or by End.
+// Program is a running binary. It stops when the test ends, or by End.
 type Program struct {
 	Dir string // its own TMPDIR
 
@@ -73,7 +73,7 @@ func (p *Program) Tail() string {
 	return string(b[max(0, len(b)-6000):])
 }
 
-// Restart kills the program, which is then started again.
+// Restart kills the process, which is then started again.
 func (p *Program) Restart(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
@@ -86,7 +86,7 @@ func (p *Program) Restart(t testing.TB) {
 	}
 }
 
-// End stops the program, and returns when it has exited.
+// End stops the process, and returns when it has exited.
 func (p *Program) End() {
 	p.cancel()
 	<-p.done
@@ -110,9 +110,8 @@ func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Start runs the program of a Deployment's container until the test ends. A program that exits is restarted, as the
-// kubelet would do. prepare may fill the program's own TMPDIR before it starts. Start may be called from other
-// goroutines than the test's.
+// Start runs the binary of a Deployment's container until the test ends. A process that exits is restarted, as the
+// kubelet would do. prepare can fill the process's own TMPDIR before it starts. Start can be called from any goroutine.
 func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir string)) (*Program, error) {
 	var d appsv1.Deployment
 	text, err := r.Kubectl(t.Context(), "-n", namespace, "get", "deployment", name, "-o", "json")

@@ -1,6 +1,6 @@
-// Package upstream runs the programs of other projects, built from checkouts, on the control planes of a sandbox,
-// instead of their fakes. make upstream sets CARRICK_UPSTREAM to the folder with the checkouts. A test whose checkout
-// does not exist is skipped with a message.
+// Package upstream runs the real programs of other projects on the control planes of a sandbox, instead of fakes. It
+// builds them from checkouts. make upstream sets CARRICK_UPSTREAM to the folder with the checkouts. A test whose
+// checkout does not exist is skipped with a message.
 package upstream
 
 import (
@@ -21,11 +21,11 @@ import (
 const (
 	// Folder is the environment variable that names the folder with checkouts.
 	Folder = "CARRICK_UPSTREAM"
-	// Table is the environment variable that names the file to which each attempt appends a line.
+	// Table is the environment variable that names the file to which Try appends a line for each attempt.
 	Table = "CARRICK_UPSTREAM_TABLE"
 )
 
-// environ is the original environment of the test binary: tests may change which CAs are trusted.
+// environ is the environment with which the test binary started. Tests may later change which CAs are trusted.
 var environ = os.Environ()
 
 // Checkout is a cloned project.
@@ -68,9 +68,9 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	return bin
 }
 
-// Probe builds a program from source in a Go project, next to its own programs, and returns its path. more are
-// additional files in the project, by path, such as files that export unexported names. Probe uses an overlay and does
-// not change the checkout.
+// Probe builds a main package from its source within a Go project, next to the project's own programs, and returns the
+// path of the binary. more adds files to the project, by path, such as files that export unexported names. Probe uses a
+// build overlay and does not change the checkout.
 func (c Checkout) Probe(t testing.TB, source string, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,9 +132,9 @@ func note(line string) error {
 
 var latest = regexp.MustCompile(`tag: "?latest"?`)
 
-// Chart copies a chart of the checkout into a folder of charts. version is what chartpress would give the chart and its
-// images when it publishes them; "" keeps the chart's version. The chart's dependencies are taken from that folder,
-// whatever their version. Chart returns the version.
+// Chart copies a chart from the checkout into the folder charts, and returns its version. version is the version that
+// chartpress would give the chart and its images when it publishes them; "" keeps the chart's version. The chart's
+// dependencies are taken from that folder, whatever their version.
 func (c Checkout) Chart(t testing.TB, at, charts, version string) string {
 	t.Helper()
 	from := filepath.Join(c.Dir, filepath.FromSlash(at))

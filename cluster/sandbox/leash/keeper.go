@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// Keeper is the sandbox's handle of its keeper process.
+// Keeper is the sandbox's handle to its keeper process.
 type Keeper struct {
 	dir  string
 	pipe io.Closer
 	gone chan struct{}
-	err  error // why the keeper ended; set before gone is closed
+	err  error // why the keeper exited; set before gone is closed
 }
 
-// Keep starts a keeper, which creates dir. When this process ends, the keeper kills every process that called Hold, and
-// then removes dir. The folder must not exist, or must be empty. The keeper starts before the folder is created, so the
+// Keep starts a keeper, which creates dir. When this process exits, the keeper kills every process that called Hold,
+// and then removes dir. dir must be empty or not exist. The keeper creates the folder only after it has started, so the
 // folder is removed no matter when this process is killed.
 func Keep(dir string) (*Keeper, error) {
 	self, err := os.Executable()
@@ -64,8 +64,8 @@ func Keep(dir string) (*Keeper, error) {
 	return k, nil
 }
 
-// End kills every process on the leash, removes the folder, and waits for both. If the keeper has died before it could
-// do so, End removes the folder itself and returns an error.
+// End kills every process that called Hold, removes the folder, and waits for both. If the keeper has died before it
+// could do so, End removes the folder itself and returns an error.
 func (k *Keeper) End() error {
 	_ = k.pipe.Close()
 	<-k.gone
@@ -75,7 +75,7 @@ func (k *Keeper) End() error {
 	return nil
 }
 
-// Gone returns a channel that is closed when the keeper has ended, for whatever reason.
+// Gone returns a channel that is closed when the keeper has exited, for whatever reason.
 func (k *Keeper) Gone() <-chan struct{} { return k.gone }
 
 // IsKeeper reports whether this process was started by Keep.
@@ -93,7 +93,7 @@ func RunKeeper() int {
 	fmt.Println("ok")
 	var held tethers
 	go held.accept(listener)
-	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the sandbox has ended
+	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the sandbox's process has exited
 	_ = listener.Close()
 	held.end()
 	if err := remove(dir); err != nil {
@@ -122,8 +122,8 @@ func prepare(dir string) (net.Listener, error) {
 	return listener, nil
 }
 
-// tethers are the connections of the processes on the leash. A process is alive while its connection is open, so until
-// then its PID is not reused.
+// tethers are the connections of the processes that called Hold. A process is alive while its connection is open, so
+// its PID is not reused until the connection closes.
 type tethers struct {
 	mu    sync.Mutex
 	ended bool
@@ -149,7 +149,7 @@ func (t *tethers) hold(conn net.Conn) {
 	if err != nil || bad != nil || pid <= 1 || !t.add(conn, pid) {
 		return
 	}
-	_, _ = io.Copy(io.Discard, reader) // returns when the process has ended
+	_, _ = io.Copy(io.Discard, reader) // returns when the process has exited
 	t.mu.Lock()
 	delete(t.open, conn)
 	t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *tethers) add(conn net.Conn, pid int) bool {
 	return true
 }
 
-// end kills the processes on the leash and waits until they have ended.
+// end kills all connected processes and waits until they have exited.
 func (t *tethers) end() {
 	t.mu.Lock()
 	t.ended = true

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Mutual returns the TLS configuration of a server with these names that accepts a single client: its serving
-// certificate, and the verification that the client's certificate is for the user client. The authority signs both.
+// Mutual returns a server's TLS configuration that accepts only one client. It has a serving certificate for names, and
+// requires a client certificate for the user client. The authority must have signed both.
 func (a *Authority) Mutual(client string, names ...string) (*tls.Config, error) {
 	pair, err := a.Server(names...)
 	if err != nil {

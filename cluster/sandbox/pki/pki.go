@@ -1,5 +1,5 @@
-// Package pki creates the certificates of a control plane in kubeadm's layout: one CA for servers and clients, another
-// for the front proxy of the aggregation layer, and a key for ServiceAccount tokens.
+// Package pki creates the certificates of a control plane in kubeadm's layout: a CA for servers and clients, another CA
+// for the front proxy of the aggregation layer, and a signing key for ServiceAccount tokens.
 package pki
 
 import (
@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// validity is how long certificates are valid, which is longer than any sandbox runs.
+// validity is the lifetime of certificates, which is longer than any sandbox runs.
 const validity = 365 * 24 * time.Hour
 
-// Pair is a certificate and its key, both PEM.
+// Pair is a certificate and its private key, both in PEM.
 type Pair struct{ Cert, Key []byte }
 
 // Write writes the pair to folder/name.crt and folder/name.key and returns both paths.
@@ -33,7 +33,7 @@ func (p Pair) Write(folder, name string) (cert, key string, err error) {
 	return cert, key, os.WriteFile(key, p.Key, 0o600)
 }
 
-// Authority is a CA.
+// Authority is a certificate authority (CA).
 type Authority struct {
 	Pair
 	cert *x509.Certificate
@@ -72,8 +72,8 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server issues a serving certificate for names, which are DNS names and IP
-// addresses. The first is also its common name.
+// Server issues a serving certificate for names, which are DNS names and IP addresses. The first one is also the common
+// name.
 func (a *Authority) Server(names ...string) (Pair, error) {
 	return a.ServerUntil(time.Now().Add(validity), names...)
 }
@@ -105,7 +105,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return sign(template, a.cert, key, a.key)
 }
 
-// NewSigningKey creates a key pair for ServiceAccount tokens, both PEM.
+// NewSigningKey creates a key pair for ServiceAccount tokens and returns both keys in PEM.
 func NewSigningKey() (private, public []byte, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -125,7 +125,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), err
 }
 
-// sign completes template and signs it with the parent's key.
+// sign fills in template and signs the certificate for key with the parent's key.
 func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

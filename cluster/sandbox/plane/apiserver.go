@@ -43,7 +43,7 @@ func (p *Plane) startAPIServer() error {
 		CertDir:      p.folder(),
 		EtcdURL:      p.etcd.URL,
 		StartTimeout: startWithin,
-		// On shutdown an API server continues to serve its watches for a minute. Do not wait for that.
+		// On shutdown, an API server continues to serve its watches for a minute. Do not wait for that.
 		StopTimeout: time.Millisecond,
 		Out:         out,
 		Err:         out,
@@ -60,8 +60,8 @@ func (p *Plane) startAPIServer() error {
 	return nil
 }
 
-// configure sets kubeadm's flags of the API server where envtest's defaults, which are meant for tests of controllers,
-// differ.
+// configure sets the flags that kubeadm sets for the API server. They replace envtest's defaults, which are meant for
+// tests of controllers.
 func (p *Plane) configure(flags *envtest.Arguments) {
 	s := p.secrets
 	flags.
@@ -80,7 +80,7 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("kubelet-client-certificate", s.kubeletCert).
 		Set("kubelet-client-key", s.kubeletKey).
 		Set("kubelet-certificate-authority", s.authorityFile).
-		// InternalDNS first: it is the loopback address of the sandbox's log server.
+		// InternalDNS comes first, because it is the loopback address of the sandbox's log server.
 		Set("kubelet-preferred-address-types", "InternalDNS,InternalIP,ExternalIP,Hostname").
 		Set("proxy-client-cert-file", s.proxyCert).
 		Set("proxy-client-key-file", s.proxyKey).
@@ -99,7 +99,7 @@ func (p *Plane) StopAPIServer(ctx context.Context) error {
 		return nil
 	}
 	p.killComponents()
-	_ = p.api.Stop() // as intended, the stop timed out and the server was killed
+	_ = p.api.Stop() // the error is expected: the stop timed out and the server was killed
 	p.stopped = true
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))
 	for {
@@ -161,7 +161,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// freePort returns a free port of the loopback interface. It is below the ephemeral port range, so that it is still
+// freePort returns a free port of the loopback interface. The port is below the ephemeral range, so that it is still
 // free when a stopped server restarts.
 func freePort() (int, error) {
 	for range 100 {

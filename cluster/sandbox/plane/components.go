@@ -13,18 +13,18 @@ import (
 
 const stagesFile = "stages.yaml"
 
-// component is a program that envtest does not start.
+// component is a program of the control plane that envtest does not start.
 type component struct {
 	name  string
 	flags []string
 }
 
-// noFolder is a folder that does not exist and that nothing can create. By default the controller manager would create
-// and watch /usr/libexec/kubernetes if it has the permission.
+// noFolder is the path of a folder that cannot exist. By default the controller manager would create and watch
+// /usr/libexec/kubernetes if it had the permission.
 const noFolder = "/proc/no-flexvolume"
 
-// The controller manager creates a ServiceAccount for each of its controllers before it starts them. With the default
-// rate limits that alone takes five seconds.
+// Client-side rate limits of the controller manager. It creates a ServiceAccount for each of its controllers before it
+// starts them. With the default limits that alone takes five seconds.
 const (
 	unlimitedQPS   = "--kube-api-qps=1000"
 	unlimitedBurst = "--kube-api-burst=2000"
@@ -39,8 +39,8 @@ func (p *Plane) controllerManager() component {
 		"--leader-elect=false",
 		"--secure-port=0",
 		unlimitedQPS, unlimitedBurst,
-		// kwok reports the readiness of a node only once. Without this flag the node would be considered lost after a minute,
-		// and its pods would be evicted.
+		// kwok reports the readiness of a node only once. Without this flag, the controller manager would consider the
+		// node lost after a minute and evict its pods.
 		"--node-monitor-grace-period=8760h",
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + p.secrets.accountPrivate,
@@ -68,7 +68,7 @@ func (p *Plane) kwok() component {
 	return component{roles.Kwok, []string{
 		"--kubeconfig=" + p.file(roles.Kwok+".kubeconfig"),
 		"--config=" + p.file(stagesFile),
-		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // other nodes are unmanaged
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // other nodes are not managed by kwok
 		"--cidr=" + p.PodCIDR,
 	}}
 }
@@ -86,8 +86,8 @@ func (p *Plane) runComponents() error {
 	return nil
 }
 
-// killComponents kills all components. Some exit anyway when they lose their API server and with it their lease. The
-// others would back off for longer after each loss, in the end for minutes.
+// killComponents kills all components. Some would exit anyway, because they lose their API server and with it their
+// lease. The others would back off for longer after each loss, eventually for minutes.
 func (p *Plane) killComponents() {
 	for _, r := range p.running {
 		r.kill()
@@ -95,7 +95,7 @@ func (p *Plane) killComponents() {
 	p.running = nil
 }
 
-// run starts a component and keeps it running. If that fails, it sends the error to died.
+// run starts a component and restarts it when it exits. If that fails, run sends the error to died.
 func (p *Plane) run(c component) error {
 	start := func() (*exec.Cmd, error) {
 		if err := p.life.Err(); err != nil {
@@ -119,7 +119,7 @@ func (p *Plane) run(c component) error {
 	return nil
 }
 
-// failed returns an error for a component that has ended, with the end of its log.
+// failed returns an error for a component that has exited. It includes the end of the component's log.
 func (p *Plane) failed(component string, err error) error {
 	if err == nil {
 		err = errors.New("it ended")

@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// Watches is the number of inotify instances of the components of one control plane. kube-apiserver uses one for each
-// certificate and key, CA and configuration that it reloads, kube-controller-manager one for each signer of
-// certificates.
+// Watches is the number of inotify instances that the components of one control plane use. kube-apiserver uses one for
+// each certificate with its key, each CA and each configuration file that it reloads. kube-controller-manager uses one
+// for each signer of certificates.
 const Watches = 11
 
-// inotifyLimit is the sysctl that limits a user's inotify instances.
+// inotifyLimit is the sysctl that limits the number of inotify instances of a user.
 const inotifyLimit = "fs.inotify.max_user_instances"
 
-// lacking returns an error unless open succeeds n times with all results open at once. limit is the value of the sysctl
-// for the message.
+// lacking returns an error unless open succeeds n times before any result is closed. The error names limit, the value
+// of the sysctl.
 func lacking(n int, limit string, open func() (io.Closer, error)) error {
 	for free := range n {
 		instance, err := open()
@@ -26,7 +26,7 @@ func lacking(n int, limit string, open func() (io.Closer, error)) error {
 				"sysctl %[1]s=512",
 				inotifyLimit, limit, free, n, syscall.EMFILE.Error())
 		} else if err != nil {
-			return nil // inotify is unavailable: the components' logs say so
+			return nil // inotify is unavailable: the components log that themselves
 		}
 		defer instance.Close()
 	}

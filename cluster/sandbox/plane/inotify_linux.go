@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// LackingWatches returns an error unless n inotify instances are available on this machine.
+// LackingWatches returns an error unless n more inotify instances are available on this machine.
 func LackingWatches(n int) error {
 	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 	if err != nil {

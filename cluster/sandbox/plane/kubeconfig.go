@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-// writeKubeconfigs writes a kubeconfig for the user into the sandbox's folder, and one for each component. It sets
+// writeKubeconfigs writes a kubeconfig for the user and one for each component into the sandbox's folder. It sets
 // Kubeconfig and Config to the user's.
 func (p *Plane) writeKubeconfigs() error {
 	p.Kubeconfig = filepath.Join(p.sandbox, p.Name+".kubeconfig")
@@ -21,7 +21,7 @@ func (p *Plane) writeKubeconfigs() error {
 	users := map[string][]string{
 		roles.ControllerManager: nil,
 		roles.Scheduler:         nil,
-		roles.Kwok:              {masters}, // nodes that it creates, and the pods of all of them
+		roles.Kwok:              {masters}, // permissions for the nodes that it creates, and all pods
 	}
 	for name, groups := range users {
 		if err := p.writeKubeconfig(p.file(name+".kubeconfig"), "system:"+name, groups...); err != nil {
@@ -32,7 +32,7 @@ func (p *Plane) writeKubeconfigs() error {
 	if p.Config, err = clientcmd.BuildConfigFromFlags("", p.Kubeconfig); err != nil {
 		return err
 	}
-	p.Config.QPS = -1 // no client-side limit: the API server's own fairness is enough
+	p.Config.QPS = -1 // no client-side limit: API Priority and Fairness is enough
 	return nil
 }
 

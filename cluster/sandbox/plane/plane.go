@@ -1,5 +1,5 @@
-// Package plane runs one real control plane on this machine: etcd and kube-apiserver, which envtest starts,
-// kube-controller-manager, kube-scheduler, and kwok, which fakes the nodes and their pods.
+// Package plane runs one real control plane on this machine. It consists of etcd and kube-apiserver, which envtest
+// starts, kube-controller-manager, kube-scheduler, and kwok, which fakes the nodes and their pods.
 //
 // Package world creates the objects of the cluster. Package leash ensures that everything ends with the sandbox.
 package plane
@@ -21,11 +21,11 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-const startWithin = 5 * time.Minute // a cold disk, two busy cores
+const startWithin = 5 * time.Minute // for a cold disk and two busy cores
 
-// Settings are the settings in which the two control planes differ.
+// Settings are the parameters in which the two control planes differ.
 type Settings struct {
-	Name        string // "local": name of its folder, logs and context
+	Name        string // such as "local": used for its folder, logs and context
 	PodCIDR     string
 	ServiceCIDR string
 	ServiceIP   string // the first of ServiceCIDR, where pods find the API server
@@ -43,11 +43,11 @@ type Plane struct {
 	Settings
 	Config     *rest.Config // with a cluster admin's credentials
 	Kubeconfig string       // path of a kubeconfig for the same admin
-	FrontProxy []byte       // PEM: the CA of the API server's client certificate for aggregated API servers
+	FrontProxy []byte       // PEM, the CA of the API server's client certificate for aggregated API servers
 	// Authentication is the path of the authentication configuration, which names external token issuers. It is empty
 	// until a scenario writes one. The API server reloads it when it changes.
 	Authentication string
-	// Network is the API server's route to pods.
+	// Network routes the API server's requests to pods.
 	Network *podnet.Network
 
 	sandbox string // the sandbox's folder
@@ -57,13 +57,13 @@ type Plane struct {
 	api     *envtest.APIServer
 	running []*process // in addition to etcd and the API server
 	died    chan<- error
-	life    context.Context // of the sandbox: programs that end after it are not restarted
+	life    context.Context // context of the sandbox: after it is done, programs are not restarted
 	stopped bool
 }
 
-// Start starts a control plane and waits until its API server is ready. The folders Binaries and Logs of the sandbox's
-// folder must exist. A component that ends later is restarted until life is done. If that fails, the error is sent to
-// died.
+// Start starts a control plane and waits until its API server is ready. The folders Binaries and Logs in the sandbox's
+// folder must exist. A component that exits later is restarted until life is done. If a restart fails, the error is
+// sent to died.
 func Start(ctx, life context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
 	p := &Plane{Settings: settings, sandbox: sandbox, died: died, life: life}
 	if err := os.Mkdir(p.folder(), 0o700); err != nil {
@@ -98,8 +98,8 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	return p, p.runComponents()
 }
 
-// startNetwork creates the API server's route to pods. Its socket is in the sandbox's own folder and has a short name,
-// because systems limit the length of socket paths.
+// startNetwork creates the API server's route to pods. The socket has a short name in the sandbox's own folder, because
+// systems limit the length of socket paths.
 func (p *Plane) startNetwork() error {
 	var err error
 	if p.Network, err = podnet.Start(filepath.Join(p.sandbox, "net-"+p.Name[:1]), p.PodCIDR); err != nil {

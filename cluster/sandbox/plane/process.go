@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A program that exits is restarted, as a kubelet would do: kwok 0.8.0 sometimes crashes on start, when its nodes and
-// its pods compile their stages at the same time. A program that exits more than maxRestarts times without running for
-// goodLife in between is given up.
+// Limits for restarting programs. A program that exits is restarted, as a kubelet would do, because kwok 0.8.0
+// sometimes crashes on start when its nodes and its pods compile their stages at the same time. A program is given up
+// if it exits more than maxRestarts times without running for goodLife in between.
 const (
 	maxRestarts = 3
 	goodLife    = time.Minute
@@ -19,15 +19,15 @@ const (
 // process is a program that is restarted until it is killed.
 type process struct {
 	start func() (*exec.Cmd, error)
-	ended chan struct{} // closed when it has been killed or given up
+	ended chan struct{} // closed when the program was killed or given up
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	killed bool
 }
 
-// keepUp starts a program that leads a process group, and keeps it running. If it gives up, it calls gaveUp with the
-// program's error.
+// keepUp starts a program as the leader of a process group, and restarts it when it exits. If it gives up, it calls
+// gaveUp with the program's error.
 func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, error) {
 	cmd, err := start()
 	if err != nil {
@@ -44,7 +44,7 @@ func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, erro
 	return r, nil
 }
 
-// watch returns nil when the program was killed, or an error when it was given up.
+// watch waits for the program. It returns nil when the program was killed, or an error when it was given up.
 func (r *process) watch() error {
 	restarts, since := 0, time.Now()
 	for {
@@ -79,7 +79,7 @@ func (r *process) restart(may bool) (killed bool, err error) {
 	return false, err
 }
 
-// kill kills the program and its process group and waits until it has ended.
+// kill kills the program and its process group, and waits until the program has exited.
 func (r *process) kill() {
 	r.mu.Lock()
 	r.killed = true

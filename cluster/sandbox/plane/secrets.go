@@ -14,10 +14,10 @@ import (
 const (
 	masters          = "system:masters"
 	frontProxyClient = "front-proxy-client"
-	kubeletClient    = "kube-apiserver-kubelet-client" // the API server's user for requests to kubelets
+	kubeletClient    = "kube-apiserver-kubelet-client" // user of the API server for requests to kubelets
 )
 
-// secrets are a control plane's keys and certificates and their files.
+// secrets are the keys and certificates of a control plane, with their files.
 type secrets struct {
 	authority      *pki.Authority // signs servers, clients and certificate signing requests
 	authorityFile  string
@@ -60,7 +60,7 @@ func (s *secrets) make(p *Plane) error {
 	if s.kubeletCert, s.kubeletKey, err = kubelet.Write(p.folder(), kubeletClient); err != nil {
 		return err
 	}
-	// envtest uses these two files unchanged if they exist.
+	// If these two files exist, envtest uses them unchanged.
 	serving, err := s.authority.Server("kube-apiserver", "kubernetes", "kubernetes.default",
 		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
 		"127.0.0.1", p.ServiceIP, p.Advertise)
@@ -73,8 +73,8 @@ func (s *secrets) make(p *Plane) error {
 	return s.makeAccountKey(p)
 }
 
-// KubeletTLS returns the TLS configuration of a kubelet of this cluster at localhost: its serving certificate, and the
-// verification of the API server's client certificate.
+// KubeletTLS returns the TLS configuration of a fake kubelet of this cluster at localhost. It has a serving
+// certificate, and accepts only the API server's client certificate.
 func (p *Plane) KubeletTLS() (*tls.Config, error) {
 	return p.secrets.authority.Mutual(kubeletClient, "localhost")
 }
@@ -91,7 +91,7 @@ func (s *secrets) makeAccountKey(p *Plane) error {
 	)
 }
 
-// certificates is the API server's client CA. Unlike envtest's own, its key is accessible.
+// certificates is the API server's client CA for envtest. Unlike envtest's own CA, it gives access to its key.
 type certificates struct {
 	file      string
 	authority *pki.Authority

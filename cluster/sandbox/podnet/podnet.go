@@ -1,10 +1,10 @@
-// Package podnet is the route from a control plane's API server to its pods. The API server sends its requests to the
-// cluster (webhooks, aggregated APIs, kubelets) through it, by its own egress selector (Kubernetes, KEP-1281): a Unix
-// socket that accepts CONNECT.
+// Package podnet routes requests of a control plane's API server to pods. The API server's egress selector (Kubernetes,
+// KEP-1281) sends all requests to the cluster (webhooks, aggregated APIs, kubelets) to a Unix socket of this package
+// that accepts CONNECT.
 //
-// A pod's port leads to the port on this machine that a stand-in has registered, or nowhere. Therefore pods need no
-// addresses of this machine, and any number of them, also of other sandboxes, can listen on the same port. All other
-// addresses are dialled unchanged.
+// A pod's port is forwarded to the port on this machine that a fake has registered. Without a registration, connections
+// fail. Therefore pods need no addresses of this machine, and any number of them, also of other sandboxes, can listen
+// on the same port. All other addresses are dialled unchanged.
 package podnet
 
 import (
@@ -22,10 +22,10 @@ import (
 
 const (
 	askWithin  = 5 * time.Second // timeout for the client's CONNECT request
-	dialWithin = 4 * time.Second // less than the timeout of a webhook
+	dialWithin = 4 * time.Second // less than the timeout of a webhook call
 )
 
-// Network is the route to the pods of one cluster.
+// Network is the route from an API server to the pods of its cluster.
 type Network struct {
 	Socket string // path of the API server's Unix socket
 
@@ -33,16 +33,16 @@ type Network struct {
 	listener net.Listener
 
 	mu    sync.Mutex
-	leads map[netip.AddrPort]*lead // by the pod's address and port
+	leads map[netip.AddrPort]*lead // by address and port of the pod
 }
 
-// lead is the address on this machine of a pod's port.
+// lead is the forwarding of one port of a pod.
 type lead struct {
 	to   string
 	open map[net.Conn]bool
 }
 
-// Start listens on a socket until Close. Pod addresses are those in cidr.
+// Start listens on a Unix socket until Close. cidr contains the addresses of all pods.
 func Start(socket, cidr string) (*Network, error) {
 	pods, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -60,8 +60,8 @@ func Start(socket, cidr string) (*Network, error) {
 // Close stops listening.
 func (n *Network) Close() { _ = n.listener.Close() }
 
-// Lead makes a pod's port lead to an address of this machine until release is called. After that it leads nowhere, and
-// its connections are closed. Pod addresses are reused, so release does not affect the port of a later pod.
+// Lead forwards a pod's port to an address of this machine until release is called. After that, new connections fail,
+// and open ones are closed. Pod addresses are reused, so release does not affect the port of a later pod.
 func (n *Network) Lead(pod string, port int, to string) (release func(), err error) {
 	at, err := netip.ParseAddrPort(net.JoinHostPort(pod, strconv.Itoa(port)))
 	if err != nil {
@@ -93,7 +93,7 @@ func (n *Network) accept() {
 	}
 }
 
-// serve forwards a connection to the address that its client requests.
+// serve forwards a connection to the address in its CONNECT request.
 func (n *Network) serve(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(askWithin))
@@ -123,7 +123,7 @@ func (n *Network) serve(conn net.Conn) {
 	both(conn, in, other)
 }
 
-// find returns the address to dial for host, and the lead if host is a pod's port.
+// find returns the address to dial for host. l is nil unless host is a pod's port.
 func (n *Network) find(host string) (to string, l *lead, err error) {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil || !n.pods.Contains(at.Addr()) {
@@ -137,7 +137,7 @@ func (n *Network) find(host string) (to string, l *lead, err error) {
 	return l.to, l, nil
 }
 
-// hold records a connection to a pod's port, so that it is closed with the pod.
+// hold records a connection to a pod's port, so that Lead's release can close it.
 func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -149,7 +149,7 @@ func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	}
 }
 
-// both copies in both directions until both have ended.
+// both copies data in both directions until both have ended.
 func both(conn net.Conn, in io.Reader, other net.Conn) {
 	done := make(chan struct{})
 	go func() {

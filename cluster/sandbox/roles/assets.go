@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// AssetsVariable is the environment variable with the folder of existing control plane binaries. It is the convention
-// of controller-runtime's envtest.
+// AssetsVariable is the environment variable with the folder of existing control plane binaries, by the convention of
+// controller-runtime's envtest.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// builtFor is the folder whose programs a build with the tag assets uses in place of its own. The Makefile sets it with
-// -ldflags.
+// builtFor is a folder of control plane binaries. A build with the tag assets uses them instead of including its own.
+// The Makefile sets builtFor with -ldflags.
 var builtFor string
 
-// Check returns an error if a role that this build omits is not among the user's own programs.
+// Check returns an error if this build omits a role and the user's machine has no program for it.
 func Check() error {
 	for _, name := range leftOut {
 		if _, ok := Asset(name); !ok {
@@ -35,8 +35,8 @@ func assetFolders() []string {
 	return slices.DeleteFunc([]string{os.Getenv(AssetsVariable), builtFor}, func(s string) bool { return s == "" })
 }
 
-// Link creates folder with a symlink for each role. All of them lead to this program, except that kubectl leads to the
-// user's own if Asset returns one. The servers always run through this program, which ends them with the sandbox.
+// Link creates folder with a symlink for each role. All of them point to this program, except that kubectl points to
+// the user's own if Asset returns one. The servers always run through this program, which ends them with the sandbox.
 func Link(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,8 +57,8 @@ func Link(folder string) error {
 	return nil
 }
 
-// Asset returns the path of the program name in KUBEBUILDER_ASSETS, or else in the folder for which this build was
-// made, and whether it exists and is not this program.
+// Asset returns the path of the program name, and whether it exists and is not this program. It looks in
+// KUBEBUILDER_ASSETS, or else in the folder that was set at build time.
 func Asset(name string) (string, bool) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -77,9 +77,9 @@ func Asset(name string) (string, bool) {
 	return "", false
 }
 
-// Wrap runs the program at path with this program's arguments and streams, forwards termination signals, and returns
-// its exit code, or 128 plus the signal number if a signal ended it. The child stays in this process group, so killing
-// the group ends both.
+// Wrap runs the program at path with this program's arguments and standard streams, and forwards termination signals.
+// It returns the exit code, or 128 plus the signal number if a signal ended the program. The child stays in this
+// process group, so killing the group ends both.
 func Wrap(path string) int {
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -97,7 +97,7 @@ func Wrap(path string) int {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal()) // as a shell does
+			return 128 + int(status.Signal()) // as shells do
 		}
 		return max(exit.ExitCode(), 1)
 	} else if err != nil {

@@ -14,7 +14,7 @@ func runEtcd() int      { return absent() }
 func runAPIServer() int { return absent() }
 func runKubectl() int   { return absent() }
 
-// absent runs if the user's own program was removed since Check.
+// absent runs if the user's own program has been removed since Check. It returns an exit code.
 func absent() int {
 	fmt.Fprintln(os.Stderr, Check())
 	return 1

@@ -1,7 +1,8 @@
-// Package roles contains the programs that this binary can run as. It runs the one named by its zeroth argument.
+// Package roles contains the programs that this binary can run as. It selects one by the name under which the binary
+// was started.
 //
-// Each entry is upstream's own main function, word for word. Package plane determines the flags and when a role starts.
-// The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
+// Each entry is upstream's own main function, copied verbatim. Package plane sets the flags and decides when a role
+// starts. The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
 package roles
 
 import (
@@ -21,7 +22,7 @@ import (
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// The names under which the binary can be started.
+// Names under which the binary can be started.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -29,15 +30,16 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
-	Nginx             = "nginx"   // this machine's own
-	Carrick           = "carrick" // runs in pods of carrick's extension
+	Nginx             = "nginx"   // this machine's own nginx
+	Carrick           = "carrick" // in pods of carrick's extension
 )
 
-// Role is a program: its name and its main function, which exits the process itself or returns its exit code.
+// Role is a program, with its name and its main function. The function exits the process itself or returns its exit
+// code.
 type Role struct {
 	Name string
 	Main func() int
-	// Leashed programs are part of a sandbox and must not outlive it.
+	// Leashed programs are killed when the sandbox ends.
 	Leashed bool
 }
 
@@ -55,7 +57,7 @@ func All() []Role {
 	}
 }
 
-// Find returns the role of a program that was started as arg0, and whether it exists.
+// Find returns the role of a program that was started as arg0, and whether there is one.
 func Find(arg0 string) (Role, bool) {
 	for _, r := range All() {
 		if r.Name == filepath.Base(arg0) {

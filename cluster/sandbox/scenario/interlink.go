@@ -23,14 +23,15 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// WatchVariable is the environment variable that sets the idle timeout of watches in the proxy of the fault
-// watches-cut, for tests that can't wait for a minute.
+// WatchVariable is the environment variable that sets the idle timeout of watches in the proxy with the fault
+// watches-cut. Tests use it, because nginx's default is a minute.
 const WatchVariable = "CARRICK_SANDBOX_WATCH_CUT"
 
-// joined is the state of the scenario interlink: InterLink's virtual kubelet in the local cluster, the cluster's
-// external endpoint, cert-manager, and a folder that represents the edge node, which has this machine's network.
+// joined is the running scenario interlink. It has InterLink's virtual kubelet in the local cluster, the cluster's
+// external endpoint, cert-manager, and a folder that represents the edge node. The edge node shares this machine's
+// network.
 type joined struct {
-	side    *Side // local
+	side    *Side // the local cluster
 	client  kubernetes.Interface
 	edge    *edge.Machine
 	signer  *certmanager.Player
@@ -38,7 +39,7 @@ type joined struct {
 	place   *endpoint.Place // where the cluster is reachable
 	kubelet *virtualkubelet.Player
 	admin   *approver
-	wrong   map[string]string // configuration keys that faults set
+	wrong   map[string]string // configuration keys that faults set, with their values
 	renewed bool              // a fault has renewed the endpoint's certificate
 }
 
@@ -104,8 +105,8 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// answers returns the answers for a walk through the guide. If only one loopback address exists, the port is specific
-// to this play.
+// answers returns answers to the guide's questions. If this machine has only one loopback address, the port differs
+// between sandboxes.
 func (j *joined) answers() map[string]string {
 	out := map[string]string{"exposure.address": j.place.Address, "exposure.sources": "172.30.0.0/16", "test.watch": "0"}
 	if !j.place.Own() {
@@ -114,7 +115,7 @@ func (j *joined) answers() map[string]string {
 	return out
 }
 
-// values returns the values of the scenario's YAML.
+// values returns the values for ${…} in the scenario's YAML.
 func (j *joined) values() (world.Values, error) {
 	cut := "" // nginx's default is a minute
 	if given := os.Getenv(WatchVariable); given != "" {
@@ -139,7 +140,7 @@ func (j *joined) values() (world.Values, error) {
 	}, nil
 }
 
-// settle waits until the virtual kubelet has read its configuration and the stand-ins have run once.
+// settle waits until the virtual kubelet has read its configuration and each fake has run one pass.
 func (j *joined) settle(ctx context.Context) error {
 	if err := world.Until(ctx, "the virtual kubelet's pod", func() (bool, error) {
 		pods, err := j.client.CoreV1().Pods("interlink").List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})

@@ -14,9 +14,9 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// approver is the admin who approves the virtual kubelet's certificate signing requests, as upstream's documentation
-// requires (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"). Nothing in Kubernetes approves
-// them.
+// approver fakes an admin who approves the virtual kubelet's certificate signing requests, as upstream's documentation
+// requires (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"). No controller of Kubernetes
+// approves them.
 type approver struct {
 	client kubernetes.Interface
 	end    func()
@@ -55,7 +55,7 @@ func (a *approver) Look(ctx context.Context) error {
 				Reason: "KubectlApprove", Message: "This CSR was approved by kubectl certificate approve.",
 			}}
 			_, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{FieldManager: "kubectl"})
-			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // another look approved it, or it was deleted
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // already approved, or deleted
 				faults = append(faults, err)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names in a manually created set-up (world/scenarios/interlink/faults/by-hand).
+// Names in the manual set-up (world/scenarios/interlink/faults/by-hand).
 const (
 	apiNamespace   = "interlink-api"
 	apiProxy       = "k8s-api-proxy"
@@ -29,11 +29,11 @@ const (
 	kubeletKey     = "InterLinkConfig.yaml"
 )
 
-// pending is how long the fault node-pending keeps the Node NotReady after a start; upstream's is NotReady for 30
+// pending is how long the fault node-pending keeps the Node NotReady after a start. Upstream's Node is NotReady for 30
 // seconds.
 const pending = 15 * time.Second
 
-// interlinkActs returns the faults that are not objects.
+// interlinkActs returns the faults that only an act causes, each with a description.
 func interlinkActs() map[string]string {
 	return map[string]string{
 		"certificate-expired": "The endpoint's certificate expired an hour ago, and cert-manager backs off after a failure.",
@@ -46,7 +46,7 @@ func interlinkActs() map[string]string {
 	}
 }
 
-// interlinkUnder returns the faults that build on another fault.
+// interlinkUnder maps each fault that builds on another fault to that fault.
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
@@ -59,7 +59,7 @@ func interlinkUnder() map[string]string {
 	return under
 }
 
-// acts returns what faults do in addition to their objects.
+// acts returns the actions of faults that YAML objects cannot express.
 func (j *joined) acts() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		byHand: j.byHand,
@@ -93,8 +93,8 @@ func (j *joined) acts() map[string]func(context.Context) error {
 	}
 }
 
-// byHand does what YAML cannot: it configures the endpoint and its CA, which is only known now, in the virtual kubelet,
-// and makes the plugin mount the files that it receives.
+// byHand does the part of the manual set-up that YAML cannot. It sets the endpoint and its CA, which did not exist
+// before, in the virtual kubelet's configuration, and makes the plugin mount the files that it receives.
 func (j *joined) byHand(ctx context.Context) error {
 	var ca []byte
 	err := world.Until(ctx, "the endpoint's certificate", func() (bool, error) {
@@ -119,7 +119,7 @@ func (j *joined) byHand(ctx context.Context) error {
 	return j.configure(ctx, set)
 }
 
-// configure sets top-level keys of the virtual kubelet's configuration and restarts it.
+// configure sets top-level keys of the virtual kubelet's configuration and restarts the virtual kubelet.
 func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -161,7 +161,7 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 }
 
-// renew reissues the endpoint's certificate, once, after the proxy has read the first one.
+// renew reissues the endpoint's certificate once, after the proxy has read the first certificate.
 func (j *joined) renew(ctx context.Context) error {
 	if j.renewed {
 		return nil
@@ -179,7 +179,8 @@ func (j *joined) renew(ctx context.Context) error {
 	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
 }
 
-// upgraded writes the CA into the virtual kubelet's configuration as the chart does, which breaks it.
+// upgraded writes the CA into the virtual kubelet's configuration as the chart does. The configuration is invalid after
+// that.
 func (j *joined) upgraded(ctx context.Context) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -194,8 +195,8 @@ func (j *joined) upgraded(ctx context.Context) error {
 	return j.startAgain(ctx)
 }
 
-// startAgain deletes the virtual kubelet's pod, so that it reads the broken configuration, and waits until the next one
-// has exited because of it.
+// startAgain deletes the virtual kubelet's pod, so that the virtual kubelet reads the invalid configuration, and waits
+// until the new one has exited.
 func (j *joined) startAgain(ctx context.Context) error {
 	deleted := false
 	return world.Until(ctx, "the virtual kubelet to end as it starts", func() (bool, error) {
@@ -217,7 +218,7 @@ func (j *joined) startAgain(ctx context.Context) error {
 	})
 }
 
-// restart restarts the pods of a Deployment for a reason, once per reason. It waits until the new pods run and the old
+// restart restarts the pods of a Deployment, at most once for each reason. It waits until the new pods run and the old
 // ones no longer exist.
 func (j *joined) restart(ctx context.Context, namespace, name, reason string) error {
 	deployments := j.client.AppsV1().Deployments(namespace)
@@ -238,7 +239,8 @@ func (j *joined) restart(ctx context.Context, namespace, name, reason string) er
 	})
 }
 
-// logsToken waits until the virtual kubelet's log contains a token, which it issues for a running job.
+// logsToken waits until the virtual kubelet's log contains a token. The virtual kubelet logs the token that it requests
+// for a running job.
 func (j *joined) logsToken(ctx context.Context) error {
 	logged, err := j.tokenLogged(ctx)
 	if err != nil || logged {

@@ -7,18 +7,18 @@ import (
 	"carrick/cluster/sandbox/standin/liqopeer"
 )
 
-// noAddress is a behaviour: load balancers of the provider's cluster get no address.
+// noAddress is the fault that load balancers of the provider's cluster get no address.
 const noAddress = "load-balancer-pending"
 
-// liqoBehaviours returns the faults of the scenario liqo that are not objects.
+// liqoBehaviours returns the faults that change the behaviour of fakes, each with a description.
 func liqoBehaviours() map[string]string {
 	return map[string]string{
 		noAddress: "The provider's cluster has no load balancer implementation, so Services get no address.",
 	}
 }
 
-// liqo starts the stand-ins of the scenario liqo: Liqo's networking on each side, then authentication and offloading
-// between the sides.
+// liqo starts the fakes of the scenario liqo: Liqo's networking in each cluster, then authentication and offloading
+// between the clusters.
 func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {

@@ -20,11 +20,11 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names in the set-up that results from the page of Liqo's declarative peering, in addition to the YAML of the fault
-// page: the consumer's credential, which the provider's cluster must sign first.
+// Names in the set-up by Liqo's page on declarative peering. The page's YAML is in the fault page. The consumer's
+// credential is created here, because the provider's cluster must sign it first.
 const (
 	credential    = "cplane-secret"
-	consumer      = "liqo-consumer" // the user, and the name of the signing request
+	consumer      = "liqo-consumer" // the user name and the name of the CertificateSigningRequest
 	consumerSpace = "liqo-tenant-rome"
 	providerSpace = "liqo-tenant-milan"
 )
@@ -64,7 +64,7 @@ func liqoPage(ctx context.Context, sides Sides) error {
 	return err
 }
 
-// signed requests a client certificate from a cluster, approves the request and returns the certificate, PEM.
+// signed requests a client certificate from a cluster, approves the request and returns the certificate in PEM.
 func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: consumer}}, key,
@@ -79,7 +79,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	}}
 	request.Name = consumer
-	// A request from an aborted attempt has another key.
+	// A request that an aborted attempt has left behind has another key.
 	if err := requests.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 	return request.Status.Certificate, nil
 }
 
-// liqoKubeconfig returns a self-contained kubeconfig for a side.
+// liqoKubeconfig returns a self-contained kubeconfig for the cluster of a side.
 func liqoKubeconfig(side *Side, certificate []byte, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

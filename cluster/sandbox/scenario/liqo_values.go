@@ -14,15 +14,16 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// webhookRunsOut is the remaining validity of the webhooks' certificate in the fault webhook-cert-expiring. Liqo issues
+// webhookRunsOut is the remaining validity of the webhook certificate with the fault webhook-cert-expiring. Liqo issues
 // it for a year.
 const webhookRunsOut = 3 * 24 * time.Hour
 
-// webhookNames are the DNS names with which the API server calls the webhooks.
+// webhookNames are the DNS names under which the API server calls the webhooks.
 var webhookNames = []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}
 
-// liqoValues creates what an installation of Liqo creates: the webhooks' certificate and the key pair of
-// authentication-keys. It also creates the WireGuard keys of a user who has followed the page, one pair per side.
+// liqoValues returns the values for the scenario's YAML. It creates what an installation of Liqo creates: the webhook
+// certificate and the key pair of authentication-keys. It also creates one WireGuard key pair per side, as a user who
+// follows the page does.
 func liqoValues() (world.Values, error) {
 	authority, err := pki.NewAuthority("liqo-webhook")
 	if err != nil {

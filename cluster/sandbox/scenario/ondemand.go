@@ -26,18 +26,18 @@ import (
 // issuerWithin is the timeout for the API server to load a new issuer.
 const issuerWithin = 5 * time.Minute
 
-// issuer is the portal's identity provider, and the CA of the certificates next to it.
+// issuer is the identity provider of the portal, and the CA that signs the certificates of its services.
 type issuer struct {
 	authority *pki.Authority
 	provider  *oidc.Provider
-	spoilt    bool // a fault has changed it, so the next play must not use it
+	spoilt    bool // changed by a fault, so the next play must not reuse it
 }
 
-// portal is the state of the scenario ondemand: a folder that represents the web node, the identity provider of its
-// portal, which the remote API server trusts, too, and the services next to the remote cluster.
+// portal is the running scenario ondemand. It has a folder that represents the web node, the portal's identity
+// provider, which the remote API server also trusts, and the services next to the remote cluster.
 type portal struct {
 	*issuer
-	side     *Side // remote
+	side     *Side // the remote cluster
 	registry *standin.Registry
 	node     *webnode.Node
 	empty    atomic.Bool // Prometheus returns no containers
@@ -101,7 +101,8 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// portalIssuer returns the issuer of the previous play, or a new one if there is none or it is spoilt.
+// portalIssuer returns the issuer of the previous play. It creates a new one if there is none or if a fault has changed
+// it.
 func (s *Stage) portalIssuer() (*issuer, error) {
 	if s.issuer != nil && !s.issuer.spoilt {
 		return s.issuer, nil
@@ -121,8 +122,8 @@ func (s *Stage) portalIssuer() (*issuer, error) {
 	return s.issuer, nil
 }
 
-// monitoring returns the objects of a Prometheus that counts the cluster's containers, or returns none of them. There
-// are no objects on a machine with only loopback addresses.
+// monitoring starts a Prometheus that returns the number of the cluster's containers, or no metrics if empty is set. It
+// returns the objects of the Prometheus, or none on a machine with only loopback addresses.
 func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.Unstructured, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {
@@ -152,7 +153,7 @@ func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.
 	return prometheus.Objects(), nil
 }
 
-// trust makes the API server accept the provider's tokens. It reloads the file automatically.
+// trust adds the provider to the API server's authentication configuration, which the API server reloads automatically.
 func (p *portal) trust() error {
 	username := map[string]any{"claim": "preferred_username", "prefix": ""}
 	if p.prefixed {
@@ -170,7 +171,7 @@ func (p *portal) trust() error {
 	if err != nil {
 		return err
 	}
-	// Rename the file, so that the API server never reads half of it.
+	// Renaming the file ensures that the API server never reads a partial file.
 	part := p.side.Authentication + ".new"
 	if err := os.WriteFile(part, data, 0o600); err != nil {
 		return err
@@ -178,12 +179,12 @@ func (p *portal) trust() error {
 	return os.Rename(part, p.side.Authentication)
 }
 
-// settle waits until the API server trusts the provider and the users have logged in, if they can.
+// settle waits until the API server trusts the provider, and then logs the users in. With some faults the login fails.
 func (p *portal) settle(ctx context.Context) error {
 	if err := p.known(ctx); err != nil {
 		return err
 	}
-	_ = p.node.Look(ctx) // the node's log contains the errors of a login
+	_ = p.node.Look(ctx) // a failed login is only logged, in the node's syslog
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// The faults of the services next to the web node.
+// Faults of the services that the web node uses.
 const (
 	noAudience       = "no-audience"
 	usernamePrefixed = "username-prefixed"
@@ -24,19 +24,19 @@ const (
 	registryRefuses  = "registry-refuses"
 )
 
-// namespaceUnbound is a fault of objects, on a node whose hook binds the reaper.
+// namespaceUnbound is a fault in objects. The node's hook is that of by-hand and binds the reaper.
 const namespaceUnbound = "namespace-unbound"
 
-// byHand is a correct, manually created set-up. The faults of files build on it.
+// byHand is a correct manual set-up. The faults in files build on it.
 const byHand = "by-hand"
 
-// change is a fault in files of the web node.
+// change is a fault in one file of the web node.
 type change struct {
 	title string
 	do    func(*portal) error
 }
 
-// changes are the faults in a file of the web node. They build on byHand.
+// changes are the faults in one file of the web node. All of them build on byHand.
 var changes = map[string]change{
 	"token-expired": {
 		"Root's token on the web node has expired, so root can no longer renew it.", func(p *portal) error {
@@ -154,12 +154,12 @@ func replacing(file, old, with string) func(*portal) error {
 	}
 }
 
-// once returns a function that prepends a text unless it is already there.
+// once returns a function that prepends first to a string, unless the string already starts with it.
 func once(first string) func(string) string {
 	return func(text string) string { return first + strings.TrimPrefix(text, first) }
 }
 
-// ondemandActs returns the faults that are not objects.
+// ondemandActs returns the faults that only an act causes, each with a description.
 func ondemandActs() map[string]string {
 	all := map[string]string{
 		noAudience:       "The portal's client has no audience mapper: users' tokens are not for the API server.",
@@ -174,7 +174,7 @@ func ondemandActs() map[string]string {
 	return all
 }
 
-// ondemandUnder returns the faults that build on another fault.
+// ondemandUnder maps each fault that builds on another fault to that fault.
 func ondemandUnder() map[string]string {
 	under := map[string]string{
 		"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand,
@@ -185,7 +185,7 @@ func ondemandUnder() map[string]string {
 	return under
 }
 
-// acts returns what faults do in addition to their objects.
+// acts returns the actions of faults that YAML objects cannot express.
 func (p *portal) acts() map[string]func(context.Context) error {
 	acts := map[string]func(context.Context) error{
 		byHand: p.byHand, "page": p.page,
@@ -194,7 +194,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 		namespaceUnbound: func(context.Context) error { return setting("USE_JOB_POD_REAPER", "true")(p) },
 		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
 		usernamePrefixed: func(context.Context) error { p.spoilt, p.prefixed = true, true; return p.trust() },
-		"issuer-down": func(ctx context.Context) error { // the API server has already fetched its keys
+		"issuer-down": func(ctx context.Context) error { // the API server has already fetched the keys
 			if err := p.known(ctx); err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 	return acts
 }
 
-// mint returns a token of the ServiceAccount ondemand.
+// mint returns a token of the ServiceAccount ondemand that is valid for life.
 func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// Paths in a correctly configured site, and those of the published page.
+// Paths of files in a correctly configured site, and paths from the published page.
 const (
 	siteKubeconfig = "/etc/ood/hooks/kubeconfig"
 	siteToken      = "/etc/ood/hooks/token"
@@ -38,7 +38,7 @@ USE_JOB_POD_REAPER=false
 `
 )
 
-// byHand creates the files of a correct set-up, unless they exist.
+// byHand creates the files of a correct set-up. Existing files are left unchanged.
 func (p *portal) byHand(ctx context.Context) error {
 	if p.node.Has(siteKubeconfig) {
 		return nil
@@ -88,7 +88,7 @@ func (p *portal) byHand(ctx context.Context) error {
 	return p.hooked(siteHook)
 }
 
-// siteScript is a wrapper around the package's hooks.
+// siteScript is a wrapper script around the package's hooks.
 const siteScript = `#!/bin/bash
 while [ $# -gt 0 ]; do case "$1" in --user) ONDEMAND_USERNAME="$2"; shift 2;; *) shift;; esac; done
 [ -n "${ONDEMAND_USERNAME:-}" ] || { echo "no user" >&2; exit 1; }
@@ -101,15 +101,16 @@ unset KUBECONFIG
 /bin/bash /opt/ood/hooks/k8s-bootstrap/set-k8s-creds.sh "$ONDEMAND_USERNAME" "$HOOKENV"
 `
 
-// hooked makes the portal run a pre-hook.
+// hooked configures path as the portal's pre-hook.
 func (p *portal) hooked(path string) error {
 	block := "\n# Kubernetes.\npun_pre_hook_root_cmd: \"" + path +
 		"\"\npun_pre_hook_exports: \"OIDC_ACCESS_TOKEN,OIDC_REFRESH_TOKEN\"\noidc_settings:\n  OIDCPassRefreshToken: \"On\"\n"
 	return p.node.Edit(webnode.Portal, func(text string) string { return text + block })
 }
 
-// page creates the files of a user who has followed the published page literally: hooks.env, a cluster file with its
-// example's mistakes, a literal token in root's own kubeconfig, and a renewal for which the token lacks the permission.
+// page creates the files of a user who has followed the published page literally: hooks.env, a cluster file with the
+// mistakes of the page's example, a literal token in root's own kubeconfig, and a renewal for which the token lacks the
+// permission.
 func (p *portal) page(ctx context.Context) error {
 	if p.node.Has(pageKubeconfig) {
 		return nil
@@ -151,7 +152,7 @@ func (p *portal) page(ctx context.Context) error {
 	return p.hooked(pageHook)
 }
 
-// kubeconfig returns root's kubeconfig on the web node.
+// kubeconfig returns root's kubeconfig on the web node, with a token or the path of a token file.
 func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	user := map[string]any{"token": token}
 	if tokenFile != "" {
@@ -172,7 +173,7 @@ func (p *portal) admin() string {
 }
 
 func config(cluster, user map[string]any) string {
-	data, _ := json.MarshalIndent(map[string]any{ // JSON is YAML
+	data, _ := json.MarshalIndent(map[string]any{ // JSON is valid YAML
 		"apiVersion": "v1", "kind": "Config", "current-context": "ondemand@kubernetes",
 		"clusters": []any{map[string]any{"name": "kubernetes", "cluster": cluster}},
 		"users":    []any{map[string]any{"name": "ondemand@kubernetes", "user": user}},
@@ -185,7 +186,7 @@ func config(cluster, user map[string]any) string {
 	return string(data) + "\n"
 }
 
-// clusterFile returns the dashboard's configuration of the cluster.
+// clusterFile returns the dashboard's configuration file for the cluster.
 func (p *portal) clusterFile(ca, auth, more string) string {
 	return fmt.Sprintf(`---
 v2:
@@ -211,8 +212,9 @@ v2:
 `, more, p.side.Config.Host, ca, auth)
 }
 
-// expired returns a token of the ServiceAccount that expired a day ago. Its signature is invalid, because no issuer
-// signs an expired token. The API server rejects both for the same reason.
+// expired returns a token of the ServiceAccount that expired a day ago. Its signature is invalid, because the API
+// server does not issue expired tokens. The API server rejects an expired token and an invalid signature with the same
+// error.
 func expired() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	ended := time.Now().Add(-24 * time.Hour).Unix()

@@ -11,7 +11,8 @@ import (
 	"carrick/cluster/sandbox/standin/charts"
 )
 
-// release is an object in the scenarios' YAML that no API server serves: a chart that a user installed with Helm.
+// release is a pseudo-object in the scenarios' YAML that no API server serves. It stands for a chart that a user
+// installed with Helm.
 type release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -19,26 +20,27 @@ type release struct {
 		Chart   string         `json:"chart"`
 		Version string         `json:"version"`
 		Values  map[string]any `json:"values"`
-		// Before is the revision that this one has superseded, of the same chart or of an older version: what Helm keeps of
-		// it.
+		// Before is the superseded revision of the same chart, possibly of an older version. Only Helm's Secret of it
+		// exists.
 		Before *struct {
 			Version string         `json:"version"`
 			Values  map[string]any `json:"values"`
 		} `json:"before"`
-		// Only are the kinds of the chart's objects that exist, without a release, as leftovers. Empty means that everything
-		// exists.
+		// Only restricts the chart's objects to these kinds and omits the release Secret, like leftovers of an
+		// installation. Empty means that everything exists.
 		Only []string `json:"only"`
 	} `json:"spec"`
 }
 
-// fails is the annotation of an object that does not become ready, or of a Release of which not every object does.
+// fails is the annotation of an object that does not become ready, or of a Release with such an object. Stage.Seed does
+// not wait for it.
 const fails = "sandbox.carrick/fails"
 
 func isRelease(o *unstructured.Unstructured) bool {
 	return o.GetAPIVersion() == "sandbox.carrick/v1" && o.GetKind() == "Release"
 }
 
-// expand returns the objects that Helm would have created for a release.
+// expand returns the objects that Helm would have created for a release object.
 func (p *Play) expand(o *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var r release
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &r, true); err != nil {

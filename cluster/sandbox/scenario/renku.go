@@ -19,20 +19,20 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// The namespace and the Helm release of Renku.
+// Renku's namespace and Helm release.
 const (
 	renkuNamespace = "renku"
 	renkuRelease   = "renku"
 )
 
-// noticeWithin is the timeout for Renku's stand-in to detect its pods.
+// noticeWithin is the timeout for the fake Renku to detect its pods.
 const noticeWithin = 2 * time.Minute
 
 func behaviours() map[string]string { return renkuapi.Faults() }
 
-// renku starts the stand-ins of the scenario renku: a chart repository, Renku's API with its Keycloak and the sessions'
-// ingress, the session operator and metrics-server on the remote cluster, CSI drivers on both, and the requests of
-// local pods to the remote API server.
+// renku starts the fakes of the scenario renku: a chart repository, Renku's API with its Keycloak and the ingress of
+// sessions, the session operator and metrics-server on the remote cluster, CSI drivers on both clusters, and the
+// requests of local pods to the remote API server.
 func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -94,7 +94,7 @@ func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, er
 	}, nil
 }
 
-// metrics starts the fake metrics-server of a side and returns its objects. There are none on a machine with only
+// metrics starts the fake metrics-server of a side and returns its objects. It returns none on a machine with only
 // loopback addresses.
 func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	m, err := standin.StartMetrics(side.FrontProxy)
@@ -108,7 +108,7 @@ func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	return m.Objects(), nil
 }
 
-// settle waits until the CSI drivers are registered and Renku's stand-in has detected each pod of its services.
+// settle waits until the CSI drivers are registered and the fake Renku has detected each pod of its services.
 func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*csi.Driver) error {
 	for _, d := range drivers {
 		if err := d.Look(ctx); err != nil {

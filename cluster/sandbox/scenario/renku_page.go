@@ -23,7 +23,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names in the published page.
+// Names that the published page uses.
 const (
 	pageSessions = "renku-user-sessions"
 	pageSecret   = "cross-cluster-sa-secret"
@@ -31,10 +31,10 @@ const (
 	restartedAt  = "kubectl.kubernetes.io/restartedAt"
 )
 
-// pageRestarts are the services that the page restarts in its last step. It forgets data-tasks.
+// pageRestarts are the services that the page restarts in its last step. The page forgets data-tasks.
 var pageRestarts = []string{"data-service", "k8s-watcher", "secrets-storage"}
 
-// page does what an admin does who follows the published page literally, after the YAML has been applied: it writes the
+// page fakes an admin who follows the published page literally. After the YAML has been applied, it writes the
 // kubeconfig into the local cluster, registers the cluster with Renku, and restarts the services.
 type page struct {
 	sides Sides
@@ -76,8 +76,8 @@ func (p *page) follow(ctx context.Context) error {
 	return p.pool(ctx, id)
 }
 
-// kubeconfig returns the page's example of a kubeconfig, which has no current context, with the data of the token
-// Secret.
+// kubeconfig returns the page's example kubeconfig with the data of the token Secret. The example has no current
+// context.
 func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]byte, error) {
 	var secret *corev1.Secret
 	err := world.Until(ctx, "the token of "+pageSecret, func() (bool, error) {
@@ -89,7 +89,7 @@ func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]by
 		return nil, err
 	}
 	const name = "remote-cluster-A"
-	return json.MarshalIndent(map[string]any{ // JSON is YAML
+	return json.MarshalIndent(map[string]any{ // JSON is valid YAML
 		"apiVersion": "v1", "kind": "Config",
 		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{
 			"certificate-authority-data": secret.Data[corev1.ServiceAccountRootCAKey],
@@ -118,8 +118,8 @@ func (p *page) register(ctx context.Context) (id string, err error) {
 	return made.ID, err
 }
 
-// pool requests the page's resource pool. Renku refuses, because it has not loaded the kubeconfig, neither before the
-// restart nor after it.
+// pool requests the page's resource pool. Renku always refuses, because it has not loaded the kubeconfig, neither
+// before nor after the restart.
 func (p *page) pool(ctx context.Context, id string) error {
 	status, err := p.admin(
 		ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil,
@@ -130,9 +130,9 @@ func (p *page) pool(ctx context.Context, id string) error {
 	return nil
 }
 
-// frame does what the page's section on security says: it sends the last payload, converted to JSON, instead of the
-// first. Renku accepts it neither as PUT nor as PATCH (422, because the row has lost the flag of the first payload), so
-// frame registers the cluster again.
+// frame follows the page's section on security. It sends the page's last payload, converted to JSON, in place of the
+// first. Renku accepts it neither as PUT nor as PATCH (422, because the row has lost the TLS flag of the first
+// payload), so frame registers the cluster again.
 func (p *page) frame(ctx context.Context) error {
 	var rows []struct {
 		ID, Name    string
@@ -187,8 +187,8 @@ func (p *page) client() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// call posts body and decodes the response into out. If the response is not a success, it returns an error along with
-// the status.
+// call posts body as JSON and decodes the response into out. It returns the status, and an error if the status is not a
+// success.
 func call(ctx context.Context, client *http.Client, method, url, token, body string, out any) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -216,7 +216,7 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 	return answer.StatusCode, json.Unmarshal(data, out)
 }
 
-// restart restarts the page's services as kubectl rollout restart does, once, and waits until all pods are new.
+// restart restarts the page's services once, as kubectl rollout restart does, and waits until all pods are new.
 func restart(ctx context.Context, here kubernetes.Interface) error {
 	deployments := here.AppsV1().Deployments(renkuNamespace)
 	for _, service := range pageRestarts {

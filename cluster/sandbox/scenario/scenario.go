@@ -1,5 +1,5 @@
-// Package scenario runs scenarios: the objects of package world, with the stand-ins of package standin. A scenario is
-// one file here, with one function that starts its stand-ins, and a folder in package world.
+// Package scenario runs scenarios: it applies the objects of package world, and starts the fakes of package standin. A
+// scenario consists of one file in this package, with a function that starts its fakes, and a folder in package world.
 package scenario
 
 import (
@@ -22,25 +22,25 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Side is a cluster of a scenario.
+// Side is one of the two clusters of a scenario.
 type Side struct {
-	Config     *rest.Config // of its admin
-	FrontProxy []byte       // PEM: the CA of its API server's client certificate for aggregated API servers
-	// Authentication is the path of its API server's authentication configuration.
+	Config     *rest.Config // of the cluster's admin
+	FrontProxy []byte       // PEM, the CA of the API server's client certificate for aggregated API servers
+	// Authentication is the path of the API server's authentication configuration.
 	Authentication string
 	Kubelet        *kubelet.Server
 	KubeletTLS     *tls.Config     // for another log server of nodes, like Kubelet
-	Network        *podnet.Network // the route from its API server to its pods
+	Network        *podnet.Network // the route from the API server to pods
 	World          *world.Cluster
 }
 
-// Programs are the paths of programs that stand-ins run; "" means that the program is missing.
+// Programs are the paths of programs that fakes run. "" means that the program does not exist on this machine.
 type Programs struct{ Kubectl, Nginx, Carrick string }
 
 // Sides are the two clusters, by name.
 type Sides map[string]*Side
 
-// The names of the sides.
+// Names of the sides.
 const (
 	local  = "local"
 	remote = "remote"
@@ -48,23 +48,22 @@ const (
 
 // kind describes a scenario.
 type kind struct {
-	// start starts the stand-ins, with the given behaviours wrong. They run until ctx is done or the play's Close is
-	// called.
+	// start starts the fakes with the given behaviours. They run until ctx is done or the play's Close is called.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost replaces start in a scenario that needs more of the stage: a folder that represents a machine, or programs.
-	// Its faults are in acts.
+	// onHost replaces start in a scenario that also needs a folder that represents a machine, or programs. Its faults
+	// are in Play.Acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
-	// behaviours returns the faults with which stand-ins are started and that have no objects, each with a description.
+	// behaviours returns the faults that change the behaviour of fakes and have no objects, each with a description.
 	behaviours func() map[string]string
-	// acted returns the faults that only have an act.
+	// acted returns the faults that only an act causes, each with a description.
 	acted func() map[string]string
-	// under maps a fault to the fault on which it builds, which is applied first.
+	// under maps a fault to the fault on which it builds. The latter is applied first.
 	under map[string]string
-	// answers are the answers to the guide's questions, as a user types them, with which a walk shows all of the guide.
+	// answers are answers to the guide's questions, as a user types them. With them, a walk shows the whole guide.
 	answers map[string]string
 }
 
-// with returns a fault after those on which it builds; "" means no fault.
+// with returns a fault, preceded by the faults on which it builds. It returns none for "".
 func (k kind) with(fault string) []string {
 	var all []string
 	for f := fault; f != ""; f = k.under[f] {
@@ -73,7 +72,7 @@ func (k kind) with(fault string) []string {
 	return all
 }
 
-// kinds are the scenarios with stand-ins. The others have only objects.
+// kinds are the scenarios that start fakes. All other scenarios consist only of objects.
 var kinds = map[string]kind{
 	"argocd":    {start: argoCD},
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
@@ -86,43 +85,43 @@ var kinds = map[string]kind{
 	"vsphere": {onHost: vsphere, acted: vsphereActs, under: vsphereUnder()},
 }
 
-// Play is a scenario whose stand-ins run.
+// Play is a running scenario.
 type Play struct {
-	Values  world.Values                            // the values of ${…} in its YAML
+	Values  world.Values                            // for ${…} in its YAML
 	Charts  *charts.Repository                      // the source of its Releases; nil: none
-	Objects map[string][]*unstructured.Unstructured // by side, in addition to those in YAML
-	// Settle waits until the stand-ins have processed the applied objects.
+	Objects map[string][]*unstructured.Unstructured // by side, in addition to the objects in YAML
+	// Settle waits until the fakes have processed the applied objects.
 	Settle func(context.Context) error
-	// Acts are what faults do in addition to their objects. They are idempotent.
+	// Acts are the actions of faults that YAML objects cannot express. They are idempotent.
 	Acts  map[string]func(context.Context) error
 	Close func()
-	// Hosts are the folders of the sides that are machines.
+	// Hosts are the folders that represent machines, by side.
 	Hosts map[string]string
-	// Here has the Hosts whose machine has the network of this machine.
+	// Here contains the sides in Hosts that share this machine's network.
 	Here map[string]bool
-	// Answers are the answers that are known only while the scenario runs.
+	// Answers are answers to the guide's questions that are known only while the scenario runs.
 	Answers map[string]string
-	// Given are the Answers with which a link of the demo begins, because a user could not know them.
+	// Given are the keys of the Answers with which carrick's demo prefills its link, because a user cannot know them.
 	Given []string
 
 	began  time.Time
-	faults []string // active faults in the order in which they were requested
+	faults []string // active faults in the order of the requests
 }
 
 // Stage runs scenarios.
 type Stage struct {
-	life  context.Context // of the sandbox: the stand-ins end with it
+	life  context.Context // context of the sandbox: the fakes stop when it is done
 	dir   string          // the sandbox's folder
 	sides Sides
-	// programs are the programs of this machine that stand-ins run.
+	// programs are the programs of this machine that fakes run.
 	programs Programs
 	plays    map[string]*Play
-	// issuer is trusted by the remote API server, which takes ten seconds to load an issuer. Therefore it outlives a
-	// reset.
+	// issuer is the identity provider that the remote API server trusts. It is kept across resets, because the API
+	// server needs ten seconds to load a new issuer.
 	issuer *issuer
 }
 
-// NewStage returns a stage on which no scenario runs. Its stand-ins end when ctx is done.
+// NewStage returns a stage on which no scenario runs. Its fakes stop when ctx is done.
 func NewStage(ctx context.Context, dir string, sides Sides, programs Programs) *Stage {
 	return &Stage{life: ctx, dir: dir, sides: sides, programs: programs, plays: map[string]*Play{}}
 }
@@ -141,15 +140,16 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Told is the information about a scenario that a walk through it needs. An empty field means none.
+// Told is the information that a walk through a scenario needs. An empty field means none.
 type Told struct {
-	// Answers are the answers with which a walk shows all of the guide, as a user types them, by the question's key.
+	// Answers are answers to the guide's questions, as a user types them, by the question's key. With them, a walk
+	// shows the whole guide.
 	Answers map[string]string `json:"answers,omitempty"`
-	// Given are the answers with which a link of the demo begins.
+	// Given are the answers with which carrick's demo prefills its link.
 	Given map[string]string `json:"given,omitempty"`
-	// Hosts are the folders of the sides that are machines, by side.
+	// Hosts are the folders that represent machines, by side.
 	Hosts map[string]string `json:"hosts,omitempty"`
-	// Here has the Hosts whose network is this machine's.
+	// Here contains the sides in Hosts that share this machine's network.
 	Here map[string]bool `json:"here,omitempty"`
 }
 
@@ -170,8 +170,8 @@ func (s *Stage) Told(scenario string) Told {
 	return told
 }
 
-// Seed puts a scenario into the clusters, with a fault ("" means none) on top, and waits until it is ready. Faults stay
-// until Reset, and Seed is idempotent.
+// Seed applies a scenario to the clusters, with a fault unless fault is "", and waits until both are ready. Faults
+// accumulate until Reset. Seed is idempotent.
 func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	play, err := s.play(scenario, fault)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	return play.Settle(ctx)
 }
 
-// play returns the play of a scenario with a fault, and starts it if it does not run. Stand-ins are started with their
-// behaviours, so another behaviour restarts them.
+// play returns the play of a scenario with a fault, and starts it if necessary. A fault that changes the behaviour of
+// fakes restarts them, because they get their behaviours when they start.
 func (s *Stage) play(scenario, fault string) (*Play, error) {
 	faults, err := s.Faults(scenario)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	return play, nil
 }
 
-// has returns the active faults; a nil play has none.
+// has returns the active faults. A nil play has none.
 func (p *Play) has() []string {
 	if p == nil {
 		return nil
@@ -269,7 +269,7 @@ func (p *Play) has() []string {
 
 // apply applies a side's objects to its cluster and waits until they are ready.
 func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) error {
-	var yaml []string // the faults with objects; behaviours have no folder
+	var yaml []string // faults with objects; behaviours have no folder
 	yaml = append(yaml, play.faults...)
 	objects, err := world.Scenario(scenario, side, yaml, play.Values)
 	if err != nil {
@@ -295,7 +295,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 			awaited = append(awaited, made...)
 		}
 	}
-	// Objects of a fault replace the chart's own.
+	// Objects of a fault replace those of the chart.
 	installed = world.Without(installed, own)
 	if err := cluster.Apply(ctx, "sandbox-"+scenario, own); err != nil {
 		return err
@@ -306,7 +306,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 	return cluster.Await(ctx, append(awaited, play.Objects[side]...))
 }
 
-// Reset stops and forgets every play. Package world removes its objects from the clusters.
+// Reset stops and forgets every play. Objects in the clusters are left to package world.
 func (s *Stage) Reset() {
 	for _, play := range s.plays {
 		play.Close()
@@ -314,7 +314,7 @@ func (s *Stage) Reset() {
 	clear(s.plays)
 }
 
-// closers are functions that are called in the order in which they were added.
+// closers are cleanup functions, called in the order in which they were added.
 type closers []func()
 
 func (c closers) close() {

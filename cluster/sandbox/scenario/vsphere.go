@@ -22,19 +22,19 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// guest is the state of the scenario vsphere: Kubeflow's profile controller, cert-manager, storage and NFS in a guest
-// cluster (local), which the Supervisor (remote) declares.
+// guest is the running scenario vsphere. It fakes Kubeflow's profile controller, cert-manager, storage and NFS in a
+// guest cluster (local), which the Supervisor (remote) declares.
 type guest struct {
-	side      *Side // local
+	side      *Side // the local cluster
 	client    kubernetes.Interface
 	signer    *certmanager.Player
 	profiles  *profiles.Player
 	export    *nfs.Server
 	volumes   *volumes.Player
 	extension *extension.Player
-	program   bool // carrick exists for the extension's pods
+	program   bool // the carrick program exists on this machine, for the extension's pods
 	noVolumes bool // a fault keeps claims pending
-	answered  bool // the extension has answered once
+	answered  bool // the extension has responded once
 }
 
 // vsphere starts the scenario.
@@ -73,7 +73,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// start starts the stand-ins, and returns the functions that stop those that have started.
+// start starts the fakes. On error it returns the functions that stop those that have started.
 func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	api := g.side.Config
 	if g.client, err = kubernetes.NewForConfig(api); err != nil {
@@ -104,7 +104,7 @@ func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	return append(ends, g.side.Kubelet.Add(g.extension.Log), g.extension.Close), nil
 }
 
-// values returns the values of the scenario's YAML.
+// values returns the values for ${…} in the scenario's YAML.
 func (g *guest) values() (world.Values, error) {
 	api, err := url.Parse(g.side.Config.Host)
 	if err != nil {
@@ -120,7 +120,7 @@ func (g *guest) values() (world.Values, error) {
 	}, nil
 }
 
-// settle waits until the stand-ins have run once, and all pending claims have their volumes.
+// settle waits until each fake has run one pass, and all pending claims have their volumes.
 func (g *guest) settle(ctx context.Context) error {
 	if err := g.profiles.Look(ctx); err != nil {
 		return fmt.Errorf("the profile controller's stand-in: %w", err)

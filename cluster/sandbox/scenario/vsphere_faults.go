@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names in a manually created set-up (world/scenarios/vsphere/faults).
+// Names in the manual set-up (world/scenarios/vsphere/faults).
 const (
 	byWebhook      = "webhook"
 	extensionSpace = "vsphere-extensions"
@@ -26,7 +26,7 @@ const (
 	pipelineClaim  = "kale-marshal-pvc"
 )
 
-// vsphereActs returns the faults that are not objects.
+// vsphereActs returns the faults that only an act causes, each with a description.
 func vsphereActs() map[string]string {
 	return map[string]string{
 		"export-closed": "The NFS server's port is closed: existing mounts hang, and new claims stay pending.",
@@ -38,7 +38,7 @@ func vsphereActs() map[string]string {
 	}
 }
 
-// vsphereUnder returns the faults that build on another fault.
+// vsphereUnder maps each fault that builds on another fault to that fault.
 func vsphereUnder() map[string]string {
 	under := map[string]string{byWebhook: byHand}
 	for _, fault := range []string{
@@ -57,7 +57,7 @@ func vsphereUnder() map[string]string {
 	return under
 }
 
-// acts returns what faults do in addition to their objects.
+// acts returns the actions of faults that YAML objects cannot express.
 func (g *guest) acts() map[string]func(context.Context) error {
 	idle := func(context.Context) error { g.noVolumes = true; return nil }
 	return map[string]func(context.Context) error{
@@ -66,7 +66,7 @@ func (g *guest) acts() map[string]func(context.Context) error {
 		"provisioner-name":   idle,
 		"provisioner-rights": idle,
 		"old-provisioner":    idle,
-		"two-mutators":       idle, // they change the claim of Bob's pipeline
+		"two-mutators":       idle, // the webhooks change the claim of Bob's pipeline
 		"export-closed":      g.breaks(func() { g.export.Shut() }, false),
 		"access-denied":      g.breaks(func() { g.export.Deny() }, true),
 		"write-denied":       g.breaks(func() { g.export.Squash() }, false),
@@ -80,8 +80,8 @@ func (g *guest) acts() map[string]func(context.Context) error {
 	}
 }
 
-// claim creates the claim of a pipeline, with a class that Helm has already installed, once the profile controller has
-// created the namespace.
+// claim creates the claim of a pipeline once the profile controller has created the namespace. The StorageClass of the
+// claim is one that Helm has already installed.
 func (g *guest) claim(ctx context.Context, namespace string) error {
 	class := nfsClass
 	made := &corev1.PersistentVolumeClaim{
@@ -116,8 +116,8 @@ func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// breaks breaks the storage with do, once, after it has worked, and creates another claim. If again is set, it deletes
-// the provisioner's pods, so that new ones must mount the volume.
+// breaks returns an act that breaks the storage by calling do, once, after the storage has worked, and then creates
+// another claim. If again is set, the act deletes the provisioner's pods, so that new ones must mount the volume.
 func (g *guest) breaks(do func(), again bool) func(context.Context) error {
 	done := false
 	return func(ctx context.Context) error {
@@ -140,8 +140,8 @@ func (g *guest) breaks(do func(), again bool) func(context.Context) error {
 	}
 }
 
-// answers waits until the webhook's pods are ready and the API server trusts them. It waits only once: later failures
-// are part of a fault.
+// answers waits until the webhook's pods are ready and the API server can call them. It waits only once, because later
+// failures are part of a fault.
 func (g *guest) answers(ctx context.Context) error {
 	if g.answered {
 		return nil
@@ -171,7 +171,7 @@ func (g *guest) answers(ctx context.Context) error {
 	})
 }
 
-// stale writes the published program's configuration after the program has started.
+// stale changes the configuration of the published program after the program has started.
 func (g *guest) stale(ctx context.Context) error {
 	started := time.Now().Truncate(time.Second) // timestamps have a resolution of one second
 	if err := world.Until(

@@ -13,20 +13,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// againAfter is how long a repeated event is not counted again.
+// againAfter is the minimum interval between two counts of a repeated event.
 const againAfter = 10 * time.Second
 
-// Events are the events that a component has recorded. The zero value is empty.
+// Events records the events of a component and counts repetitions. The zero value is ready to use.
 type Events struct {
 	mu   sync.Mutex
-	said map[string]*corev1.Event // by object and message
+	said map[string]*corev1.Event // keyed by object and message
 }
 
-// Event is an event to record.
+// Event describes an event to record.
 type Event struct {
 	Of        corev1.ObjectReference
 	Component string
-	Host      string // the node, for events of a kubelet
+	Host      string // the reporting node, for kubelet events
 	Type      string
 	Reason    string
 	Message   string

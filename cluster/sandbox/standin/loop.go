@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// LookEvery is the polling interval of a fake controller. Those that read little use lists, those that read much use
-// Seen.
+// LookEvery is the polling interval of a fake controller. Fakes that read few objects use List requests, and fakes that
+// read many use Seen.
 const LookEvery = 400 * time.Millisecond
 
-// lookWithin is the timeout of a look. On a busy machine each request takes a second or more, and a look that times out
-// starts over.
+// lookWithin is the timeout of one call of look. On a busy machine each request takes a second or more, and a call that
+// times out starts again from the beginning.
 const lookWithin = time.Minute
 
-// Loop calls look repeatedly until end is called or ctx is done. end waits until the loop has ended. Errors are
-// ignored, because look runs again. A running look is not interrupted, because half a reconciliation can be worse than
-// none.
+// Loop calls look repeatedly until end is called or ctx is done. end waits until the loop has stopped. Errors are
+// ignored, because the next call retries. A call in progress is not cancelled, because an interrupted reconciliation
+// can leave inconsistent objects.
 func Loop(ctx context.Context, look func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

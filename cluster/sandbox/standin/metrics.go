@@ -1,6 +1,6 @@
-// A stand-in for metrics-server (kubernetes-sigs/metrics-server): it answers the discovery of the aggregated API
-// metrics.k8s.io/v1beta1 and returns empty lists, because nothing here uses any CPU or memory. Like the real one it is
-// reached only through the API server, which has already authenticated and authorized the caller.
+// A fake of metrics-server (kubernetes-sigs/metrics-server). It serves discovery of the aggregated API
+// metrics.k8s.io/v1beta1 and returns empty lists, because nothing in the sandbox uses CPU or memory. As with the real
+// metrics-server, clients connect through the API server, which has already authenticated and authorized them.
 
 package standin
 
@@ -39,7 +39,7 @@ var ErrNoAddress = errors.New("this machine has no address other than loopback")
 type Metrics struct {
 	address   net.IP
 	port      int
-	authority []byte // PEM, the issuer of its certificate
+	authority []byte // PEM, the CA that issued its certificate
 	server    *http.Server
 }
 

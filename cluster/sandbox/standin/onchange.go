@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// restEvery is the polling interval while no watched object changes. It covers state outside of the cluster, and
-// objects that a fake writes but does not watch.
+// restEvery is the polling interval while no watched object changes. Polling detects changes of state outside the
+// cluster and of objects that a fake writes but does not watch.
 const restEvery = 2 * time.Second
 
-// LoopOnChange is like Loop for a look that depends on objects of these kinds. It calls look soon after one of them has
-// changed, but at most once per LookEvery, and every two seconds while none changes. This keeps an idle sandbox cheap.
-// Kinds can be added to and removed from the API server at any time.
+// LoopOnChange is like Loop, for a look function that depends on objects of these kinds. It calls look soon after such
+// an object has changed, but at most once per LookEvery, and every two seconds while none changes. This keeps an idle
+// sandbox cheap. The kinds need not exist in the API server: they can be added and removed at any time.
 func LoopOnChange(
 	ctx context.Context, config *rest.Config, look func(context.Context) error, kinds ...schema.GroupVersionResource,
 ) (end func(), err error) {
@@ -56,7 +56,7 @@ func loopOnChange(
 	}
 }
 
-// sleep reports whether it slept for the whole duration.
+// sleep reports whether it slept for the whole duration. It returns early when ctx is done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

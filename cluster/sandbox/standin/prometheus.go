@@ -1,6 +1,5 @@
-// A stand-in for Prometheus (prometheus/prometheus), limited to the requests of a namespace reaper: the instant query
-// of its HTTP API. It knows one metric, kube_pod_container_info, and returns the number of containers in total or by
-// namespace.
+// A fake of Prometheus (prometheus/prometheus), limited to the instant queries that a namespace reaper sends to its
+// HTTP API. It has one metric, kube_pod_container_info, and returns the number of containers in total or by namespace.
 
 package standin
 
@@ -50,12 +49,12 @@ func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) 
 // Close stops the server.
 func (p *Prometheus) Close() { _ = p.server.Close() }
 
-// Address returns the URL for the cluster's pods.
+// Address returns the URL at which pods of the cluster reach the server.
 func (*Prometheus) Address() string {
 	return fmt.Sprintf("http://%s.%s:%d", prometheusService, prometheusSpace, prometheusPort)
 }
 
-// Objects returns a Service that leads to the server.
+// Objects returns a Service that routes to the server, and the objects that this Service requires.
 func (p *Prometheus) Objects() []*unstructured.Unstructured {
 	labels := map[string]any{"app.kubernetes.io/name": prometheusService}
 	at := map[string]any{
@@ -78,7 +77,7 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 				map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)},
 			}},
 		}},
-		// The API server's proxy connects only to pods. This pod runs nowhere, and its address is that of this machine.
+		// The API server's proxy connects only to pods. No program runs in this pod, and its address is this machine's.
 		{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": prometheusService + "-0", "namespace": prometheusSpace, "labels": labels},

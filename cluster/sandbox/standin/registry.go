@@ -1,5 +1,5 @@
-// A stand-in for a container registry that requires a login (the token flow of the distribution project: GET /v2/, a
-// challenge, a token for a name and a password). It has no images.
+// A fake of a container registry that requires a login. It implements the token flow of the distribution project: GET
+// /v2/ returns a challenge, and a name and a password give a token. It has no images.
 
 package standin
 
@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// The robot account of the registry.
+// The credentials of the registry's robot account.
 const (
 	RegistryUser     = "robot$ondemand"
 	RegistryPassword = "stand-in-of-a-robot"

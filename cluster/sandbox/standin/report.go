@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Report is a kubelet's status of a pod whose containers all have the same state.
+// Report is the status that a kubelet reports for a pod whose containers are all in the same state.
 type Report struct {
 	Phase    corev1.PodPhase
 	Started  bool // its volumes are mounted: PodReadyToStartContainers. kwok ignores the pod while this is false
@@ -19,7 +19,7 @@ type Report struct {
 	State    corev1.ContainerState
 	Last     corev1.ContainerState // the last termination state
 	Restarts int32
-	Init     []corev1.ContainerStatus // of its init containers, if they have any
+	Init     []corev1.ContainerStatus // of the init containers, if any
 }
 
 // Creating returns the report of a pod that cannot start yet.
@@ -51,7 +51,7 @@ func Ended(code int32) Report {
 }
 
 // Tell writes a report into a pod's status if they differ. It ignores a pod that was deleted or has changed since it
-// was read, because the next look retries.
+// was read, because the caller's next pass retries.
 func (r Report) Tell(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	now := pod.DeepCopy()
 	r.into(now)
@@ -99,7 +99,7 @@ func (r Report) into(pod *corev1.Pod) {
 	}
 }
 
-// stamp sets the start and finish times of a container's state. If the state is unchanged it keeps the previous times.
+// stamp sets the start and finish times of a container's state. It keeps the previous times if the state is unchanged.
 func stamp(one *corev1.ContainerStatus, was corev1.ContainerState, at metav1.Time) {
 	switch now := &one.State; {
 	case now.Running != nil && was.Running != nil && now.Running.StartedAt.IsZero():

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Said is the log of a stand-in in place of a program. The zero value is an empty log.
+// Said is the in-memory log of a fake, served in place of the log of the real program. The zero value is an empty log.
 type Said struct {
 	mu    sync.Mutex
 	lines []string
 	once  map[string]bool
 }
 
-// saidAtMost is the maximum number of lines kept.
+// saidAtMost is the maximum number of lines in the log.
 const saidAtMost = 500
 
 // Say appends a line.
@@ -24,7 +24,7 @@ func (s *Said) Say(level, format string, args ...any) {
 	s.say(level, fmt.Sprintf(format, args...))
 }
 
-// Once is Say for a message that repeats in every look: a line that is already in the log is not added again.
+// Once is like Say, but skips a line that the log already contains. It suits messages that repeat in every pass.
 func (s *Said) Once(level, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,23 +44,23 @@ func (s *Said) say(level, text string) {
 	s.lines = s.lines[max(0, len(s.lines)-saidAtMost):]
 }
 
-// String returns the log.
+// String returns the whole log.
 func (s *Said) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "")
 }
 
-// Text is the output of a program. The zero value is empty.
+// Text collects the output of a program. The zero value is empty.
 type Text struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// textAtMost is the maximum number of bytes kept. The last ones are kept.
+// textAtMost is the maximum size in bytes. Older output is dropped.
 const textAtMost = 1 << 20
 
-// Write appends to the text.
+// Write appends output and never fails.
 func (t *Text) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept text.
+// String returns the output.
 func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

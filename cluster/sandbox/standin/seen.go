@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Seen is a cache of a cluster's objects, kept current by watches, so reading it costs the API server nothing. A kind
-// is watched from its first use. Kinds, and the API server itself, can disappear and return: while a kind cannot be
+// Seen is a cache of a cluster's objects, kept current by watches, so that reads cost the API server nothing. A kind is
+// watched from its first use. Kinds, and the API server itself, can disappear and return. While a kind cannot be
 // listed, reads return the API server's own error.
 //
-// It is not an informer of client-go. Informers keep their old objects while the API server is unreachable, do not
-// report a refused connection, and retry a kind that is not served yet at increasing intervals of up to half a minute.
+// It is not a client-go informer. Informers keep their old objects while the API server is unreachable, do not report a
+// refused connection, and retry a kind that is not served yet at increasing intervals of up to half a minute.
 //
-// It lags behind by the delay of a watch. Writes that depend on it must handle conflicts and objects that already
-// exist.
+// The cache lags behind the API server by the delay of a watch. Callers that write must therefore handle conflicts and
+// objects that already exist.
 type Seen struct {
 	client dynamic.Interface
 	ctx    context.Context // done after Close
@@ -50,7 +50,7 @@ type seenKind struct {
 
 type seenName struct{ namespace, name string }
 
-// See returns a cache of a cluster's objects. It is current until Close is called or ctx is done.
+// See returns a cache of a cluster's objects, which is kept current until Close is called or ctx is done.
 func See(ctx context.Context, client dynamic.Interface) *Seen {
 	s := &Seen{client: client, changed: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*seenKind{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
@@ -64,7 +64,7 @@ func (s *Seen) Close() {
 }
 
 // List returns the objects of a kind as the API server would list them: sorted, in one namespace or in all (""), and
-// selected by labels. The caller can modify them.
+// filtered by labels. The caller can modify the returned objects.
 func (s *Seen) List(
 	ctx context.Context, of schema.GroupVersionResource, namespace, selector string,
 ) ([]unstructured.Unstructured, error) {
@@ -95,7 +95,7 @@ func (s *Seen) List(
 	return found, nil
 }
 
-// Listed is List for a Go type.
+// Listed is like Seen.List, but converts the objects to a Go type.
 func Listed[T any](
 	ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, selector string,
 ) ([]T, error) {
@@ -112,7 +112,7 @@ func Listed[T any](
 	return all, nil
 }
 
-// Got returns one object, or the API server's NotFound if it does not exist.
+// Got returns one cached object, or the API server's NotFound error if it does not exist.
 func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, name string) (*T, error) {
 	found, err := s.List(ctx, of, namespace, "")
 	if err != nil {
@@ -127,7 +127,7 @@ func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, na
 	return nil, apierrors.NewNotFound(of.GroupResource(), name)
 }
 
-// into converts an object to a Go type, which can have more fields than its JSON.
+// into converts an object to a Go type.
 func into(o *unstructured.Unstructured, to any) error {
 	data, err := o.MarshalJSON()
 	if err != nil {
@@ -157,8 +157,8 @@ func (s *Seen) tell() {
 	}
 }
 
-// follow lists and watches, and starts over when a watch has ended. It also calls tell after each list, because changes
-// between two watches are not known.
+// follow lists and then watches the objects, and lists them again when the watch has ended. It also calls tell after
+// each list, because objects can have changed between two watches.
 func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface, tell func()) {
 	for ctx.Err() == nil {
 		if from, err := k.list(ctx, client); err == nil {
@@ -172,7 +172,7 @@ func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface,
 	}
 }
 
-// list caches all objects, and returns the version from which to watch.
+// list caches all objects, and returns the resource version from which to watch.
 func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()

@@ -20,10 +20,11 @@ import (
 //go:embed base scenarios shared
 var files embed.FS
 
-// about is the file of a fault with a description in one sentence.
+// about is the name of the file that describes a fault in one sentence.
 const about = "about.txt"
 
-// Values are the values of ${name} in YAML. A value is a string, or a number if ${name} is the whole scalar.
+// Values are the values for ${name} in YAML. A value is a string. It can also be a number if ${name} is the whole
+// scalar.
 type Values map[string]any
 
 // Scenarios returns the names of the scenarios.
@@ -42,12 +43,12 @@ func Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// settings is a kind that no API server serves: values of one side, which the YAML of its scenario references with
-// ${…}. Those of a fault replace the healthy ones of the same name.
+// settings is a pseudo-kind that no API server serves. It sets values for ${…} in the YAML of one side. The values of a
+// fault replace those of the scenario with the same name.
 const settings = "Values"
 
-// Scenario returns the objects of a side in a scenario with faults: those of the folder both, then those of the side's
-// folder. An object of a fault replaces the healthy one of the same name.
+// Scenario returns the objects of a side in a scenario with faults. The objects in the folder both precede those in the
+// side's folder. An object of a fault replaces the scenario's object of the same name.
 func Scenario(scenario, side string, faults []string, values Values) ([]*unstructured.Unstructured, error) {
 	top := path.Join("scenarios", scenario)
 	sets := []string{top}
@@ -78,7 +79,7 @@ func Scenario(scenario, side string, faults []string, values Values) ([]*unstruc
 	return objects, complete(objects, values)
 }
 
-// take adds the values in objects to values, and returns the other objects.
+// take moves the values of pseudo-objects of the kind settings into values, and returns the other objects.
 func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.Unstructured, error) {
 	var others []*unstructured.Unstructured
 	for _, o := range objects {
@@ -98,7 +99,7 @@ func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.
 	return others, nil
 }
 
-// space returns 1 for a namespace, which must be created before its objects.
+// space is a sort key: 1 for a Namespace, which must be created before the objects in it, and 0 for other objects.
 func space(o *unstructured.Unstructured) int {
 	if o.GetKind() == "Namespace" {
 		return 1
@@ -106,7 +107,8 @@ func space(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Overlay returns objects with those of over replacing objects of the same name, and the rest of over appended.
+// Overlay returns objects with over applied: an object in over replaces the object of the same name, and the rest of
+// over is appended.
 func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct{ kind, namespace, name string }
 	of := func(o *unstructured.Unstructured) identity {
@@ -159,7 +161,7 @@ func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 	return objects, complete(objects, values)
 }
 
-// complete fills values into objects and normalizes them.
+// complete replaces ${…} in objects with values and normalizes the objects.
 func complete(objects []*unstructured.Unstructured, values Values) error {
 	for _, o := range objects {
 		if err := fill(o.Object, values); err != nil {
@@ -170,7 +172,7 @@ func complete(objects []*unstructured.Unstructured, values Values) error {
 	return nil
 }
 
-// parsed returns the objects of a folder's files, with ${…} not replaced.
+// parsed returns the objects of a folder's files without replacing ${…}.
 func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	entries, err := files.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +265,7 @@ func scalar(text string, values Values) (any, error) {
 	}
 }
 
-// normal converts an object to the form in which the API server stores it, so that applying it again changes nothing: a
+// normal converts an object to the form in which the API server stores it, so that applying it again changes nothing. A
 // Secret's stringData is never stored, and a namespace has its name as a label.
 func normal(o *unstructured.Unstructured) {
 	switch o.GetKind() {

@@ -20,7 +20,7 @@ type key struct {
 	namespace, name string
 }
 
-// inventory contains every object of a cluster that a user could have created.
+// inventory contains the objects of a cluster that a user could have created.
 type inventory map[key]*unstructured.Unstructured
 
 // volatile are the resources that the cluster itself writes continuously.
@@ -28,23 +28,23 @@ var volatile = []string{
 	"events", "leases", "endpoints", "ipaddresses", "controllerrevisions", "podmetrics",
 }
 
-// written reports whether the cluster itself writes an object of a resource that users can create, too: EndpointSlices
-// of a Service with a selector, those that mirror Endpoints, and that of the API server. A reset must delete a user's
-// slice, because it would outlive its namespace, and the API server would continue to send webhook calls to its
-// addresses.
+// written reports whether the cluster itself writes an object of a resource that users can also create. Such objects
+// are EndpointSlices of a Service with a selector, those that mirror Endpoints, and that of the API server. A reset
+// must delete a user's EndpointSlice, because the object would outlive its namespace, and the API server would continue
+// to send webhook calls to its addresses.
 func written(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
 	return resource.Resource == "endpointslices" &&
 		(object.GetLabels()[discoveryv1.LabelManagedBy] != "" || object.GetNamespace() == metav1.NamespaceDefault)
 }
 
-// Remember records the current state of the cluster for Reset.
+// Remember records the current objects of the cluster for Reset.
 func (c *Cluster) Remember(ctx context.Context) error {
 	var err error
 	c.baseline, err = c.list(ctx)
 	return err
 }
 
-// list returns all objects that can be listed and deleted. It lists all kinds concurrently.
+// list returns all objects of the kinds that can be listed and deleted. It lists all kinds concurrently.
 func (c *Cluster) list(ctx context.Context) (inventory, error) {
 	kinds, err := c.kinds()
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 		group.Go(func() error {
 			list, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsServiceUnavailable(err) {
-				return nil // removed since discovery
+				return nil // the kind was removed after discovery
 			}
 			if err != nil {
 				return err
@@ -80,7 +80,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
 	lists, err := c.discover.ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
-		return nil, err // if there are groups, the error is that of an unavailable aggregated API
+		return nil, err // with groups, the error is about an unavailable aggregated API
 	}
 	var kinds []schema.GroupVersionResource
 	for _, list := range lists {
@@ -97,7 +97,7 @@ func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
 	return kinds, nil
 }
 
-// of returns the client for the object of a key.
+// of returns the client for the object that k identifies.
 func (c *Cluster) of(k key) dynamic.ResourceInterface {
 	if k.namespace == "" {
 		return c.client.Resource(k.resource)

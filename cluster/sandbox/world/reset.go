@@ -15,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inTheWay are the resources that can block or delay the deletion of others. They are deleted first.
+// inTheWay are the resources whose objects can block or delay the deletion of others. They are deleted first.
 var inTheWay = []string{
 	"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings",
 	"mutatingadmissionpolicybindings", "apiservices",
 }
 
 // Reset restores the state that Remember recorded. It deletes new objects regardless of their finalizers, and restores
-// those that were changed or deleted. Objects that controllers create for recorded objects are left to the controllers.
+// objects that were changed or deleted. Objects that controllers create for recorded objects are left to the
+// controllers.
 func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
 		return errors.New("there is nothing to reset to")
@@ -35,14 +36,14 @@ func (c *Cluster) Reset(ctx context.Context) error {
 		if added := c.added(now); len(added) > 0 {
 			return false, c.sweep(ctx, now, added)
 		}
-		err = c.restore(ctx, now) // retry after a conflict with a controller
+		err = c.restore(ctx, now) // retried after a conflict with a controller
 		return err == nil, err
 	})
 	c.mapper.Reset()
 	if err != nil {
 		return err
 	}
-	if c.based { // restores the statuses of the base
+	if c.based { // restore the statuses of the base objects
 		if err := c.Base(ctx); err != nil {
 			return err
 		}
@@ -50,8 +51,8 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	return c.Settle(ctx)
 }
 
-// added returns the objects that are neither recorded nor created by a controller for a recorded object. The remaining
-// objects of a recorded owner that was deleted count as added.
+// added returns the objects that are neither recorded nor created by a controller for a recorded object. If a recorded
+// owner was deleted, its remaining objects count as added.
 func (c *Cluster) added(now inventory) []key {
 	ours := map[types.UID]bool{}
 	for found := true; found; {
@@ -76,7 +77,7 @@ func (c *Cluster) added(now inventory) []key {
 	return keys
 }
 
-// sweep deletes objects once. The caller repeats it for objects that still exist.
+// sweep deletes each object once. The caller repeats it while objects are left.
 func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	first := slices.DeleteFunc(
 		slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) },
@@ -105,8 +106,8 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	return fmt.Errorf("%d objects are left", len(added))
 }
 
-// ownersFirst sorts objects so that each comes after its controller owner, whose controller would otherwise recreate
-// it.
+// ownersFirst groups objects so that each comes after its controller owner. Otherwise the owner's controller would
+// recreate deleted objects.
 func ownersFirst(now inventory, keys []key) (waves [][]key) {
 	of := map[types.UID]*unstructured.Unstructured{}
 	for _, object := range now {
@@ -132,7 +133,8 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	}
 	zero, background := int64(0), metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, PropagationPolicy: &background}
-	// Also if it is already being deleted: a pod whose node does not exist would wait indefinitely.
+	// Delete an object even if it is already being deleted. A pod whose node does not exist would otherwise wait
+	// indefinitely.
 	if err := c.of(k).Delete(ctx, k.name, options); err != nil {
 		return err
 	}
@@ -145,14 +147,15 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is the time after the deletion of a namespace in which the namespace controller has certainly not started
-// with it. It starts after five seconds (namespaceDeletionGracePeriod in kubernetes'
-// pkg/controller/namespace/namespace_controller.go). Timestamps hide one of these seconds, and the rest is a margin for
-// the time between the read and the removal.
+// leftAlone is the time after the deletion of a namespace during which the namespace controller has certainly not
+// started its work. The controller starts after five seconds (namespaceDeletionGracePeriod in kubernetes'
+// pkg/controller/namespace/namespace_controller.go). Timestamps hide up to one second. The rest is a margin for the
+// time between the read and the removal.
 const leftAlone = 2 * time.Second
 
-// removeNamespace finalizes and deletes an empty namespace. If the namespace controller may already be deleting it, it
-// is left to that. Otherwise the controller would continue to delete in the next namespace of the same name.
+// removeNamespace finalizes and deletes an empty namespace. If the namespace controller may already be deleting the
+// namespace, it leaves the namespace to the controller. Otherwise the controller would continue to delete objects in
+// the next namespace of the same name.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
@@ -168,7 +171,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 			return err
 		}
 	}
-	for range 2 { // the first marks it, the second removes it
+	for range 2 { // the first call marks it as deleted, the second removes it
 		if err := c.of(k).Delete(ctx, k.name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -176,8 +179,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	return nil
 }
 
-// crowded reports whether a namespace contains objects that were not created with it. Objects in a deleted namespace
-// cannot be patched, so the namespace must be deleted last.
+// crowded reports whether a namespace contains objects other than those that every new namespace gets. Objects in a
+// deleted namespace cannot be patched, so the namespace must be deleted last.
 func crowded(now inventory, namespace string) bool {
 	for k := range now {
 		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") ||
@@ -194,7 +197,7 @@ func (c *Cluster) restore(ctx context.Context, now inventory) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for k, was := range c.baseline {
 		if metav1.GetControllerOf(was) != nil {
-			continue // its owner is recorded
+			continue // left to the controller of its recorded owner
 		}
 		is := now[k]
 		if is != nil && equality.Semantic.DeepEqual(made(was), made(is)) {
@@ -216,7 +219,7 @@ func (c *Cluster) put(ctx context.Context, k key, was, is *unstructured.Unstruct
 	return err
 }
 
-// made returns an object without its status and the fields that the API server adds.
+// made returns an object without its status and without the fields that the API server adds.
 func made(object *unstructured.Unstructured) *unstructured.Unstructured {
 	copied := object.DeepCopy()
 	unstructured.RemoveNestedField(copied.Object, "status")

@@ -22,7 +22,7 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// Settle waits until a fresh cluster is usable: the default ServiceAccount exists, every node is ready, and every
+// Settle waits until a new cluster is usable: the default ServiceAccount exists, every node is ready, and every
 // APIService and every Deployment is available.
 func (c *Cluster) Settle(ctx context.Context) error {
 	err := Until(ctx, "the default service account of "+c.Side, func() (bool, error) {
@@ -41,7 +41,7 @@ func (c *Cluster) Settle(ctx context.Context) error {
 	return c.all(ctx, deployments, "Available")
 }
 
-// Await waits until the workloads among objects run in the version that was applied last.
+// Await waits until the workloads among objects run the version that was applied last.
 func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		stands := standing[o.GetKind()]
@@ -63,7 +63,7 @@ func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// served waits until the API server serves the kinds that definitions define.
+// served waits until the API server serves the kinds of these CustomResourceDefinitions.
 func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, d := range definitions {
 		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
@@ -82,7 +82,7 @@ func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstru
 	return nil
 }
 
-// standing returns for each kind a function that reports whether an object has the state of its spec.
+// standing maps a kind to a function that reports whether an object's status has reached its spec.
 var standing = map[string]func(*unstructured.Unstructured) bool{
 	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },
 	"Deployment": func(o *unstructured.Unstructured) bool {
@@ -142,8 +142,8 @@ func has(object *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// Until calls look until it returns true, at increasing intervals and regardless of errors. If ctx ends first, the
-// error includes the last one of look.
+// Until calls look until it returns true, at increasing intervals. Errors of look do not stop it. If ctx is done first,
+// the returned error includes the last error of look.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	for wait := lookEvery; ; wait = min(wait*5/4, lookSeldom) {
 		ok, why := look()

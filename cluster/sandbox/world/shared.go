@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sharedKind is another kind that no API server serves: the name of a folder of objects that several scenarios share.
+// sharedKind is a pseudo-kind that no API server serves. Its object names a folder of objects that several scenarios
+// share.
 const sharedKind = "Shared"
 
-// withShared returns objects with the names of shared folders replaced by the objects in those folders.
+// withShared replaces each pseudo-object of the kind sharedKind by the objects in the folder that it names.
 func withShared(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, o := range objects {

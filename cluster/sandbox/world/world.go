@@ -1,8 +1,8 @@
-// Package world contains the objects of the sandbox's clusters as YAML, one folder per side: the base with which both
-// start, each scenario on top of it, and each fault on top of that.
+// Package world contains the objects of the sandbox's clusters as YAML, with one folder per side. Both clusters start
+// with the base. A scenario is applied on top of the base, and a fault on top of the scenario.
 //
-// Each set is applied under its own field manager. With a common one, a scenario that adds a label to a node would
-// remove the labels of the base.
+// Each set has its own field manager. With a common field manager, a scenario that adds a label to a node would remove
+// the labels of the base.
 package world
 
 import (
@@ -25,10 +25,11 @@ import (
 // manager is the field manager of the base.
 const manager = "sandbox"
 
-// absent is the annotation of an object that must not exist. In a fault it removes the healthy object of the same name.
+// absent is the annotation of an object that must not exist. In a fault, it removes the scenario's object of the same
+// name.
 const absent = "sandbox.carrick/absent"
 
-// definition is the kind that defines other kinds.
+// definition is the kind of objects that define other kinds.
 const definition = "CustomResourceDefinition"
 
 // Cluster is the cluster of one side.
@@ -38,11 +39,11 @@ type Cluster struct {
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	discover discovery.DiscoveryInterface
 	baseline inventory // recorded by Remember
-	based    bool      // Base was applied
-	values   Values    // of the base
+	based    bool      // Base has been applied
+	values   Values    // for ${…} in the base
 }
 
-// New returns the cluster of a side, with the values of ${…} in its base. It sends no request yet.
+// New returns the cluster of a side. values are the values for ${…} in its base. New sends no request.
 func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -71,8 +72,8 @@ func (c *Cluster) Base(ctx context.Context) error {
 	return nil
 }
 
-// Apply applies objects in order under a field manager. It is idempotent. It waits until the kinds that objects define
-// are served before it applies the objects after them.
+// Apply applies objects in order under the field manager owner. It is idempotent. After a CustomResourceDefinition, it
+// waits until the API server serves the new kind before it applies the next objects.
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
 	var defined []*unstructured.Unstructured
 	for _, object := range objects {
@@ -104,7 +105,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	}
 	options := metav1.ApplyOptions{FieldManager: owner, Force: true}
 	_, err = resource.Apply(ctx, object.GetName(), object, options)
-	if apierrors.IsNotFound(err) && object.GetNamespace() != "" { // a stand-in creates its namespace
+	if apierrors.IsNotFound(err) && object.GetNamespace() != "" { // a fake creates the namespace later
 		err = Until(ctx, "namespace "+object.GetNamespace()+" of "+c.Side, func() (bool, error) {
 			_, err := resource.Apply(ctx, object.GetName(), object, options)
 			return err == nil, err
@@ -117,7 +118,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if !has {
 		return nil
 	}
-	if len(status) == 0 { // if applied, it would become null, which no CustomResourceDefinition allows
+	if len(status) == 0 { // applied, it would become null, which no CustomResourceDefinition allows
 		_, err := resource.Patch(
 			ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner},
 			"status",

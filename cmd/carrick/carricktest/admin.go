@@ -21,13 +21,13 @@ type Admin struct {
 	Dir, Role, peer string
 	env             []string
 	key             *age.X25519Identity
-	Command         string          // "": program
+	Command         string          // path of carrick; "": the result of Program
 	peerKey         string          // signing key of the peer's file, until the first apply has confirmed it
-	confirmed       bool            // the link file has that key
+	confirmed       bool            // the link file contains peerKey
 	Said            strings.Builder // all output so far
 }
 
-// NewAdmin returns an admin whose link file has these sides and answers; "" is no kubeconfig.
+// NewAdmin returns an admin whose link file has these sides and answers. With "" as kubeconfig the admin has none.
 func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string) *Admin {
 	t.Helper()
 	o := &Admin{T: t, Dir: t.TempDir(), Role: role, peer: peer}
@@ -68,7 +68,7 @@ func (o *Admin) Read(name string) string {
 	return string(text)
 }
 
-// Run runs carrick in the admin's folder, with the admin's key, and requires one of these exit codes. The first apply
+// Run runs carrick in the admin's folder with the admin's key, and requires one of these exit codes. The first apply
 // confirms the key that signed the peer's file.
 func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
@@ -140,10 +140,10 @@ func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	return nil
 }
 
-// WithoutFacts matches the side of a link file that is a facts file.
+// WithoutFacts matches the line of a link file for a side that is a facts file.
 var WithoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
 
-// ReadAt returns the text of the file at any path.
+// ReadAt returns the content of the file at any path.
 func (o *Admin) ReadAt(path string) string {
 	o.Helper()
 	text, err := os.ReadFile(path)

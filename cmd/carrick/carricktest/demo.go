@@ -31,7 +31,7 @@ func (p *Terminal) Kill() {
 	}
 }
 
-// Interrupt types ctrl+c.
+// Interrupt presses ctrl+c, and requires that carrick exits as interrupted and restores the terminal.
 func (p *Terminal) Interrupt() {
 	p.t.Helper()
 	p.Types("\x03")
@@ -41,8 +41,8 @@ func (p *Terminal) Interrupt() {
 	p.IsAsItWas()
 }
 
-// Demo starts carrick demo on a terminal, with a sandbox that the demo starts itself. All files that it and its
-// children write go into a folder of their own, whose name is in their environment.
+// Demo starts carrick demo on a terminal. The demo starts its own sandbox. carrick and its children write all files
+// into one folder, whose name is in their environment.
 func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -62,8 +62,8 @@ func demoFolder(t *testing.T) string {
 	return dir
 }
 
-// LentDemo is like Demo with a sandbox that is lent to the test: starting two control planes takes longer than
-// resetting them.
+// LentDemo is like Demo, but with a sandbox that the test lends to carrick. Starting two control planes takes longer
+// than resetting them.
 func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -126,7 +126,7 @@ func (p *Terminal) Family() []int {
 	return out
 }
 
-// goneWithin is how long the children of carrick may outlive it.
+// goneWithin is the maximum time for which the children of carrick may outlive it.
 const goneWithin = 5 * time.Minute
 
 // LeftNothing fails the test unless all started processes end and all written files are removed.
@@ -198,7 +198,7 @@ func (p *Terminal) ObjectsOf(context, kinds string) []string {
 	if len(names) < 20 {
 		p.t.Fatalf("%d objects", len(names))
 	}
-	// An existing namespace may get its copy of the cluster's CA later.
+	// A namespace may get its copy of the cluster's CA only later.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "configmap/kube-root-ca.crt" })
 	slices.Sort(names)
 	return names

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// kinds are the documents that carrick writes, by kind.
+// kinds are the types of the documents that carrick writes, by kind.
 var kinds = map[string]func() any{
 	"Plan": func() any { return &engine.PlanReport{} }, "CheckList": func() any { return &reference.CheckList{} },
 	"GuideList": func() any { return &reference.GuideList{} }, "Guide": func() any { return &reference.GuideOnly{} },

@@ -20,7 +20,7 @@ func duoMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), Duo(), twin()), Assets: assets.FS})
 }
 
-// Duo returns the guide.
+// Duo returns the guide for two admins.
 func Duo() *steps.Guide {
 	return &steps.Guide{
 		Name: "duo", Title: "Duo", About: "Two folders that tell each other a name and a word.",
@@ -59,7 +59,7 @@ func Duo() *steps.Guide {
 	}
 }
 
-// twin returns the same guide under another name.
+// twin returns the guide of Duo under another name.
 func twin() *steps.Guide {
 	g := Duo()
 	g.Name, g.Title = "twin", "Twin"

@@ -34,7 +34,7 @@ answers:
   pool.members: ["group:01J0GR0VP00000000000000000"]
 `
 
-// NewGitops writes a link file of a guide, in a sandbox with its scenario.
+// NewGitops starts a sandbox with the objects that a guide expects, and writes a link file of that guide.
 func NewGitops(t *testing.T, guide, link string) *Gitops {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl", "jq"} {
@@ -52,7 +52,7 @@ func NewGitops(t *testing.T, guide, link string) *Gitops {
 	return g
 }
 
-// Write writes a file into that folder.
+// Write writes a file into the user's folder.
 func (g *Gitops) Write(name, text string) {
 	g.Helper()
 	if err := os.WriteFile(filepath.Join(g.Dir, name), []byte(text), 0o600); err != nil {
@@ -60,7 +60,7 @@ func (g *Gitops) Write(name, text string) {
 	}
 }
 
-// Run runs a program in that folder and returns all its output.
+// Run runs a program in the user's folder and returns all its output.
 func (g *Gitops) Run(args ...string) string {
 	g.Helper()
 	cmd := exec.CommandContext(g.Context(), args[0], args[1:]...)
@@ -119,7 +119,7 @@ func (g *Gitops) NoSecrets(export, said string, secrets ...string) {
 // OnlyMarks matches the lines of a diff that only adds the labels and annotations of the link gitops.
 var OnlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops: [a-z-]+)$`)
 
-// Standing returns the objects on both sides, without the fields that the clusters themselves write.
+// Standing returns the objects on both sides, without the fields that the clusters themselves set.
 func (g *Gitops) Standing() string {
 	g.Helper()
 	const script = `for side in local remote; do
@@ -129,7 +129,7 @@ done`
 	return g.Run("bash", "-euo", "pipefail", "-c", script)
 }
 
-// Command runs a program in that folder and returns what it writes.
+// Command runs a program in the user's folder and returns its output.
 func (g *Gitops) Command(args ...string) (string, error) {
 	cmd := exec.CommandContext(g.Context(), args[0], args[1:]...)
 	cmd.Dir, cmd.Env = g.Dir, g.Env

@@ -17,10 +17,10 @@ import (
 // Login describes access to an API server.
 type Login struct {
 	Server, User string
-	CA           *x509.Certificate // of the server; nil: none
+	CA           *x509.Certificate // CA certificate of the server; nil: none
 }
 
-// Write writes link.yaml, with that API server on both sides, and its kubeconfig.
+// Write writes link.yaml, with that API server on both sides, and a kubeconfig for it.
 func (l Login) Write(t *testing.T, dir string) {
 	t.Helper()
 	cluster := fmt.Sprintf("server: %q", l.Server)

@@ -39,7 +39,7 @@ func Main(m *testing.M, more map[string]func()) {
 	testscript.Main(tidy{m}, programs)
 }
 
-// RunProgram is the main function of a carrick with other guides.
+// RunProgram is the main function of a carrick with additional guides.
 func RunProgram(p commands.Program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := commands.Run(ctx, p, os.Args, os.Stdin, os.Stdout, os.Stderr)
@@ -81,7 +81,7 @@ var built struct {
 	said []byte
 }
 
-// programAt is the environment variable that holds the path of carrick, which has carrick-sandbox next to it.
+// programAt is the environment variable for the path of carrick, which has carrick-sandbox next to it.
 const programAt = "CARRICK_PROGRAM"
 
 // Program returns the path of carrick: the one in CARRICK_PROGRAM, or one that the first caller builds. Unlike the
@@ -111,7 +111,7 @@ func Program(t testing.TB) string {
 	return filepath.Join(built.dir, "carrick")
 }
 
-// Finish runs a command and waits for its end.
+// Finish runs a command until it exits.
 func Finish(t testing.TB, cmd *exec.Cmd) (out, said string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -114,7 +114,7 @@ func keep(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// Unfit names content that no output may contain, or returns "".
+// Unfit returns what an output contains although no output may, or "".
 func Unfit(output string) string {
 	switch {
 	case strings.Contains(output, "\x1b"):
@@ -125,8 +125,8 @@ func Unfit(output string) string {
 	return ""
 }
 
-// forge FILE WHAT rewrites a facts file with one change, signed with the script's own key; "stranger": with another
-// one.
+// forge FILE WHAT rewrites a facts file with one change. It signs the file with the script's own key, or with another
+// key if WHAT is stranger.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: forge FILE WHAT")

@@ -60,8 +60,8 @@ func (t BesideEachOther) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
 }
 
-// AtOnce runs scripts concurrently, on the clusters of the test. They are not parallel subtests: those would wait for
-// tests that wait for a sandbox, while holding their own.
+// AtOnce runs scripts concurrently on the clusters of the test. Parallel subtests would keep this sandbox while they
+// wait for other tests, which in turn wait for a sandbox.
 type AtOnce struct {
 	*testing.T
 	sync.WaitGroup

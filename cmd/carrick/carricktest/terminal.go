@@ -22,7 +22,7 @@ const (
 	ShownWithin   = 5 * time.Minute // timeout for a screen; only a failure takes that long
 	Quick         = time.Minute     // timeout for actions that take well under a second
 	CommandWithin = 15 * time.Minute
-	unread        = 10 * time.Second // how long unread keys delay further ones
+	unread        = 10 * time.Second // how long unread keys delay later keys
 )
 
 // Terminal is a pseudo-terminal with carrick on it, and its screen.
@@ -30,9 +30,9 @@ type Terminal struct {
 	t     *testing.T
 	Cmd   *exec.Cmd
 	ours  *os.File
-	tty   *os.File // carrick's end: its modes can be read after carrick has exited
+	tty   *os.File // carrick's end of the pseudo-terminal: its modes can be read after carrick has exited
 	Modes *term.State
-	mark  string // in the environment of carrick, and so of its children
+	mark  string // variable in the environment of carrick, and so of its children
 
 	mu      sync.Mutex
 	screen  *vt.Emulator
@@ -42,7 +42,8 @@ type Terminal struct {
 	Ended   chan struct{}
 }
 
-// onTerminal starts carrick as users run it, with mark in its environment. It is killed with the test.
+// onTerminal starts carrick as users run it, with the variable mark in its environment. carrick is killed when the test
+// ends.
 func onTerminal(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	cmd := exec.Command(Program(t), args...)
@@ -133,7 +134,7 @@ func (p *Terminal) Wait(pattern string) {
 	p.waitIn(p.Text, pattern)
 }
 
-// WaitPrinted is like Wait, for lines that may have scrolled off the screen.
+// WaitPrinted is like Wait, but also finds lines that have scrolled off the screen.
 func (p *Terminal) WaitPrinted(pattern string) {
 	p.t.Helper()
 	p.waitIn(p.Printed, pattern)
@@ -184,7 +185,7 @@ func (p *Terminal) Types(keys string) {
 	}
 }
 
-// Quits quits a demo by its key, and requires that nothing of it is left.
+// Quits presses q in a demo, and requires that the demo leaves nothing behind.
 func (p *Terminal) Quits() {
 	p.t.Helper()
 	p.Types("q")
@@ -207,10 +208,10 @@ func (p *Terminal) Leaves() int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// lastWord is an invisible character that carrick does not write.
+// lastWord is an invisible character that carrick never writes.
 const lastWord = "\x00"
 
-// drain returns when all output is drawn: what is written last is read last.
+// drain returns when all output is drawn. It writes lastWord, which is read after all earlier output.
 func (p *Terminal) drain() {
 	p.t.Helper()
 	if _, err := io.WriteString(p.tty, lastWord); err != nil {
@@ -227,10 +228,10 @@ func (p *Terminal) drain() {
 	}
 }
 
-// walkedWithin is the timeout of the walk of a whole guide at the fastest pace.
+// walkedWithin is the timeout for autoplay of a whole guide at the fastest pace.
 const walkedWithin = 20 * time.Minute
 
-// Reaches is like Wait with a longer timeout.
+// Reaches is like Wait, but for a plain text and with a longer timeout.
 func (p *Terminal) Reaches(text string) {
 	p.t.Helper()
 	late := time.NewTimer(walkedWithin)
@@ -246,7 +247,7 @@ func (p *Terminal) Reaches(text string) {
 	}
 }
 
-// Settles returns when the screen has not changed for a moment.
+// Settles returns when the screen has not changed for calmScreen, but after restlessScreen at the latest.
 func (p *Terminal) Settles() {
 	calm := time.NewTimer(calmScreen)
 	defer calm.Stop()
@@ -264,7 +265,7 @@ func (p *Terminal) Settles() {
 	}
 }
 
-// Comes waits a while until the screen shows a text, and reports whether it did.
+// Comes waits until the screen shows a text, but not longer than keyLost, and reports whether it did.
 func (p *Terminal) Comes(text string) bool {
 	late := time.NewTimer(keyLost)
 	defer late.Stop()
@@ -278,11 +279,11 @@ func (p *Terminal) Comes(text string) bool {
 	return true
 }
 
-// keyLost is the time after which a key without effect must have been read as part of another one.
+// keyLost is the time after which a key that had no effect must have been read as part of another key.
 const keyLost = 5 * time.Second
 
-// A screen is calm when it has not changed for calmScreen, and restless when it always changes, for instance because of
-// a clock. Later output is still recorded.
+// calmScreen is how long a settled screen has been unchanged. restlessScreen is the maximum wait for a screen that
+// never settles, for instance because of a clock. Later output is still recorded.
 const (
 	calmScreen     = 50 * time.Millisecond
 	restlessScreen = 500 * time.Millisecond

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/action"
 )
 
-// trialMain is carrick with an additional guide that needs no cluster: both its sides are folders. It has features that
-// no real guide may need today: a secret, a login that waits for a user, a file, a long answer.
+// trialMain is carrick with an additional guide that needs no cluster: both its sides are folders. The guide has
+// features that no real guide may need today: a secret, a login that waits for a user, a file, a long answer.
 func trialMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), trial()), Assets: assets.FS})
 }
@@ -106,8 +106,8 @@ func loginPreview(_ context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{{Verb: verb, What: "login at the shelf", Hash: "login"}}}, nil
 }
 
-// loginMake is a device login: it prints an address and a code, and polls until the user has opened it, which is a file
-// in the desk.
+// loginMake is a fake device login. It prints an address and a code, and polls until the user has approved the login.
+// The file /approved in the desk represents the approval.
 func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if !e.Attended {
 		return errors.New("no terminal to log in on; give a token: --secret trial.token=@FILE")

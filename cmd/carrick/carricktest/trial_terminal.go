@@ -15,7 +15,7 @@ func OnTrial(t *testing.T, args ...string) *Terminal {
 	return OnTrialWith(t, "TRIAL=1", args...)
 }
 
-// OnTrialWith is like OnTrial with an addition to the environment.
+// OnTrialWith is like OnTrial, with the variable mark in the environment.
 func OnTrialWith(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	return StartOnTerminal(t, TrialCommand(t, args...), mark)
@@ -43,7 +43,7 @@ func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Approve does what a user does in a browser.
+// Approve approves the device login of the trial, as a user does in a browser.
 func (p *Terminal) Approve() {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.Cmd.Dir, "desk/approved"), nil, 0o600); err != nil {
@@ -51,7 +51,7 @@ func (p *Terminal) Approve() {
 	}
 }
 
-// UntilSilent returns when the terminal no longer echoes.
+// UntilSilent returns when the terminal no longer echoes input.
 func (p *Terminal) UntilSilent() {
 	p.t.Helper()
 	for end := time.Now().Add(Quick); *p.State() == *p.Modes; {

@@ -10,8 +10,9 @@ const (
 	Confirming = `(?s)Apply .*\?.*No +Yes`
 )
 
-// applied matches the page of a step after its changes are applied. On a slow machine a check may briefly fail or time
-// out after that, and the page says so instead of ✓. Walks end with all checks green, so it must pass again.
+// applied returns a pattern for the page of a step after its changes are applied. On a slow machine a check may then
+// briefly fail or time out, and the page says so instead of ✓. Walks end with all checks green, so that check must pass
+// again.
 func applied(title string) string {
 	return "✓ applied " + title + "|applied " + title + "; since then"
 }
@@ -19,9 +20,9 @@ func applied(title string) string {
 // Walk describes how to go through a guide by keys.
 type Walk struct {
 	Steps  int
-	Titles map[int]string          // of the steps that have changes
+	Titles map[int]string          // titles of the steps that have changes
 	Before map[int]func(*Terminal) // called on a step before it is applied
-	Takes  map[int]bool            // steps that take over objects of another owner
+	Takes  map[int]bool            // steps that take over objects of another field manager
 	Asks   map[int]string          // text on screen while a step is applied
 	// Meanwhile is called when that text is on screen, to act as another user.
 	Meanwhile map[int]func()
@@ -30,7 +31,8 @@ type Walk struct {
 // On returns a pattern for the page of a step.
 func (w Walk) On(n int) string { return fmt.Sprintf("step %d of %d", n, w.Steps) }
 
-// Apply goes from one step to another, and applies each that has changes. The first is on screen.
+// Apply goes from one step to another, and applies each step that has changes. The first of these steps must be on
+// screen.
 func (w Walk) Apply(p *Terminal, from, to int) {
 	for step := from; step <= to; step++ {
 		if step > from {

@@ -100,7 +100,7 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	return a.tellAdopted(ctx, s, found)
 }
 
-// openBoth opens a link whose sides must both answer.
+// openBoth opens a link, and returns an error unless both sides answer.
 func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	s, err := a.session(l, o)
 	if err != nil {
@@ -201,7 +201,7 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 		)
 	case q == nil:
 		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)
-	case q.Secret: // the typed text is not repeated
+	case q.Secret: // the error does not repeat the secret
 		return exit.Usagef("--answer %s: it is secret; give it with --secret %s=@FILE", key, key)
 	}
 	v, err := q.Parse(typed)

@@ -76,7 +76,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 	return out, nil
 }
 
-// namedSides returns the sides whose address the link names: an optional one may be missing.
+// namedSides returns the sides whose address the link names. The address of an optional side may be missing.
 func namedSides(s *engine.Session) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
 		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndpointSpec{})

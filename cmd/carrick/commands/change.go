@@ -33,7 +33,7 @@ func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
 }
 
-// valid rejects an invalid -o, and -o of a plan that is not only shown.
+// valid rejects an invalid -o, and -o for a plan that is not only shown.
 func (f *changeFlags) valid(shown bool) error {
 	if err := format.Valid(f.output, format.ByCommand["diff"]...); err != nil {
 		return err
@@ -116,8 +116,8 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 	return nil
 }
 
-// unsealed refuses to plan with an encrypted facts file that was not decrypted: actions would wait for its values in
-// vain.
+// unsealed refuses to plan with an encrypted facts file that was not decrypted. Actions would wait for its values
+// indefinitely.
 func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
 		if h := s.Endpoint(side).PeerFile; h != nil {

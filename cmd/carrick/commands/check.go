@@ -131,7 +131,7 @@ func (f checkFlags) valid() error {
 	return nil
 }
 
-// Values of --fail-on in addition to names.
+// Values of --fail-on other than names.
 const (
 	onFailure = "failure"
 	onWarning = "warning"
@@ -154,7 +154,7 @@ func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	})
 }
 
-// current replaces names of earlier versions, and says so.
+// current replaces names of earlier versions, and prints a note about each.
 func (a *app) current(g *steps.Guide, names []string) {
 	for i, name := range names {
 		if now := g.Current(name); now != name {
@@ -213,7 +213,7 @@ func count(b *engine.Board, cells []steps.Cell) engine.Counts {
 func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) error {
 	last := map[steps.Cell]steps.Result{}
 	return s.Follow(ctx, cells, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
-		for _, c := range cells { // a verdict may change with that of a prerequisite
+		for _, c := range cells { // a verdict may change together with that of a prerequisite
 			v := b.Verdict(c)
 			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {
 				continue

@@ -104,7 +104,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 	return a.walk(ctx, o)
 }
 
-// answering wraps open so that links without an answer get the one in with.
+// answering wraps open so that it first adds the answers in with to a link, except those that the link already has.
 func answering(
 	open func(*linkfile.Link) (*engine.Session, error), with map[string]string,
 ) func(*linkfile.Link) (*engine.Session, error) {
@@ -132,7 +132,7 @@ func (a *app) needStage(walk demo.Autoplay) error {
 }
 
 // prepareDemo creates the objects that the guide expects in the clusters, injects the fault if one is requested, and
-// returns the walk; nil: no autoplay.
+// returns the configuration of autoplay; nil: no autoplay.
 func (a *app) prepareDemo(
 	ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay,
 ) (*ui.Walk, error) {

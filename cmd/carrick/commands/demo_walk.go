@@ -10,8 +10,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// whatBreaks returns the cells that start to fail when the demo's clusters are broken: a guide that has not been
-// applied fails in many other places.
+// whatBreaks returns the cells that start to fail when do breaks the demo's clusters. It compares the verdicts before
+// and after, because a guide that has not been applied also fails elsewhere.
 func (a *app) whatBreaks(ctx context.Context, box *demo.Sandbox, guide string, do func() error) ([]steps.Cell, error) {
 	l := linkfile.New(guide, demoLink)
 	l.Local, l.Remote = box.End(steps.Local), box.End(steps.Remote)

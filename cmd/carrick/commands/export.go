@@ -80,7 +80,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 	return a.sayLeft(s, e)
 }
 
-// sayLeft prints what an export does not contain; README.txt explains how to do it.
+// sayLeft prints what an export does not contain. README.txt explains how to do the rest.
 func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 	pending := false
 	for _, act := range e.Actions {

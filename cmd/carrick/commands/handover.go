@@ -148,7 +148,7 @@ func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	return to, nil
 }
 
-// signingKey reads the key of --sign-with; nil: the user's own key signs.
+// signingKey reads the key of --sign-with. nil means that the user's own key signs.
 func (a *app) signingKey(path string) (*facts.Key, error) {
 	if path == "" {
 		return nil, nil

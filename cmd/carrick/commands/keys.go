@@ -25,7 +25,7 @@ type keyFlags struct {
 	identity, passphrase, signer string
 
 	unsaved bool            // the link file does not contain --signer
-	told    facts.Keys      // from typed passphrases
+	told    facts.Keys      // keys from typed passphrases
 	asked   map[string]bool // files whose passphrase was requested
 }
 
@@ -41,7 +41,7 @@ func (k *keyFlags) add(to *pflag.FlagSet) {
 	)
 }
 
-// confirm sets --signer in a link, for the sides that are facts files.
+// confirm stores --signer in a link as the confirmed signer of each side that is a facts file.
 func (k *keyFlags) confirm(l *linkfile.Link) error {
 	if k.signer == "" {
 		return nil
@@ -61,8 +61,8 @@ func (k *keyFlags) confirm(l *linkfile.Link) error {
 
 var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// signers asks the user to confirm the keys that sign facts files, and stores them in the link file. If the command
-// changes nothing, it only reports the unconfirmed ones.
+// signers asks the user to confirm the keys that sign facts files, and stores the confirmed keys in the link file. If
+// the command changes nothing, it only reports the unconfirmed keys.
 func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool) error {
 	list, err := s.Unconfirmed(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) keepSigner(s *engine.Session) error {
 	return s.Save()
 }
 
-// read reads the keys. On a terminal it asks for the passphrase of a file that requires one.
+// read returns the keys that decrypt facts files. On a terminal it asks for the passphrase of a file that requires one.
 func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	var out facts.Keys
 	if k.identity != "" {
@@ -132,7 +132,7 @@ func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	return append(out, k.told...), nil
 }
 
-// ask asks for the passphrases of the files that a link names, once for each, if there is a terminal.
+// ask asks once for the passphrase of each facts file that a link names, if there is a terminal.
 func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	for _, side := range steps.Sides {
 		path := l.Side(side).Facts
@@ -151,7 +151,7 @@ func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	return nil
 }
 
-// unlock passes a passphrase from the screen for a facts file. It returns an error if the passphrase is wrong.
+// unlock keeps a passphrase from the screen if it decrypts the facts file, else it returns an error.
 func (k *keyFlags) unlock(path, phrase string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -181,8 +181,8 @@ func (a *app) privateFile(flag, path string) ([]byte, error) {
 	return data, nil
 }
 
-// askPassphrase asks for the passphrase of a file, if it has one and there is a terminal. A file that cannot be read is
-// reported by the code that opens it.
+// askPassphrase asks for the passphrase of a file that has one, if there is a terminal. It ignores a file that it
+// cannot read. The code that opens the file reports the error.
 func (a *app) askPassphrase(path string) (facts.Keys, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

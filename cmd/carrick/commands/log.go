@@ -11,7 +11,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// logged is the maximum size of the log of all runs, which is then started again.
+// logged is the maximum size of the log of all runs in bytes. Above it, carrick starts a new log.
 const logged = 5 << 20
 
 // logger returns a logger that writes to the user's state folder, and never to the screen.

@@ -68,7 +68,7 @@ func (d *data) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// judge returns the error of a command that wrote to d.
+// judge returns the error of a command that wrote to d. A write error replaces success and a verdict.
 func (d *data) judge(err error) error {
 	if v := exit.Verdict(0); d.err != nil && (err == nil || errors.As(err, &v)) {
 		return fmt.Errorf("write the output: %w", d.err)

@@ -19,7 +19,7 @@ import (
 	"carrick/steps"
 )
 
-// maxSecret is the maximum number of bytes that are read, far above the size of any secret in a guide.
+// maxSecret is the maximum number of bytes to read, far above the size of any secret in a guide.
 const maxSecret = 1 << 20
 
 // secrets are the answers to secret questions, from files or standard input.
@@ -89,7 +89,7 @@ func (s *secrets) needYes(yes bool) error {
 	return nil
 }
 
-// of returns the secrets of a guide, and rejects others.
+// of returns the values of the secrets, and an error if the guide does not ask for one of them.
 func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	for key := range s.values {
 		if _, err := secretQuestion(key, []*steps.Guide{g}); err != nil {
@@ -99,10 +99,11 @@ func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	return s.values, nil
 }
 
-// readSecrets reads the sources in --secret before anything else is done. guides are those that may ask for them.
+// readSecrets reads the sources in --secret before anything else is done. guides are the guides that may ask for these
+// secrets.
 func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 	var asked []*steps.Question
-	for _, s := range a.secrets.sources { // all names before the first byte is read
+	for _, s := range a.secrets.sources { // check all names before the first byte is read
 		q, err := secretQuestion(s.key, guides)
 		if err != nil {
 			return err
@@ -156,7 +157,7 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 			if err != nil {
 				return masked.Value{}, exit.Usagef("%s: %w", s, err)
 			}
-			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c arrives while the echo is off
+			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c may arrive while the echo is off
 			read = func() ([]byte, error) { return a.typedSecret(in, q) }
 		}
 	}
@@ -183,7 +184,7 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 	return masked.New(text), nil
 }
 
-// beforeEnd reads until ctx ends at the latest: a pipe may never end.
+// beforeEnd calls read, but returns when ctx ends at the latest. A pipe may never end.
 func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type got struct {
 		b   []byte
@@ -205,7 +206,7 @@ func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 // secretFile reads a file, and warns if other users may read it.
 func (a *app) secretFile(s source) ([]byte, error) {
 	path := s.file
-	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell does not expand it after @
+	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell does not expand ~/ after @
 		if home, err := os.UserHomeDir(); err == nil {
 			path = filepath.Join(home, rest)
 		}

@@ -29,7 +29,7 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine
 	return a.session(l, o)
 }
 
-// load reads a link file, and says which of its names are those of an earlier version.
+// load reads a link file, and reports the names in it that have been renamed since.
 func (a *app) load(path string) (*linkfile.Link, error) {
 	l, err := linkfile.Load(path, a.Guides)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	o.Log = a.logger()
-	words := a.err // for login plugins, and warnings of API servers
+	words := a.err // also for login plugins and warnings of API servers
 	if a.onScreen {
 		words = a.logFile
 	}
@@ -88,7 +88,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	audit, err := engine.OpenAudit()
-	a.audit, a.unaudited = audit, err // changes are refused then, but checks are not
+	a.audit, a.unaudited = audit, err // without an audit log changes are refused, but checks are not
 	return engine.NewSession(engine.SessionOptions{
 		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(),
 		Audit: audit,

@@ -57,8 +57,8 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	return leftFiles(p)
 }
 
-// leftFiles returns the verdict on an undo that changed something and kept files that the link wrote. The plan and the
-// run have listed them.
+// leftFiles returns the verdict PartWay if an undo changed something and kept files that the link wrote. The plan and
+// the run have listed these files.
 func leftFiles(p *engine.Plan) error {
 	if p.Changes() && len(p.Left()) > 0 {
 		return exit.Verdict(exit.PartWay)

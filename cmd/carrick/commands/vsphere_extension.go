@@ -11,9 +11,9 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// vsphereExtension is the program that the guide for vSphere runs in a cluster. It is a command because its image is
-// carrick's own, and hidden because users do not run it. Its flags have the usual names of webhooks and controllers
-// (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
+// vsphereExtension returns the command that the guide for vSphere runs in a cluster. It is a command because it runs
+// from carrick's own image, and hidden because users do not run it. Its flags have the usual names of webhooks and
+// controllers (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
 func (a *app) vsphereExtension() *cobra.Command {
 	var o extension.Options
 	var lease struct{ namespace, name string }

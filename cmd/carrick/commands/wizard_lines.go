@@ -45,7 +45,7 @@ func (a *app) inLines() bool { return a.spokenTo() || ui.NeedTerminal(a.in, a.tt
 // spokenTo reports whether lines were requested.
 func (a *app) spokenTo() bool { return a.accessible || os.Getenv("ACCESSIBLE") != "" }
 
-// needSomebody returns an error if no answer can ever arrive: the input is closed or empty from the start.
+// needSomebody returns an error if no answer can ever arrive, because the input is closed or empty from the start.
 func (a *app) needSomebody(path string) error {
 	f, ok := a.in.(*os.File)
 	if !ok || isTerminal(f) {

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// As is the name of the program with which kubectl completes its plugin carrick.
+// As is the name of the program that kubectl runs to complete arguments of its plugin carrick.
 const As = "kubectl_complete-carrick"
 
 // completer completes a word of a command line.
@@ -32,7 +32,7 @@ type Options struct {
 
 type completion struct{ Options }
 
-// Add sets the completions of every command's arguments and flags. Completing starts no login, no screen and no log.
+// Add sets the completions of every command's arguments and flags.
 func Add(root *cobra.Command, o Options) {
 	a := &completion{o}
 	root.ValidArgsFunction = a.completeRoot
@@ -55,7 +55,7 @@ func Add(root *cobra.Command, o Options) {
 	}
 }
 
-// flagCompleters returns the completions of flags by name. A name has the same meaning in every command.
+// flagCompleters returns the completions of flags by flag name. A flag has the same meaning in every command.
 func (a *completion) flagCompleters() map[string]completer {
 	fixed := func(values ...string) completer { return cobra.FixedCompletions(values, noFile) }
 	return map[string]completer{
@@ -140,7 +140,7 @@ func allNames(g *steps.Guide) []string {
 	return out
 }
 
-// completeSide offers local and remote, and the guide's names of them.
+// completeSide offers local and remote, and the guide's names for the sides.
 func (a *completion) completeSide(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {

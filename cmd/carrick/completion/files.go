@@ -131,7 +131,7 @@ func filesThat(prefix, start string) []string {
 	return out
 }
 
-// completeFault asks the sandbox program for its faults, which starts no control plane.
+// completeFault completes the names of faults. It gets them from the sandbox program, without starting a control plane.
 func (a *completion) completeFault(
 	cmd *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {

@@ -15,17 +15,17 @@ type Autoplay struct {
 	pace     string
 }
 
-// Add adds the flags.
+// Add adds the flags to a flag set.
 func (w *Autoplay) Add(to *pflag.FlagSet) {
 	to.BoolVar(&w.On, "autoplay", false, "play the guide automatically, with captions; space pauses")
 	to.StringVar(&w.pace, "pace", "normal", "with --autoplay: slow, normal, fast, or a factor such as 1.5")
 	to.BoolVar(&w.undo, "undo", false, "with --autoplay: undo everything at the end")
 }
 
-// paces are the named paces.
+// paces are the named values of --pace. 1 is normal speed, 2 is twice as fast.
 var paces = map[string]float64{"slow": 0.7, "normal": 1, "fast": 2}
 
-// The minimum and maximum pace.
+// The minimum and maximum factor of --pace.
 const slowest, fastest = 0.1, 100
 
 // factor returns the pace as a number. ok is false if it is invalid.
@@ -53,7 +53,7 @@ func (w *Autoplay) Valid(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Plan returns the walk with those answers; nil: the wizard waits for keys.
+// Plan returns the configuration of autoplay with those answers; nil: the wizard waits for keys.
 func (w *Autoplay) Plan(answers map[string]string) *ui.Walk {
 	if !w.On {
 		return nil

@@ -74,8 +74,8 @@ func FaultTable(faults []Fault) string {
 // completeWithin is the timeout of the sandbox program during completion.
 const completeWithin = 2 * time.Second
 
-// KnownFaults returns the faults that the sandbox program has for a guide; none if there is no such program, or an
-// older one.
+// KnownFaults returns the faults that the sandbox program has for a guide. It returns none if that program does not
+// exist or is too old to report them.
 func KnownFaults(ctx context.Context, guide string) []Fault {
 	self, err := os.Executable()
 	if err != nil {

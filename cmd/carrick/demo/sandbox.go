@@ -20,7 +20,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Program is the program that runs the two control planes. It is built from a module of its own and installed next to
+// Program is the program that runs the two control planes. It is built from its own module and installed next to
 // carrick.
 const Program = "carrick-sandbox"
 
@@ -33,9 +33,9 @@ type Sandbox struct {
 	Contexts    map[string]string     `json:"contexts"`
 	Kubectl     string                `json:"kubectl"`
 	Hosts       map[steps.Side]string `json:"-"` // folders that represent machines, by side, as reported by seed
-	Here        map[steps.Side]bool   `json:"-"` // those that have this machine's network
+	Here        map[steps.Side]bool   `json:"-"` // sides whose machine has this machine's network
 
-	Given map[string]string // answers that its links start with, by question
+	Given map[string]string // answers that the demo's links start with, by question key
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines *bufio.Scanner
@@ -55,7 +55,7 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 	}
 	box := &Sandbox{cmd: exec.Command(path)}
 	box.cmd.Stderr = progress
-	// A process group of its own, because carrick handles ctrl+c.
+	// The sandbox gets its own process group, because carrick handles ctrl+c.
 	box.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if box.stdin, err = box.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -104,9 +104,9 @@ type answer struct {
 	OK     bool    `json:"ok"`
 	Error  string  `json:"error"`
 	Faults []Fault `json:"faults"`
-	// Answers are what a walk types for the questions with these keys.
+	// Answers are what autoplay types, by question key.
 	Answers map[string]string     `json:"answers"`
-	Given   map[string]string     `json:"given"` // those that a link starts with
+	Given   map[string]string     `json:"given"` // answers that a link starts with
 	Hosts   map[steps.Side]string `json:"hosts"`
 	Here    map[steps.Side]bool   `json:"here"`
 }

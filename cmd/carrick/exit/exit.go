@@ -18,21 +18,21 @@ import (
 // The exit codes. If several apply, the first in this list is used.
 const (
 	Interrupted = 130 // ctrl+c, or a signal
-	Deadline    = 124 // --wait ran out
+	Deadline    = 124 // the timeout of --wait expired
 	Usage       = 2   // usage error, or a missing answer without a terminal to ask on
-	PartWay     = 6   // stopped part-way: some things were changed; or an undo did, and left files that the link wrote
+	PartWay     = 6   // stopped after some changes; or an undo changed something and kept files that the link wrote
 	Failed      = 3   // a check failed; for diff: there are changes
 	Unknown     = 5   // something is unknown or still waiting; for diff: no changes, as far as known
 	Warnings    = 4   // warnings that --fail-on names
 	Other       = 1
 )
 
-// Verdict is an outcome that is not an error: the command succeeded, and the exit code is its result.
+// Verdict is the result of a command that did its work: an exit code, not an error.
 type Verdict int
 
 func (v Verdict) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 
-// usageError is an error in the command line or in its input.
+// usageError is an error in the command line, or in the input of the command.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -73,8 +73,8 @@ func Code(ctx context.Context, err error) int {
 	return Other
 }
 
-// Message returns the message for an error on standard error, with the name of the program; "" if everything has been
-// printed.
+// Message returns the message that standard error gets for an error, after the name of the program. It returns "" if
+// everything has been printed.
 func Message(name string, err error) string {
 	var v Verdict
 	switch {
@@ -94,7 +94,7 @@ func Message(name string, err error) string {
 // ErrDeadline is the cause of a run that timed out (--wait).
 var ErrDeadline = errors.New("not green in time")
 
-// unanswered is an error that makes a result unknown.
+// unanswered is an error because of which a result is unknown.
 type unanswered struct{ error }
 
 func (e unanswered) Unwrap() error { return e.error }
@@ -113,7 +113,7 @@ func FileError(err error) error {
 	return err
 }
 
-// DidYouMean suggests the nearest of some names; "" if none is near.
+// DidYouMean suggests the name that is most similar to name, or returns "" if none is similar.
 func DidYouMean(name string, names []string) string {
 	if near := nearest.Name(name, names); near != "" {
 		return " (did you mean " + near + "?)"
@@ -121,5 +121,5 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Unanswered marks err as an error that makes a result unknown.
+// Unanswered marks err as an error because of which a result is unknown.
 func Unanswered(err error) error { return unanswered{err} }

@@ -16,13 +16,13 @@ import (
 )
 
 // instructions explain an export: what to apply, what to do manually, and what each file is. They contain no time, so
-// that the same export has the same bytes. Commands, and nothing else, are indented by eight spaces.
+// that the same export has the same bytes. Only commands are indented by eight spaces.
 type instructions struct {
 	strings.Builder
 	s         *engine.Session
 	e         *engine.Export
 	resources map[steps.Side][]string
-	file      string // the link file, as in commands
+	file      string // path of the link file in commands
 }
 
 func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
@@ -79,7 +79,7 @@ func (r *instructions) sections(ctx context.Context) {
 	r.contents()
 }
 
-// apply explains what to apply with one command for each side, or with a GitOps tool.
+// apply explains what one command for each side, or a GitOps tool, can apply.
 func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (any bool) {
 	for _, side := range steps.Sides {
 		if len(r.resources[side]) == 0 {
@@ -113,7 +113,8 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 	return any
 }
 
-// namespaces returns the namespaces of the export's objects, and those that it creates: a dry run creates none.
+// namespaces returns the namespaces that the export's objects are in, or that it contains. A dry run does not create
+// them.
 func (r *instructions) namespaces() []string {
 	var out []string
 	for _, side := range steps.Sides {
@@ -131,7 +132,7 @@ func (r *instructions) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// before returns the files with CustomResourceDefinitions that objects on the same side need.
+// before returns the files with the CustomResourceDefinitions of other exported objects on the same side.
 func (r *instructions) before(side steps.Side) []string {
 	used := map[string]bool{}
 	r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
@@ -188,7 +189,7 @@ func (r *instructions) objects(side steps.Side, do func(engine.ExportedAction, a
 	}
 }
 
-// byHand explains the manual part of one action.
+// byHand explains the manual part of an action.
 func (r *instructions) byHand(act engine.ExportedAction) {
 	left := secretsOf(act)
 	if !ByHand(act) && left == nil && act.Pending == "" {
@@ -253,7 +254,7 @@ func contentsOf(act engine.ExportedAction) []string {
 	return out
 }
 
-// ByHand reports whether a part of an action is done manually.
+// ByHand reports whether a part of an action must be done manually.
 func ByHand(act engine.ExportedAction) bool {
 	return slices.ContainsFunc(act.Things, func(t action.Exported) bool { return t.Hand != "" })
 }
@@ -267,7 +268,7 @@ func secretsOf(act engine.ExportedAction) (out []string) {
 	return out
 }
 
-// secretKeys returns the answers that are never in a link file.
+// secretKeys returns the keys of the secret answers, which a link file never contains.
 func (r *instructions) secretKeys() (out []string) {
 	for _, step := range r.s.Guide().Steps {
 		for _, q := range step.Ask {
@@ -281,7 +282,8 @@ func (r *instructions) secretKeys() (out []string) {
 
 func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }
 
-// line writes a text with that indentation; its further lines are indented by two more.
+// line writes a text with the given indentation. From four spaces on, it also indents the further lines of the text: by
+// two spaces more, or by the same indentation in commands.
 func (r *instructions) line(indent int, format string, args ...any) {
 	lead := strings.Repeat(" ", indent)
 	text := clean.Text(fmt.Sprintf(format, args...))

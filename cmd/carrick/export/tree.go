@@ -101,7 +101,7 @@ func filesOf(act engine.ExportedAction) []string {
 	return []string{fileOf(act.Action, crdKind), fileOf(act.Action, "")}
 }
 
-// rank sorts prerequisites first: namespaces, then CustomResourceDefinitions.
+// rank sorts files by what others depend on: first namespaces, then CustomResourceDefinitions, then other objects.
 func rank(docs [][]byte, name string) int {
 	space := func(doc []byte) bool { return bytes.Contains(doc, []byte("\nkind: Namespace\n")) }
 	switch {
@@ -113,7 +113,7 @@ func rank(docs [][]byte, name string) int {
 	return 2
 }
 
-// manifests returns the objects of a side as YAML, by file. An object that two actions write is merged, because a
+// manifests returns the objects of a side as YAML, by file. It merges an object that two actions write, because a
 // kustomization rejects duplicate objects.
 func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	type id struct{ group, kind, namespace, name string }

@@ -11,10 +11,11 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// Names are the names that an export uses in its folder.
+// Names are the names of the entries that an export creates in its folder.
 var Names = []string{"local", "remote", "files", "README.txt"}
 
-// CheckFolder rejects a non-empty folder before any request to a cluster.
+// CheckFolder rejects a folder that an export cannot use, such as a non-empty one without force. Callers call it before
+// any request to a cluster.
 func CheckFolder(dir string, force bool) error {
 	if dir == "" {
 		return exit.Usagef("the folder of an export has no name")
@@ -54,10 +55,10 @@ func CheckFolder(dir string, force bool) error {
 	return nil
 }
 
-// Write writes an export atomically: it prepares the export next to its destination and then renames it.
+// Write writes an export atomically: it prepares the export next to the destination, and then renames it.
 func Write(dir string, t Tree, force bool) error {
 	dir = filepath.Clean(dir)
-	if err := CheckFolder(dir, force); err != nil { // the folder may have changed meanwhile
+	if err := CheckFolder(dir, force); err != nil { // the folder may have changed since the caller checked it
 		return err
 	}
 	_, err := os.Stat(dir)

@@ -10,7 +10,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// mostCauses is the maximum number of printed causes: the others follow after these are fixed.
+// mostCauses is the maximum number of printed causes. The others follow after these are fixed.
 const mostCauses = 5
 
 // Causes prints what to fix first: checks that fail on their own, in dependency order, with the checks that they block.
@@ -54,7 +54,7 @@ func (p Printer) Causes(w io.Writer, r engine.Report) {
 	}
 }
 
-// others says how many checks are blocked by one: "1 other", "6 others".
+// others says how many other checks a cause blocks: "1 other", "6 others".
 func others(n int) string {
 	if n == 1 {
 		return "1 other"
@@ -62,7 +62,7 @@ func others(n int) string {
 	return fmt.Sprintf("%d others", n)
 }
 
-// Dots returns counts separated by commas if the output is ASCII.
+// Dots replaces the dots between counts by commas if the output is ASCII.
 func (p Printer) Dots(s string) string {
 	if p.ASCII {
 		return strings.ReplaceAll(s, " · ", ", ")

@@ -35,7 +35,7 @@ func Document(w io.Writer, format string, doc any) error {
 	return enc.Encode(doc)
 }
 
-// Valid rejects an invalid value of -o.
+// Valid returns a usage error for an invalid value of -o.
 func Valid(value string, of ...string) error {
 	if slices.Contains(of, value) {
 		return nil

@@ -35,7 +35,7 @@ type junitCounts struct {
 	Time     seconds `xml:"time,attr"`
 }
 
-// seconds are formatted with milliseconds: "0.012".
+// seconds is a duration in seconds, formatted with milliseconds: "0.012".
 type seconds float64
 
 // MarshalText formats the number.
@@ -57,7 +57,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit converts a report to that document. A cell that was not checked never counts as a pass.
+// junit converts a report to a JUnit document. A cell that was not checked never counts as a pass.
 func junit(r engine.Report) junitSuites {
 	out := junitSuites{Name: "carrick " + r.Guide + " " + r.Link}
 	for _, c := range r.Checks {
@@ -86,7 +86,7 @@ func (n *junitCounts) count(c junitCase) {
 	}
 }
 
-// junitCell converts one cell. A verdict that is neither a pass nor a warning is a failure, an error or a skip.
+// junitCell converts one cell. A verdict other than pass and warning becomes a failure, an error or a skip.
 func junitCell(guide string, c engine.ReportCheck) junitCase {
 	one := junitCase{
 		Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds),

@@ -27,7 +27,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			)
 		}
 		for _, it := range act.Change.Items {
-			if diff && act.Pending != "" { // the maximum that it would do
+			if diff && act.Pending != "" { // the items are only the most that the action may change
 				continue
 			}
 			note := ""

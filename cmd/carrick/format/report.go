@@ -10,7 +10,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// glyphs are one column wide in every locale. A status is always printed as glyph and word.
+// glyphs are one column wide in every locale. A status is always printed as a glyph and a word.
 var glyphs = map[steps.Status]string{
 	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌",
 	steps.Pending: "◌",
@@ -21,7 +21,7 @@ var asciiGlyphs = map[steps.Status]string{
 	steps.Pending: ".",
 }
 
-// Printer formats output for users, in ASCII or with signs.
+// Printer formats output for users, in ASCII or with symbols.
 type Printer struct {
 	Guides []*steps.Guide
 	ASCII  bool
@@ -52,7 +52,7 @@ func (p Printer) Report(w io.Writer, r engine.Report, format string) error {
 	return p.table(w, r)
 }
 
-// table writes a line for each cell, with the fix below those that need one.
+// table writes a line for each cell, with the fix below each cell that needs one.
 func (p Printer) table(w io.Writer, r engine.Report) error {
 	var b strings.Builder
 	g, err := steps.FindGuide(p.Guides, r.Guide)

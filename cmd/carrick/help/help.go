@@ -35,7 +35,7 @@ var groups = []*cobra.Group{
 	{ID: groupTopics, Title: "Topics"},
 }
 
-// helped describes a command in carrick --help. A command that has its own example keeps it.
+// helped describes a command in carrick --help. The example is not used for a command that has its own.
 type helped struct {
 	group   string
 	near    bool // it accesses no cluster of the user's

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Converts the Markdown of this repository's READMEs to plain text for a terminal.
+// Patterns of the Markdown in this repository's READMEs.
 
 var (
 	mdHeading = regexp.MustCompile(`^(#+) (.*)$`)

@@ -11,7 +11,8 @@ type Row struct{ Name, Means string }
 // mostName is the maximum width of the column of names.
 const mostName = 24
 
-// tableText renders a table for a terminal, the header first: in columns if they fit, else a block for each row.
+// tableText renders a table for a terminal. The first row is the header. It uses columns if they fit, else a block for
+// each row.
 func tableText(cells [][]string) string {
 	if len(cells) == 0 {
 		return ""
@@ -37,7 +38,8 @@ func tableText(cells [][]string) string {
 	return blocks(head, body)
 }
 
-// table renders names in one column, or above their meanings if one is long.
+// table renders names in one column and meanings in another. A name that is longer than
+// mostName is above its meaning.
 func table(rows []Row) string {
 	wide := 0
 	for _, r := range rows {
@@ -77,7 +79,7 @@ func pairs(head []string, rows []Row) string {
 	return b.String()
 }
 
-// inColumns renders a table whose rows fit on a line each, and reports whether they do.
+// inColumns renders a table in columns, and reports whether each row fits on one line.
 func inColumns(cells [][]string) (string, bool) {
 	wide := make([]int, len(cells[0]))
 	for _, row := range cells {
@@ -104,7 +106,7 @@ func inColumns(cells [][]string) (string, bool) {
 	return b.String(), true
 }
 
-// blocks renders each row as its first cell and, below it, the others that are not empty, each with its column's name.
+// blocks renders each row as a block: its first cell, and below it each non-empty cell with the name of its column.
 func blocks(head []string, body [][]string) string {
 	wide := 0
 	for _, h := range head[1:] {

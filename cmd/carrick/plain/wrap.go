@@ -13,7 +13,7 @@ const Columns = 80
 // Width returns the number of columns of a line.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Hanging wraps a text into lines of at most 80 columns, each after indent. A longer word gets its own line.
+// Hanging wraps a text into lines of at most 80 columns, each after indent. A word that is too long gets its own line.
 func Hanging(text, indent string) string {
 	var lines []string
 	line := ""

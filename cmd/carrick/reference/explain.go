@@ -31,8 +31,9 @@ func (p Picked) Document() CheckList {
 	return list
 }
 
-// Pick returns what a name refers to: "" is everything, then guides, checks and steps, in that order. program is the
-// name of the program in errors. A check may have the suffix @SIDE, as in a report.
+// Pick returns the checks that a name refers to. "" refers to all checks. Otherwise guides have precedence over checks,
+// and checks over steps. program is the name of the program in errors. A check may have the suffix @SIDE, as in a
+// report.
 func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	name, _, _ = strings.Cut(name, "@")
 	guide, rest, qualified := strings.Cut(name, "/")
@@ -89,8 +90,8 @@ func explicable(guides []*steps.Guide, qualified bool) []string {
 	return out
 }
 
-// Print prints a line for each check, by step, or all details of one, or of those that have the same name in several
-// guides.
+// Print prints a line for each check, by step. If the name refers to one check, also in several guides, it prints all
+// details.
 func (p Picked) Print(w io.Writer) {
 	var guide *steps.Guide
 	var step *steps.Step
@@ -125,7 +126,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	say := func(word, text string) {
 		fmt.Fprintf(w, "  %-9s%s\n", word, strings.TrimLeft(plain.Hanging(text, hang), " "))
 	}
-	list := func(word string, i int, text string) { // the lines of one entry are kept together
+	list := func(word string, i int, text string) { // keeps the lines of one entry together
 		lines := strings.ReplaceAll(plain.Hanging(text, hang), "\n", "\n  ")
 		fmt.Fprintf(w, "  %-9s%s\n", first(i, word), strings.TrimLeft(lines, " "))
 	}
@@ -187,7 +188,7 @@ func number(g *steps.Guide, s *steps.Step) int {
 	return 0
 }
 
-// first returns a word for the first of several lines, else "".
+// first returns the word for the first of several lines, and "" for the others.
 func first(i int, word string) string {
 	if i > 0 {
 		return ""

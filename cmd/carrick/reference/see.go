@@ -22,7 +22,7 @@ var (
 
 const github = "https://github.com/"
 
-// addresses returns the full addresses that a citation names; none if it names none.
+// addresses returns the full addresses that a citation names, or none.
 func addresses(note string) []string {
 	if strings.HasPrefix(note, "https://") {
 		address, _, _ := strings.Cut(note, " ")
@@ -50,8 +50,8 @@ func lastRepo(addresses []string) string {
 	return words[0] + "/" + words[1]
 }
 
-// inRepository returns the files, folders and issues in a list. Words in parentheses after a folder are files in it, if
-// they look like file names.
+// inRepository returns the addresses of the files, folders and issues in a list. Words in parentheses after a folder
+// are files in that folder if they look like file names.
 func inRepository(repo, list string) []string {
 	var out []string
 	folder := ""
@@ -66,7 +66,7 @@ func inRepository(repo, list string) []string {
 			continue
 		}
 		if folder != "" && !strings.Contains(item, "/") && path.Ext(item) != "" {
-			item = path.Join(folder, item) // another file of the same folder
+			item = path.Join(folder, item) // another file in the same folder
 		}
 		if folder = item; path.Ext(item) != "" {
 			folder = path.Dir(item)
@@ -88,7 +88,8 @@ func inRepository(repo, list string) []string {
 // inSource are the extensions of the files that guides cite.
 var inSource = map[string]bool{".go": true, ".py": true, ".yaml": true, ".md": true}
 
-// inTree returns the address of a file or folder on the default branch. For a pattern it returns that of the folder.
+// inTree returns the address of a file or folder on the default branch. For a pattern it returns the address of the
+// folder.
 func inTree(repo, name string) string {
 	if strings.Contains(name, "*") {
 		name = path.Dir(name)

@@ -121,7 +121,7 @@ func account(e steps.Env) check.Account {
 	return check.Account{Namespace: e.Answers.Text("identity.namespace"), Name: "argocd-" + e.Link}
 }
 
-// tokenName returns upstream's name of the token Secret.
+// tokenName returns the name that upstream gives the token Secret of a ServiceAccount.
 func tokenName(e steps.Env) string { return account(e).Name + "-long-lived-token" }
 
 // server returns the address as Argo CD stores it (argoproj/argo-cd: util/db/cluster.go,

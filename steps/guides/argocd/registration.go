@@ -60,8 +60,9 @@ func registration() steps.Step {
 
 func secretName(e steps.Env) string { return "cluster-" + e.Link }
 
-// config returns that key exactly as Argo CD writes it, so that neither carrick nor Argo CD
-// finds a difference (argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go, ClusterConfig).
+// config returns the key config of the cluster Secret exactly as Argo CD writes it, so that
+// neither carrick nor Argo CD finds a difference (argoproj/argo-cd:
+// pkg/apis/application/v1alpha1/types.go, ClusterConfig).
 func config(e steps.Env) (masked.Value, error) {
 	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
 	if err != nil {
@@ -127,7 +128,7 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	var at []string // without an address every ipBlock counts
+	var at []string // if the host is a name, its addresses are unknown and every ipBlock counts
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		at = []string{u.Hostname()}
 	}

@@ -16,8 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// byPublicCA means that a public CA signs the endpoint's certificate, not cert-manager or
-// carrick.
+// byPublicCA means that a public CA issues the endpoint's certificate, not cert-manager or carrick.
 const byPublicCA = "public"
 
 // These are the cert-manager objects that carrick creates in the endpoint's namespace.
@@ -113,12 +112,12 @@ func certificateQuestions() []steps.Question {
 	}
 }
 
-// endpointSignedBy is a condition: mode proxy, and one source of its certificate.
+// endpointSignedBy returns a condition that is true in mode proxy if cert.source is source.
 func endpointSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
 }
 
-// own is the endpoint's CA if carrick creates it.
+// own configures the CA and the certificate of the endpoint if carrick issues them.
 var own = certs.Own{
 	Namespace: space, CA: caSecret, Leaf: certSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " endpoint CA" },
@@ -127,8 +126,8 @@ var own = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// hostsOf returns the endpoint's address as an IP SAN or as a DNS SAN, or nil if it is of the
-// other kind.
+// hostsOf returns a function that returns the endpoint's address if it is an IP address (addresses) or a DNS name (not
+// addresses), and nil otherwise. The address becomes a SAN of the certificate.
 func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		a := e.Answers.Text("exposure.address")

@@ -20,7 +20,7 @@ import (
 
 const day = 24 * time.Hour
 
-// managed is a condition: the set-up includes objects of cert-manager.
+// managed reports whether the set-up includes objects of cert-manager.
 func managed(e steps.Env) bool {
 	return endpointSignedBy(certs.ByCertManager)(e) || mode(e) == byIngress
 }
@@ -72,7 +72,7 @@ func certificateChecks() []steps.Check {
 	}
 }
 
-// issuerRef is the issuer that a Certificate, or an Ingress's annotations, refer to.
+// issuerRef is the issuer that a Certificate or an Ingress (by) refers to.
 type issuerRef struct{ kind, name, by string }
 
 func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
@@ -143,7 +143,8 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Issuer %s and its CA %s are in %s", ref.name, secret, space(e))
 }
 
-// issuerElsewhere reports where the issuer exists instead.
+// issuerElsewhere returns the failure for an issuer that does not exist in the endpoint's namespace. It says in which
+// other namespace an issuer of that name exists.
 func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
 	all, err := e.Cluster.List(ctx, certs.Issuers, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
 	if err != nil {
@@ -160,8 +161,8 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 	return steps.Failed(found, repairedChain(e))
 }
 
-// repairedChain is the fix for the published guide's chain, or "" if the proxy is the endpoint:
-// then the check's own action is the fix.
+// repairedChain returns the fix for the published guide's chain, or "" if the proxy is the endpoint. In that case the
+// check's own action is the fix.
 func repairedChain(e steps.Env) string {
 	if mode(e) == byIngress {
 		return repaired(e)
@@ -177,7 +178,7 @@ func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	return certs.Ready(ctx, e, space(e), secret)
 }
 
-// secretFix is the fix for the endpoint's Secret.
+// secretFix returns the fix for the endpoint's Secret.
 func secretFix(e steps.Env) string {
 	switch {
 	case mode(e) == byIngress:
@@ -216,8 +217,7 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Secret %s/%s has a certificate for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
 }
 
-// expiredFix is the fix for an expired certificate. If cert-manager issues it for carrick,
-// apply renews it.
+// expiredFix returns the fix for an expired certificate. If cert-manager issues it for carrick, apply renews it.
 func expiredFix(ctx context.Context, e steps.Env) string {
 	if c, err := theCertificate(ctx, e); managed(e) && err == nil && certs.Issuing(c) {
 		return fmt.Sprintf(
@@ -232,7 +232,7 @@ func expiredFix(ctx context.Context, e steps.Env) string {
 	return renewEndpointFix(ctx, e)
 }
 
-// renewEndpointFix is the fix for a certificate that expires soon.
+// renewEndpointFix returns the fix for a certificate that expires soon.
 func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	if !managed(e) {
 		return secretFix(e)

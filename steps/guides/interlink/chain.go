@@ -94,7 +94,7 @@ func ownHosts(i *networkingv1.Ingress) []string {
 
 // controller describes an ingress-nginx controller by its arguments.
 type controller struct {
-	name    string // kind namespace/name
+	name    string // of the workload: kind namespace/name
 	class   string // --controller-class
 	classIs string // --ingress-class
 	cert    string // --default-ssl-certificate
@@ -178,7 +178,7 @@ func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingre
 	return nil, nil
 }
 
-// serverBlock is a part of nginx's configuration in a ConfigMap.
+// serverBlock is one key of a ConfigMap that contains nginx configuration.
 type serverBlock struct {
 	configMap, key string
 	said           []directive
@@ -206,7 +206,7 @@ func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 	return out, nil
 }
 
-// emptied describes the variables that a shell has removed from a configuration, or returns "".
+// emptied returns how a shell has damaged a configuration by expanding nginx's variables, or "" if it has not.
 func (b serverBlock) emptied() string {
 	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, clean.Text(b.key))
 	if b.err != nil {

@@ -21,7 +21,7 @@ const (
 	nginxChart            = "kubernetes/ingress-nginx: charts/ingress-nginx/values.yaml"
 )
 
-// chainChecks check the objects that the published guide's commands create.
+// chainChecks returns the checks of the objects that the published guide's commands create.
 func chainChecks() []steps.Check {
 	onChain := func(c steps.Check) steps.Check {
 		c.On, c.When = steps.Local, in(byIngress)
@@ -76,7 +76,7 @@ func chainChecks() []steps.Check {
 	}
 }
 
-// withChain reads the Ingress first.
+// withChain runs a check on the published guide's Ingress.
 func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress) steps.Result) steps.Result {
 	i, err := chain(ctx, e)
 	if err != nil {
@@ -85,7 +85,7 @@ func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress
 	return look(i)
 }
 
-// repaired is the command that writes the repaired files.
+// repaired returns the command that writes the repaired files.
 func repaired(e steps.Env) string {
 	return "carrick export " + e.LinkFile() +
 		" DIR    # writes this chain's files with corrections; or answer exposure.mode with proxy"
@@ -273,7 +273,7 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 	})
 }
 
-// chainNotes are the annotations that keep watches open.
+// chainNotes are the Ingress annotations that keep watches open.
 var chainNotes = map[string]string{
 	"nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
 	"nginx.ingress.kubernetes.io/proxy-body-size":    "0",

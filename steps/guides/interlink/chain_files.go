@@ -11,8 +11,7 @@ import (
 	"carrick/steps/action"
 )
 
-// repairedFiles are corrected versions of the published guide's files. carrick writes them, but
-// does not apply them.
+// repairedFiles exports corrected versions of the published guide's files. carrick does not apply them.
 func repairedFiles() action.Call {
 	leave := func(context.Context, steps.Env) (steps.Change, error) {
 		return steps.Change{
@@ -32,7 +31,7 @@ func repairedFiles() action.Call {
 	}
 }
 
-// values are values of a chart.
+// values are the Helm values of a chart.
 type values map[string]any
 
 func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {

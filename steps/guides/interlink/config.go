@@ -73,8 +73,8 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 	return values, nil
 }
 
-// theEndpoint is the address at which jobs reach the API, and the CA that its certificate
-// verifies against; "" if that is the cluster's own CA, or if no CA must be passed on.
+// theEndpoint is the address at which jobs reach the API, and the CA that its certificate verifies against. ca is "" if
+// that is the cluster's own CA, or if jobs need no CA.
 type theEndpoint struct{ host, port, ca, by string }
 
 func configuredEndpoint(e steps.Env) (theEndpoint, error) {
@@ -129,8 +129,8 @@ func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	return out, nil
 }
 
-// provingCA returns the CA in a configuration that the endpoint's certificate verifies against,
-// or "" if there is none. If a user has set a public CA, it is kept.
+// provingCA returns the CA in a configuration that the endpoint's certificate verifies against, or "" if there is none.
+// carrick keeps this CA, for example a public one that a user has set.
 func provingCA(ctx context.Context, e steps.Env, text string) string {
 	values, err := parseConfig(text)
 	if err != nil {

@@ -103,8 +103,8 @@ func oneCA(text string) (steps.Result, bool) {
 	return steps.Result{}, true
 }
 
-// fingerprint identifies a CA: the SHA-256 of the first certificate in PEM, as printed by
-// openssl, without colons. If text contains no certificate, it is that of the text.
+// fingerprint identifies a CA: the SHA-256 of the first certificate in PEM, as printed by openssl, without colons. If
+// text contains no certificate, it returns the SHA-256 of text.
 func fingerprint(text string) string {
 	raw := []byte(text)
 	if certs, err := probe.ParseCerts(raw); err == nil {

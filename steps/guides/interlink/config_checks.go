@@ -71,8 +71,8 @@ func editByHand(e steps.Env) string {
 	return e.Kubectl() + " -n " + vkNamespace(e) + " edit configmap " + vkConfigMap(e)
 }
 
-// endpointFirst is the fix if the endpoint that the configuration must name does not exist yet,
-// or "" if it exists.
+// endpointFirst returns the fix if the endpoint that the configuration must name does not exist yet, or "" if it
+// exists.
 func endpointFirst(e steps.Env) string {
 	if _, err := configuredEndpoint(e); notThere(err) {
 		return "carrick apply " + e.LinkFile() + "    # first creates the endpoint, then the configuration that names it"
@@ -232,7 +232,8 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the virtual kubelet started after the configuration was written")
 }
 
-// kubeletPod describes what is wrong with a pod of the virtual kubelet.
+// kubeletPod returns the result for a pod of the virtual kubelet. whole reports whether the pod is ready, and r is
+// empty then.
 func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	logs := fmt.Sprintf("%s -n %s logs %s -c %s --previous --tail=20", e.Kubectl(), p.Namespace, p.Name, kubeletName)
 	for _, c := range p.Status.ContainerStatuses {
@@ -257,7 +258,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
-// printsToken is the virtual kubelet's log text before a token.
+// printsToken precedes a token in the virtual kubelet's log.
 const printsToken = "could get token"
 
 func logQuiet(ctx context.Context, e steps.Env) steps.Result {

@@ -26,7 +26,7 @@ func editsConfig() configDoer {
 	}}
 }
 
-// Plan mentions that the chart's mistake is corrected.
+// Plan adds a note if the edit corrects the CA that the chart indented incorrectly.
 func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.Plan(ctx, e)
 	if err != nil {
@@ -42,8 +42,7 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, nil
 }
 
-// Export returns the chart's values, for users who install with tools of their own, and the
-// changes that values cannot express.
+// Export returns chart values for users who install with their own tools, and the changes that values cannot express.
 func (d configDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return exportConfig(ctx, e)
 }

@@ -179,7 +179,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	if err != nil {
 		return steps.Errored(fmt.Errorf("the CA that jobs get: %w", err))
 	}
-	// Other checks judge names and dates.
+	// Other checks cover names and dates.
 	kind, words := probe.CertProblem(got.Chain, roots, "", inDate(got))
 	if kind == "" {
 		return steps.Passed(
@@ -200,7 +200,7 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	)
 }
 
-// provesFix is the fix if the endpoint serves another certificate than expected.
+// provesFix returns the fix if the endpoint serves another certificate than expected.
 func provesFix(e steps.Env, t endpointTarget) string {
 	switch t.mode {
 	case byProxy:
@@ -211,8 +211,8 @@ func provesFix(e steps.Env, t endpointTarget) string {
 	return "see check ingress-certificate"
 }
 
-// datesFix is the fix if the endpoint's certificate is not valid now: use the one in its
-// Secret, or issue another one.
+// datesFix returns the fix if the endpoint's certificate is not valid now: serve the one in its Secret, or issue
+// another one.
 func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Certificate) string {
 	if e.Side == steps.Remote || t.mode == byServer {
 		return provesFix(e, t)

@@ -17,7 +17,7 @@ type endpointTarget struct {
 	where  string // host:port
 	host   string
 	mode   string
-	by     string // the CA that its certificate verifies against: own, kube, public
+	by     string // what the certificate verifies against: own, kube, public
 	ca     []byte // PEM; nil: a public CA, or unknown
 	noCA   error  // the reason why the CA is unknown
 	looker string // the vantage point
@@ -55,7 +55,7 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	return t, nil
 }
 
-// looking returns a check's Run function that checks the endpoint.
+// looking returns a check's Run function that runs look on the endpoint.
 func looking(
 	look func(context.Context, steps.Env, endpointTarget) steps.Result,
 ) func(context.Context, steps.Env) steps.Result {

@@ -66,7 +66,7 @@ func askBy(t endpointTarget, path string) string {
 	return "curl --cacert ca.crt https://" + t.where + path
 }
 
-// clusterSays is the command that shows more on the cluster's side.
+// clusterSays returns the command that shows the proxy's log, or the cluster's pods if there is no proxy.
 func clusterSays(e steps.Env, t endpointTarget) string {
 	begin := e.Kubectl()
 	if e.Side == steps.Remote {

@@ -112,7 +112,7 @@ func exposure() steps.Step {
 
 func mode(e steps.Env) string { return e.Answers.Text("exposure.mode") }
 
-// in is a condition: one of the modes.
+// in returns a condition that is true in any of the modes.
 func in(modes ...string) func(steps.Env) bool {
 	return func(e steps.Env) bool {
 		for _, m := range modes {

@@ -135,7 +135,7 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	// hostPort would allow privileged pods in the namespace, which no user who can write the
 	// Service must be able to decide
 	return nil, "", fmt.Errorf(
-		"Service %s/%s opens no port: if its pods use a hostPort, answer exposure.type with %s",
+		"the Service %s/%s opens no port: if its pods use a hostPort, answer exposure.type with %s",
 		s.Namespace, proxyName, asHostPort,
 	)
 }

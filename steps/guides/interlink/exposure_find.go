@@ -33,8 +33,7 @@ func splitURL(text string) (host, port string, err error) {
 	return u.Hostname(), port, nil
 }
 
-// learnBalancer returns evidence that Services of type LoadBalancer get addresses in this
-// cluster.
+// learnBalancer returns a Service whose address shows that load balancers work in this cluster.
 func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -143,9 +142,9 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no node of the cluster has an address")
 }
 
-// candidates are the Services of proxies, or the Ingresses of the published guide's chain,
-// grouped by trust. The adopted one decides where jobs' tokens are sent, and anyone with a
-// namespace can create either in it, with carrick's labels.
+// candidates are the Services of proxies, or the Ingresses of the published guide's chain, grouped by trust. The
+// adopted one decides where jobs' tokens are sent. Any user with a namespace can create such an object in it, even with
+// carrick's labels.
 type candidates struct {
 	mine   []*unstructured.Unstructured // created by this link according to the inventory
 	here   []*unstructured.Unstructured // in the endpoint's namespace
@@ -194,7 +193,7 @@ func namesOf(all []*unstructured.Unstructured) string {
 	return clean.Text(check.Some(out))
 }
 
-// whichNamespace is the error if no candidate is trusted, or several are.
+// whichNamespace returns the error if no candidate is trusted, or if several are.
 func whichNamespace(said string, all []*unstructured.Unstructured) error {
 	const how = "if jobs reach the API there, adopt again with --force --answer exposure.namespace="
 	return fmt.Errorf("%s %s: %s%s", namesOf(all), said, how, cmp.Or(onlyIn(all), "NAMESPACE"))

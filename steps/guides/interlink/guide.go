@@ -1,10 +1,9 @@
-// Package interlink is the guide that gives jobs behind an InterLink virtual node access to the
-// Kubernetes API: an endpoint that they can reach, a certificate that they trust, a virtual
-// kubelet that passes both on to them, and a plugin that mounts the tokens that it gets.
+// Package interlink is the guide that gives jobs behind an InterLink virtual node access to the Kubernetes API. It sets
+// up an endpoint that the jobs can reach, a certificate that they trust, a virtual kubelet that passes both on to them,
+// and a plugin that mounts their tokens.
 //
 // Sources: interlink-hq/interLink (pkg/virtualkubelet), interlink-hq/interlink-helm-chart,
-// interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx,
-// cert-manager/cert-manager.
+// interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx, cert-manager/cert-manager.
 package interlink
 
 import (

@@ -11,7 +11,7 @@ import (
 
 // nginxConf contains all inputs of the proxy's configuration.
 type nginxConf struct {
-	listen    int           // port, by TLS
+	listen    int           // TLS port
 	ipv6      bool          // also listen on IPv6
 	tls       string        // folder of tls.crt and tls.key
 	kubeCA    string        // file of the CA that the API server's certificate verifies against
@@ -37,7 +37,7 @@ const mostConnections = 8192
 // libraries request.
 var servedPaths = []string{"api", "apis", "version", "openapi"}
 
-// directive is a directive of nginx: words, and optionally a block.
+// directive is an nginx directive: its words, and optionally a block.
 type directive struct {
 	words []word
 	block []directive
@@ -63,7 +63,7 @@ func lit(s string) (word, error) {
 	return word(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`), nil
 }
 
-// line returns a directive of carrick's own words, which can contain nginx's variables and
+// line returns a directive without a block. Its words come from carrick itself and can contain nginx variables and
 // expressions.
 func line(words ...word) directive { return directive{words: words} }
 

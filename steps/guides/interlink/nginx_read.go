@@ -61,7 +61,7 @@ func (r *nginxReader) directives(depth int) ([]directive, error) {
 	}
 }
 
-// next returns the next word, or the token ; { } at this position; -1 is the end.
+// next returns the next word, or one of the tokens ; { } as a rune, or -1 at the end of the text.
 func (r *nginxReader) next() (word, rune, error) {
 	for r.at < len(r.text) {
 		c := r.text[r.at]

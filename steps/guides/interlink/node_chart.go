@@ -58,9 +58,8 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 // server-side apply, as carrick does, and stops at fields that other managers have set.
 const onHelm4 = "    # with Helm 4 add --force-conflicts, because carrick has set fields of it"
 
-// pinFix is the command that sets the chart's image of the virtual kubelet. The chart's value
-// is a single string, which older versions split (interlink-hq/interlink-helm-chart:
-// values.yaml).
+// pinFix returns the command that sets the chart's image of the virtual kubelet. The chart's value is a single string,
+// which older versions split (interlink-hq/interlink-helm-chart: values.yaml).
 func pinFix(ctx context.Context, e steps.Env, image string) string {
 	name, at, _ := strings.Cut(image, "@")
 	name = strings.TrimSuffix(name, ":"+tagOf(name))

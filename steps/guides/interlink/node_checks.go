@@ -154,8 +154,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		quoted(cmp.Or(ready.Message, ready.Reason, "no reason given"))), look).Symptom()
 }
 
-// schedulable reports whether the scheduler places pods on a ready virtual node if they
-// tolerate only its own taint.
+// schedulable verifies that the scheduler places pods on a ready virtual node if they tolerate only its own taint.
 func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	if n.Spec.Unschedulable {
 		return steps.Failed(

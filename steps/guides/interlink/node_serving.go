@@ -31,9 +31,8 @@ const (
 	keyServingSigner = "KubeletCSRSignerName"
 	// keyErrorsOnly suppresses warnings in the log unless VerboseLogging is true, in all releases.
 	keyErrorsOnly = "ErrorsOnlyLogging"
-	// misses is the warning that it logs every ten seconds after its request was deleted, since
-	// 0.6.1. Earlier releases leave requests to client-go's certificate manager, which creates
-	// another one.
+	// misses is the warning that virtual kubelets since 0.6.1 log every ten seconds after their certificate request was
+	// deleted. Earlier releases leave requests to client-go's certificate manager, which creates another one.
 	misses = "Failed to get CSR"
 )
 
@@ -179,10 +178,10 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	})
 }
 
-// withoutRequest distinguishes a request that was deleted without approval from one that was
-// fulfilled: Kubernetes deletes the former after a day and the latter after an hour
-// (kubernetes/kubernetes: pkg/controller/certificates/cleaner), and the virtual kubelet keeps
-// reading the former. It logs that as a warning, which errorsOnly hides.
+// withoutRequest distinguishes a request that was deleted without approval from one that was fulfilled. Kubernetes
+// deletes the former after a day and the latter after an hour (kubernetes/kubernetes:
+// pkg/controller/certificates/cleaner). The virtual kubelet keeps reading a request that was deleted without approval,
+// and logs a warning each time, which errorsOnly hides.
 func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {

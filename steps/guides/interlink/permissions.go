@@ -20,7 +20,7 @@ func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	return check.MayMake(ctx, e, e.SideName(), rights, space(e), workloadNamespace(e), vkNamespace(e))
 }
 
-// endpointPermissions are the permissions to expose the API.
+// endpointPermissions returns the permissions to expose the API.
 func endpointPermissions(e steps.Env) []permission.Rule {
 	if mode(e) != byProxy {
 		return nil // carrick creates nothing: the endpoint exists, or another tool applies the exported files
@@ -43,8 +43,7 @@ func endpointPermissions(e steps.Env) []permission.Rule {
 	return append(out, check.ToFollow(space(e), check.Secrets)...)
 }
 
-// kubeletPermissions are the permissions to configure the virtual kubelet, and to watch its
-// restart.
+// kubeletPermissions returns the permissions to configure the virtual kubelet, and to watch its restart.
 func kubeletPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.ToEdit(vkNamespace(e), check.ConfigMaps, check.Deployments),
@@ -53,7 +52,7 @@ func kubeletPermissions(e steps.Env) []permission.Rule {
 	)
 }
 
-// trialPermissions are the permissions for the trials, and for the Role of the jobs.
+// trialPermissions returns the permissions for the trials, and for the Role of the jobs.
 func trialPermissions(e steps.Env) []permission.Rule {
 	ns := workloadNamespace(e)
 	out := slices.Concat(

@@ -65,7 +65,7 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s can, in namespace %s", vkUser(e), ns)
 }
 
-// grantTokens are commands that allow the virtual kubelet to create tokens in one namespace.
+// grantTokens returns commands that allow the virtual kubelet to create tokens in one namespace.
 func grantTokens(e steps.Env, ns string) string {
 	k, name := e.Kubectl()+" -n "+ns, nodeName(e)+"-tokens"
 	return fmt.Sprintf(

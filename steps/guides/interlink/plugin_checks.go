@@ -186,7 +186,7 @@ func resolved(e steps.Env, at string) string {
 	return path.Clean(at)
 }
 
-// unitNow returns the answered unit, or else the one that was found.
+// unitNow returns the answered unit. If none is answered, it looks for the unit that starts the plugin.
 func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	name := unitOf(e)
 	if name == "" {

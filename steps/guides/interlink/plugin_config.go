@@ -276,7 +276,7 @@ func (r atRun) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c.Plan(ctx, e)
 }
 
-// Do runs it.
+// Do runs the command.
 func (r atRun) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	c, err := r(ctx, e)
 	if err != nil {

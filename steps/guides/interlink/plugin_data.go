@@ -118,7 +118,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
-	var others *host.FolderError // whoever can write them can redirect root to a folder of their choice
+	var others *host.FolderError // users who can write to them can redirect root to another folder
 	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
 		fix = others.Error()
 	}

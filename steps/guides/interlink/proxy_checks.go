@@ -172,7 +172,7 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if have != want {
 		return steps.Failed("the proxy's pods read another nginx.conf or cluster CA than the current one", "")
 	}
-	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // the text may have been different in between
+	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // the files may have been different in between
 		return r
 	}
 	return steps.Passed("the proxy's pods read the current files; a renewed certificate requires no restart")

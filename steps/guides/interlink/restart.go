@@ -21,7 +21,7 @@ type restartDoer struct{ action.Manifest }
 // configAnnotation returns the name of the pod template's annotation whose value is the hash of
 // the configuration that the pods must have read.
 func configAnnotation(e steps.Env) string {
-	const most = 63 // of the part after the slash
+	const most = 63 // length of the part after the slash
 	name := "restarted." + e.Link
 	return "carrick/" + name[:min(len(name), most)]
 }
@@ -54,7 +54,7 @@ func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 	return d.Manifest.Plan(ctx, e)
 }
 
-// Do restarts it, unless it has started since.
+// Do restarts the virtual kubelet, unless it has started since.
 func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	knows, err := knowsConfig(ctx, e)
 	if err != nil || knows {
@@ -63,8 +63,9 @@ func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// Undo restarts it with the restored configuration, but not within the second in which that was
-// written: timestamps have a resolution of seconds, so such a pod may have started earlier.
+// Undo restarts the virtual kubelet with the restored configuration, but not within the second in which the
+// configuration was written. Timestamps have a resolution of seconds, so a pod of the same second may have started
+// before the write.
 func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if w, err := whenWritten(ctx, e); err == nil {
 		if left := min(time.Until(w.Changed.Add(time.Second)), time.Second); left > 0 {
@@ -78,7 +79,7 @@ func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) 
 	return d.Manifest.Undo(ctx, e, say)
 }
 
-// Export restarts with kubectl.
+// Export returns the kubectl commands that restart the virtual kubelet.
 func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	k := e.Kubectl() + " -n " + vkNamespace(e)
 	return []action.Exported{

@@ -25,11 +25,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// recordDoer creates a record with the help of a token.
+// recordDoer creates a record of requests that it sends with a token.
 type recordDoer struct {
 	action.Manifest
 	file    string
-	account func(steps.Env) string // the ServiceAccount that the token is for
+	account func(steps.Env) string // returns the token's ServiceAccount
 }
 
 // plan shows that the API is called, unless the record exists.
@@ -77,7 +77,7 @@ func (d recordDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, f
 	return m.Do(ctx, e, say)
 }
 
-// PlanUndo also finds the Secret that a killed run may have left.
+// PlanUndo also lists the Secret that a killed run may have left.
 func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -101,7 +101,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// Undo deletes the record and such a Secret.
+// Undo deletes the record, and the Secret that a killed run may have left.
 func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := leftSecret(ctx, e)
 	if err != nil {
@@ -116,15 +116,14 @@ func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	return d.Manifest.Undo(ctx, e, say)
 }
 
-// Export omits it.
+// Export omits the record.
 func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# not part of the set-up: carrick sends requests and keeps the answers, and undo deletes them"},
 	}, nil
 }
 
-// boundSecret is the Secret that a token is bound to: it is empty, and deleted as soon as the
-// token has been used.
+// boundSecret returns the empty Secret that a token is bound to. It is deleted as soon as the token has been used.
 func boundSecret(e steps.Env) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
@@ -134,7 +133,7 @@ func boundSecret(e steps.Env) *unstructured.Unstructured {
 	return o
 }
 
-// leftSecret returns that Secret if it exists and this action created it.
+// leftSecret returns the Secret of boundSecret if it exists and this action created it.
 func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	live, err := e.Cluster.Fetch(ctx, boundSecret(e))
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -152,8 +151,8 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 	)
 }
 
-// withToken uses a token for an account that is bound to a Secret, and always deletes the
-// Secret afterwards: from then on the token is invalid.
+// withToken requests a token for an account, bound to a Secret, and uses it. Afterwards it always deletes the Secret,
+// which invalidates the token.
 func withToken(
 	ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress,
 	use func(masked.Value, time.Time) error,

@@ -236,8 +236,8 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the watch was idle for %s and is still open (%s)", held, r.when())
 }
 
-// holding is the verdict on a watch that is still held: it waits for the duration of the watch,
-// and a moment for the outcome to be written.
+// holding returns the result for a watch without an outcome: waiting for the duration of the watch plus 30 s, in which
+// the outcome is recorded, and failed after that.
 func holding(r watched) steps.Result {
 	ends := r.Time.Add(time.Duration(r.Wanted)*time.Second + 30*time.Second)
 	if time.Now().After(ends) {

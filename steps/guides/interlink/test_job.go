@@ -56,7 +56,7 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// logUnread is the result if a log cannot be read. If the TLS handshake fails on the virtual
+// logUnread returns the result if a log cannot be read. If the TLS handshake fails on the virtual
 // kubelet's side, the cause is its missing certificate.
 func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 	r := steps.Errored(err)

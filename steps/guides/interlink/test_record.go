@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recordSubject identifies what a record was made for: a record is not valid for another
-// endpoint.
+// recordSubject identifies what a record describes. A record is not valid for another endpoint.
 type recordSubject struct {
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
@@ -38,7 +37,7 @@ type apiReply struct {
 	GrantedSeconds int64 `json:"grantedSeconds"`
 }
 
-// apiAnswer contains the responses of one way to the API.
+// apiAnswer contains the responses through one path to the API.
 type apiAnswer struct {
 	Error   string              `json:"error,omitempty"` // why there was no response
 	API     int                 `json:"api"`             // status of GET /api
@@ -51,7 +50,7 @@ type apiAnswer struct {
 // watched is the outcome of a watch through the endpoint.
 type watched struct {
 	recordSubject
-	Holding bool    `json:"holding,omitempty"` // it has begun, and its outcome is not recorded yet
+	Holding bool    `json:"holding,omitempty"` // the watch has started, and its outcome is not recorded yet
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
 	Events  bool    `json:"events"` // events arrived while it was held
@@ -61,7 +60,7 @@ type watched struct {
 	Why     string  `json:"why,omitempty"`
 }
 
-// sought returns the subject that a record must have now.
+// sought returns the subject that a record must have to be current.
 func sought(e steps.Env) (recordSubject, []byte, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
@@ -83,7 +82,7 @@ func sought(e steps.Env) (recordSubject, []byte, error) {
 	return out, []byte(ca), nil
 }
 
-// of reports whether a record has the subject b.
+// of reports whether a record's subject equals b, except for its time and vantage point.
 func (a recordSubject) of(b recordSubject) bool {
 	return a.Endpoint == b.Endpoint && a.CA == b.CA && a.Account == b.Account
 }
@@ -219,8 +218,8 @@ func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	return out
 }
 
-// table formats the rules of both ways next to each other, one line per resource: first
-// resources, then paths. The longest word is last, where it can be wrapped.
+// table formats the rules of both paths side by side, one line per resource: first resources, then nonresource paths.
+// The resource is the last column, because it can be long and wrap.
 func table(through, inside map[string][]string) []string {
 	all := map[string]bool{}
 	for _, m := range []map[string][]string{through, inside} {
@@ -254,7 +253,7 @@ func table(through, inside map[string][]string) []string {
 	return out
 }
 
-// otherWays returns the resources for which the two ways differ.
+// otherWays returns the resources for which the rules of the two paths differ.
 func otherWays(a, b map[string][]string) []string {
 	var out []string
 	for what := range a {

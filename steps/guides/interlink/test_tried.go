@@ -47,8 +47,8 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedOn returns what a record of that time depends on. It uses the API server's clock if
-// it is known, because this machine's clock may differ.
+// recordedOn returns the time of a record, and what the record depends on. It prefers the API server's timestamp,
+// because this machine's clock may differ.
 func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)
@@ -112,7 +112,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return steps.Tried{At: j.Status.StartTime.Time, On: on, Again: again}, nil
 }
 
-// outdated reports whether a dependency of a record's trial has changed since.
+// outdated reports whether a dependency of a record has changed since the record was written.
 func outdated(ctx context.Context, e steps.Env, file string) (bool, error) {
 	on := askedOn
 	if file == "watched.yaml" {

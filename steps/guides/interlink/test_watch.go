@@ -103,7 +103,8 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 	return d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": string(text)})
 }
 
-// held holds the watch. A new account may be unknown to the API server for a moment.
+// held holds the watch. It retries a status of 403, because the API server may not know a new account's permissions
+// yet.
 func held(
 	ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration,
 ) (probe.HoldReport, error) {

@@ -197,7 +197,7 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// argoPermissions are the permissions that Argo's executor requires.
+// argoPermissions returns the permissions that Argo's executor requires.
 func argoPermissions(ns string) []permission.Rule {
 	return check.Verbs("argoproj.io", "workflowtaskresults", ns, "create", "patch")
 }

@@ -15,10 +15,10 @@ import (
 	"carrick/steps/check"
 )
 
-// The adopters read which objects an existing peering uses. The defaults already read most
-// answers from the objects; the adopters cover the rest.
+// The adopters read which objects an existing peering uses. The defaults already read most answers
+// from the objects. The adopters cover the rest.
 
-// adoptFacts describe the consumer's existing credential.
+// adoptFacts returns the facts about the consumer's existing credential.
 func adoptFacts() []steps.Fact {
 	return []steps.Fact{
 		{

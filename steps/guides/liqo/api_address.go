@@ -14,16 +14,16 @@ import (
 
 const apiAddressSource = "liqotech/liqo: pkg/utils/apiserver/address.go (GetURL), 557c199cf"
 
-// masterLabels are the labels of the nodes whose address Liqo uses as the API server's if none
-// is configured; the first label that a node has counts.
+// masterLabels are the labels of the nodes whose address Liqo uses as the API server's if none is
+// configured. Liqo uses the first label that any node has.
 //
 // Source: liqotech/liqo pkg/utils/apiserver/address.go (getMasterNodes), 557c199cf.
 var masterLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
 
-// addressKnown checks whether the provider's Liqo can tell a consumer the address of its API
-// server. On EKS it asks AWS (pkg/identityManager/iamIdentityProvider.go).
+// addressKnown checks whether the provider's Liqo can determine the API server address that
+// consumers use. On EKS Liqo gets it from AWS (pkg/identityManager/iamIdentityProvider.go).
 func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 	d, err := controllerManager(ctx, e)
 	if err != nil {

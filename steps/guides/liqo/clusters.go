@@ -32,7 +32,7 @@ func clusters() steps.Step {
 	}
 }
 
-// joinedByDefault returns true unless a side's networking module is off.
+// joinedByDefault returns true unless a side's networking module is disabled.
 func joinedByDefault(e steps.Env) (any, string) {
 	for _, side := range []struct {
 		name  string

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// freshWithin is the maximum age of the last recorded ping; pings are recorded every 10 seconds
-// (liqotech/liqo: deployments/liqo/values.yaml, gatewayTemplates.ping).
+// freshWithin is the maximum age of the last recorded ping. The gateway records a ping every 10
+// seconds (liqotech/liqo: deployments/liqo/values.yaml, gatewayTemplates.ping).
 const freshWithin = time.Minute
 
 func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
@@ -112,14 +112,14 @@ func unmet(e steps.Env) string {
 		" does not answer. UDP is blocked, or one of the keys is wrong"
 }
 
-// wayFix is the next step of troubleshooting. The keys have been checked at this point.
+// wayFix returns the next troubleshooting commands. The keys have been checked at this point.
 func wayFix(e steps.Env, g *unstructured.Unstructured) string {
 	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) +
 		" -c wireguard -- wg show    # \"latest handshake\" shows whether one ever succeeded\n" + gatewayLog(e, g)
 }
 
-// stillConnected distinguishes a tunnel that is up from one whose gateway no longer records its
-// pings.
+// stillConnected returns the verdict on a Connection whose status is Connected. It is a failure if
+// the gateway no longer records pings.
 func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
 	stamp := text(c, "status", "latency", "timestamp")
 	at, err := time.Parse(time.RFC3339, stamp)

@@ -170,10 +170,10 @@ func otherParts(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez
-// with the kubeconfig of the control plane: that of an Identity or, since v1.0.2, of a Secret.
-// A new Secret does not trigger this request: the condition appears with the next change of
-// another object of the peering, or after at most ten hours.
+// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez with
+// the kubeconfig of the control plane: that of an Identity or, since v1.0.2, of a Secret. A new
+// Secret does not trigger this request. The condition appears with the next change of another
+// object of the peering, or after at most ten hours.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
 // status.go (handleAuthenticationModuleStatus), apiserverchecker.go and

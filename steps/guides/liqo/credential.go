@@ -35,8 +35,8 @@ const liqoGroup = "liqo.io"
 
 func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
 
-// usualCredential is the prefix of the name of the Secret with the consumer's key; the
-// provider's cluster id follows.
+// usualCredential is the prefix of the name of the Secret with the consumer's key. The provider's
+// cluster id is appended.
 const usualCredential = "liqo-controlplane-key-"
 
 func credentialSecret(e steps.Env) (string, error) {
@@ -118,8 +118,8 @@ func parseRequest(text string) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// requestName returns a name that is unique to each request, because the cluster deletes
-// requests at its own pace and a denied one stays denied.
+// requestName returns a name that is unique to each request, because the cluster deletes requests
+// on its own schedule, and a denied request stays denied.
 func requestName(_ context.Context, e steps.Env) (any, error) {
 	csr, err := e.Peer.Text("csr")
 	if err != nil {

@@ -35,7 +35,7 @@ func credentialKeyCheck() steps.Check {
 	}
 }
 
-// providersCredentialChecks check the credential's objects on the provider.
+// providersCredentialChecks returns the checks of the credential's objects on the provider.
 func providersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{
@@ -86,7 +86,7 @@ func providersCredentialChecks() []steps.Check {
 	}
 }
 
-// consumersCredentialChecks check the credential on the consumer.
+// consumersCredentialChecks returns the checks of the credential on the consumer.
 func consumersCredentialChecks() []steps.Check {
 	return []steps.Check{
 		{

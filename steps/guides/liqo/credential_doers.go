@@ -22,7 +22,7 @@ import (
 	"carrick/steps/check"
 )
 
-// standsAlready is the plan if an unmanaged credential is in use.
+// standsAlready returns the plan if an unmanaged credential is in use.
 func standsAlready(consumer steps.Facts) steps.Change {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
@@ -60,8 +60,8 @@ type certificateRequest struct{ action.Manifest }
 // signer signs client certificates for the API server.
 const signer = "kubernetes.io/kube-apiserver-client"
 
-// asked is the consumer's request, and the CertificateSigningRequest of its name in the
-// provider's cluster.
+// asked describes the consumer's certificate request and the CertificateSigningRequest for it in
+// the provider's cluster.
 type asked struct {
 	csr      string // PEM
 	request  *x509.CertificateRequest
@@ -71,7 +71,7 @@ type asked struct {
 	refused  error  // why carrick does not approve it
 }
 
-// asked reads the consumer's request and the CertificateSigningRequest of its name.
+// asked reads the consumer's request and its CertificateSigningRequest.
 func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, error) {
 	name, err := requestName(ctx, e)
 	if err != nil {
@@ -190,13 +190,14 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 // can shorten it (kube-controller-manager --cluster-signing-duration).
 const certificateLife = 365 * 24 * time.Hour
 
-// usages are the usages that certificate-request.yaml requests.
+// usages are the key usages that certificate-request.yaml requests.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// compareRequest reports how a CertificateSigningRequest differs from the one that carrick
-// creates for a request in PEM. Creating it does not rule out differences: whoever can create
-// CertificateSigningRequests can use the name first, and the API server ignores changes of the
-// spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
+// compareRequest returns a function that reports how a CertificateSigningRequest differs from the
+// one that carrick creates for a request in PEM. Applying the manifest does not rule out
+// differences: another user can create a CertificateSigningRequest with the name first, and the API
+// server ignores changes of the spec (kubernetes/kubernetes:
+// pkg/registry/certificates/certificates/strategy.go).
 func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {
@@ -215,8 +216,8 @@ func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpe
 	}
 }
 
-// approveByHand is a command that approves the consumer's request, but not another request with
-// the same name.
+// approveByHand returns a command that approves the consumer's request, but not another request
+// with the same name.
 func approveByHand(e steps.Env, a asked) string {
 	digest := sha256.Sum256([]byte(base64.StdEncoding.EncodeToString([]byte(a.csr))))
 	return fmt.Sprintf(

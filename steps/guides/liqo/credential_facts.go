@@ -29,7 +29,7 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	// include the kubeconfig, which storedKubeconfig reads from there
+	// list the Secrets including the kubeconfig, because storedKubeconfig uses the same list
 	_, err = e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 	if apierrors.IsForbidden(err) {
 		return living(ctx, e, check.Secrets, tenantNamespace(e), sel.Labels)
@@ -37,13 +37,13 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 	return living(ctx, e, check.Secrets, "", sel.Labels)
 }
 
-// controlPlaneSelector selects these Secrets.
+// controlPlaneSelector returns the selector for the ControlPlane Secrets of the provider.
 func controlPlaneSelector(e steps.Env) (cluster.Selector, error) {
 	labels, err := ofPeer(e)
 	return cluster.Selector{Labels: labels + "," + identityLabel + "=" + controlPlaneType}, err
 }
 
-// controlPlane returns the one in the tenant namespace, or nil if there is none.
+// controlPlane returns the ControlPlane Secret in the tenant namespace, or nil if there is none.
 func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := controlPlanes(ctx, e)
 	if err != nil {
@@ -63,7 +63,7 @@ func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured,
 	return nil, nil
 }
 
-// usualControlPlane returns the name that liqoctl uses.
+// usualControlPlane returns liqoctl's name for the ControlPlane Secret.
 func usualControlPlane(e steps.Env) string {
 	id, err := peerID(e)
 	if err != nil {
@@ -174,8 +174,8 @@ func ourKey(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return s.Data[keyField], nil
 }
 
-// foreign reports whether an existing credential is unmanaged. carrick uses it unchanged; to
-// get another one, delete its Secret.
+// foreign reports whether an existing credential is unmanaged. carrick uses it unchanged. To get
+// another one, the admin must delete its Secret.
 func foreign(consumer steps.Facts) bool {
 	return consumer.Field("control-plane", "own") == false
 }
@@ -183,8 +183,8 @@ func foreign(consumer steps.Facts) bool {
 // stored reports whether the consumer has a certificate for the key that carrick created.
 func stored(consumer steps.Facts) bool { return consumer.Field("control-plane", "current") == true }
 
-// consumersKubeconfig returns the existing kubeconfig if it is unmanaged; otherwise it builds
-// one from the key here and the data from the provider.
+// consumersKubeconfig returns the existing kubeconfig if it is unmanaged. Otherwise it builds one
+// from the key in this cluster and the data from the provider.
 func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")
@@ -212,8 +212,9 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	return k.Bytes(), err
 }
 
-// certificate returns the certificate in use, or else the one that the provider has just
-// issued: the cluster deletes requests within the hour.
+// certificate returns the certificate in use, or else the one that the provider has just issued.
+// The latter is not available for long, because the cluster deletes certificate requests within an
+// hour.
 func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	if stored(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")

@@ -49,7 +49,8 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	return string(raw), nil
 }
 
-// accountToken returns the token that is given to the author of the peer's file.
+// accountToken returns the token of the consumer's ServiceAccount. It requires a proved namespace,
+// because carrick gives the token to the author of the peer's file.
 func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	if err := proved(ctx, e); err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func clientCA(ctx context.Context, e steps.Env) (any, error) {
 		"the provider has no client CA in ConfigMap kube-system/extension-apiserver-authentication")
 }
 
-// systemCA returns a key of a ConfigMap in kube-system; none is the reason if it does not
-// exist.
+// systemCA returns the value of a key of a ConfigMap in kube-system. If the key does not exist,
+// none is the reason in the error.
 func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", name)
 	if apierrors.IsNotFound(err) || (err == nil && m.Data[key] == "") {

@@ -30,7 +30,7 @@ func unparsed(err error) steps.Result {
 	return steps.Errored(err)
 }
 
-// replaceKubeconfig is the command that replaces the content of an unmanaged kubeconfig. It
+// replaceKubeconfig returns the command that replaces the content of an unmanaged kubeconfig. It
 // keeps the Secret, because Liqo releases it only when all copied objects are gone.
 func replaceKubeconfig(e steps.Env) string {
 	name := e.Own.FieldText("control-plane", "name")
@@ -38,7 +38,8 @@ func replaceKubeconfig(e steps.Env) string {
 		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a valid kubeconfig`
 }
 
-// kubeconfigFix is the fix for a kubeconfig; built is the fix if carrick builds it.
+// kubeconfigFix returns the fix for a kubeconfig. built is the fix if carrick builds the
+// kubeconfig.
 func kubeconfigFix(e steps.Env, built string) string {
 	if foreign(e.Own) {
 		return replaceKubeconfig(e)
@@ -122,7 +123,7 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 	return address
 }
 
-// judgeServerAddress reports whether the consumer's pods can reach a server address; own is the
+// judgeServerAddress reports whether the consumer's pods can reach a server address. own is the
 // address of the consumer's own API server.
 func judgeServerAddress(server, own, fix string) steps.Result {
 	u, err := url.Parse(server)

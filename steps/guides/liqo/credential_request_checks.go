@@ -41,7 +41,7 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeRequest(csr, theirs, newKey(e.PeerKubectl(), peerNamespace(e), own, e))
 }
 
-// newKey is the command that makes the consumer create another key and a certificate for it.
+// newKey returns the command that makes the consumer create another key and a certificate for it.
 // Its parameters are the consumer's kubectl, its tenant namespace and the provider's cluster
 // id.
 func newKey(kubectl, namespace, id string, e steps.Env) string {
@@ -49,15 +49,15 @@ func newKey(kubectl, namespace, id string, e steps.Env) string {
 		e.LinkFile()
 }
 
-// foreignCredential is the verdict of checks of carrick's own credential if an unmanaged one is
-// in use.
+// foreignCredential returns the verdict of checks of carrick's own credential if an unmanaged one
+// is in use.
 func foreignCredential(consumer steps.Facts) steps.Result {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Skipped("the consumer uses a credential that carrick did not create (Secret %s)", name)
 }
 
-// judgeRequest reports whether the provider's admin can approve a request of the consumer with
-// that cluster ID.
+// judgeRequest returns the verdict whether the provider's admin can approve the certificate request
+// of the consumer with that cluster ID.
 func judgeRequest(csr, id, fix string) steps.Result {
 	request, err := sound(csr, id)
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// everyVerb are the verbs that Liqo's ClusterRole for consumers grants on each of its
-// resources.
+// everyVerb lists the verbs that Liqo's ClusterRole for consumers grants on each of its resources.
 var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// copied are the resources that Liqo copies to the provider before a slice is accepted. renewed
-// is the resource with which Liqo renews its own certificates; older charts do not have it.
+// copied are the resources that Liqo copies to the provider before a slice is accepted. renewed is
+// the resource with which Liqo renews its own certificates. The role in older charts does not
+// include it.
 var (
 	copied  = []rbacv1.PolicyRule{onLiqo("authentication", "resourceslices"), onLiqo("offloading", "namespacemaps")}
 	renewed = []rbacv1.PolicyRule{onLiqo("authentication", "renews")}

@@ -19,7 +19,7 @@ const noSigner = "start kube-controller-manager with --cluster-signing-cert-file
 	"a managed control plane (EKS), answer auth.kind with service-account and install Liqo with its AWS settings, " +
 	"because Liqo also requests certificates"
 
-// signedWithin is the timeout for a signer.
+// signedWithin is the timeout for the signer to issue a certificate.
 const signedWithin = 30 * time.Second
 
 // decision returns the state of a request ("Approved", "Denied", "Failed" or ""), its reason,
@@ -57,8 +57,8 @@ func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// signsCertificates is based on what the cluster has done: it checks existing requests, or else
-// certificates issued for earlier ones.
+// signsCertificates checks whether the cluster has signed existing requests, or else whether it
+// issued the certificates for earlier requests.
 func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 	all, err := e.Cluster.List(ctx, check.SigningRequests, "", cluster.Selector{})
 	if csr := lastDecided(all); csr != nil {

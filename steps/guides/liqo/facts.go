@@ -64,10 +64,11 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 	return found, err
 }
 
-// idMap returns the ConfigMap with the cluster id. Any tenant can create a similar one.
-// Therefore, unless the namespace is answered, it counts only next to a Deployment of Liqo's
-// controllers. If several namespaces have both, the controllers' ServiceAccount must also have
-// its ClusterRole from a ClusterRoleBinding, which tenants cannot create.
+// idMap returns the ConfigMap with the cluster id. Any tenant can create a similar one. Therefore,
+// unless the answers give the namespace, a ConfigMap counts only if the Deployment of Liqo's
+// controllers is in the same namespace. If several namespaces have both, the controllers'
+// ServiceAccount must also have its ClusterRole from a ClusterRoleBinding, which tenants cannot
+// create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
 		e.Cluster.StartList(usualNamespace, check.Deployments)
@@ -183,7 +184,7 @@ func controllerManager(ctx context.Context, e steps.Env) (*appsv1.Deployment, er
 	return liqoDeployment(ctx, e, managerEnding)
 }
 
-// liqoDeployment returns the Deployment with that name suffix; the prefix is the chart's
+// liqoDeployment returns the Deployment with that name suffix. The prefix is the chart's
 // nameOverride.
 func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.Deployment, error) {
 	ns, err := liqoSpace(e)

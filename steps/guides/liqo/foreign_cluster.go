@@ -85,7 +85,7 @@ func bracketed(s string) string {
 	return "(" + s + ")"
 }
 
-// foreignCluster returns Liqo's record of the other side, or nil if there is none yet.
+// foreignCluster returns the ForeignCluster of the other side, or nil if there is none yet.
 func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	id, err := peerID(e)
 	if err != nil {
@@ -110,9 +110,9 @@ type foreignModule struct {
 	needed bool // this side has objects of the peering in it
 }
 
-// modulesMeant returns the modules that the peering uses according to the answers. In a
-// declarative peering a consumer has nothing in authentication and a provider nothing in
-// offloading; that is normal.
+// modulesMeant returns the modules that the peering uses according to the answers. In a declarative
+// peering it is normal that a consumer has nothing in authentication and a provider nothing in
+// offloading.
 func modulesMeant(e steps.Env) []foreignModule {
 	part := func(name string, needed bool) foreignModule {
 		return foreignModule{name, []string{"status", "modules", name}, needed}

@@ -84,8 +84,8 @@ func wrongGateways(all []*unstructured.Unstructured, want string) []*unstructure
 	return ofKind(all, serverKind)
 }
 
-// otherKind returns which answer to change, unless the other side also has a gateway of that
-// kind.
+// otherKind returns the verdict on a gateway of the other kind than the answered one. The fix is to
+// change the answer, or to delete the gateway if the other side has the same kind.
 func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	fact, verb, server := "gateway-server", "listens", e.SideName()
 	if o.GetKind() == clientKind {
@@ -136,8 +136,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	return steps.Passed("%s", name)
 }
 
-// template returns the template of the side's gateway: the one that it names, or else the one
-// that carrick uses.
+// template returns the template that the side's gateway names, or else carrick's default template.
 func template(
 	ctx context.Context, e steps.Env,
 ) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {

@@ -79,8 +79,8 @@ func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured,
 	return out, nil
 }
 
-// gatewayKeysName returns the Secret that the side's gateway names, or else an existing one, or
-// else the default name.
+// gatewayKeysName returns the name of the Secret with the gateway's keys: the one that the side's
+// gateway names, or else an existing one, or else the default.
 func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 	gateways, err := sideGateways(ctx, e)
 	if err != nil {

@@ -70,7 +70,7 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// controllerLog is a command that shows the log of Liqo's controllers.
+// controllerLog returns a command that shows the log of Liqo's controllers.
 func controllerLog(e steps.Env) string {
 	space, err := liqoSpace(e)
 	if err != nil {
@@ -157,7 +157,8 @@ func podTrouble(p *corev1.Pod) string {
 	return ""
 }
 
-// within waits for less than a check's timeout: after limit the check fails.
+// within returns r, or a failed r if more than limit has passed since the given time. limit is less
+// than the timeout of the check itself.
 func within(limit time.Duration, since time.Time, now time.Time, r steps.Result) steps.Result {
 	if since.IsZero() {
 		return r

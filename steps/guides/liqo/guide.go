@@ -52,8 +52,8 @@ func Guide() *steps.Guide {
 			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace",
 			"provider-namespace",
 		},
-		// Without its provider a NamespaceOffloading is held until the NamespaceMap is deleted, which
-		// happens with the last slice (liqotech/liqo 557c199cf,
+		// Without its provider, a NamespaceOffloading keeps its finalizer until Liqo deletes the
+		// NamespaceMap together with the last slice (liqotech/liqo 557c199cf,
 		// pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go and
 		// ensureRemoteConditionsConsistence in status.go; nothing there checks whether the provider
 		// is declared lost).

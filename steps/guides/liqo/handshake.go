@@ -18,14 +18,15 @@ import (
 // handshakeAge is how long the outcome of a handshake is cached.
 const handshakeAge = 30 * time.Second
 
-// handshakeOutcome is the outcome of a handshake; an error is an outcome, too.
+// handshakeOutcome is the outcome of a handshake, which can be an error.
 type handshakeOutcome struct {
 	report probe.HandshakeReport
 	err    error
 }
 
-// gatewayAnswers tries a handshake as the side's own gateway would. It does not do so while a
-// tunnel is up, because the other gateway would then send this side's packets to this machine.
+// gatewayAnswers attempts a WireGuard handshake with the keys of the side's own gateway. It skips
+// the handshake while a tunnel is up, because the other gateway would then send this side's packets
+// to this machine.
 func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err := e.PeerUnconfirmed(); err != nil {
 		return steps.Errored(err)
@@ -90,7 +91,7 @@ func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer
 func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutcome) steps.Result {
 	from := ""
 	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
-		from = ", " + a.String() // the address shows which network it was tried from
+		from = ", " + a.String() // the address shows the network of this machine
 	}
 	here := "from this machine" + from
 	var silent *probe.NoAnswerError
@@ -134,8 +135,8 @@ func peerGateway(e steps.Env) string {
 	return e.PeerKubectl() + " -n " + steps.Quoted(peerNamespace(e)) + " "
 }
 
-// echoTest is the test in upstream's FAQ: an echo server on the other side, and a pod on this
-// side that connects to it.
+// echoTest returns the commands of the test in upstream's FAQ: an echo server on the other side,
+// and a pod on this side that connects to it.
 func echoTest(e steps.Env, t gatewayTarget) string {
 	space := " -n " + steps.Quoted(peerNamespace(e)) + " "
 	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +

@@ -14,11 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// heldUpFact is the reason why Liqo on a side deletes nothing: it does not run, or a namespace
-// of the peering is stuck.
+// heldUpFact is the fact with the reason why Liqo on a side deletes nothing: it does not run, or a
+// namespace of the peering is stuck.
 const heldUpFact = "held-up"
 
-// heldUp returns the reasons, each with a command. It is read after an undo has timed out.
+// heldUp returns the reasons, each with a command. carrick reads this fact after an undo has timed
+// out.
 func heldUp(ctx context.Context, e steps.Env) (any, error) {
 	var out []string
 	runs := liqoRuns(ctx, e)

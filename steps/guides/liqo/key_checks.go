@@ -120,7 +120,7 @@ func pairFault(s *cluster.Secret) string {
 	return ""
 }
 
-// keyFault returns the text of an ErrKey without its prefix.
+// keyFault returns the message of an ErrKey without its prefix.
 func keyFault(err error) string { return strings.TrimPrefix(err.Error(), probe.ErrKey.Error()+": ") }
 
 // keysOnce checks for a second pair with both labels: if there are two, Liqo uses neither.
@@ -174,7 +174,7 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s here, %s on the peer", own, peer)
 }
 
-// gatewaysAgain is the command that restarts the gateways of a tenant namespace, which read
+// gatewaysAgain returns the command that restarts the gateways of a tenant namespace, which read
 // their key only at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
 func gatewaysAgain(e steps.Env) string {
 	return inTenant(e) +

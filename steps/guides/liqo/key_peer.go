@@ -43,7 +43,8 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	}
 }
 
-// severalKeys asks to delete all PublicKeys except the one with the peer's key.
+// severalKeys returns the verdict on several PublicKeys. The fix deletes all except the one with
+// the peer's key.
 func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"carrick/steps/check"
 )
 
-// leftover is an object of a peering that no longer exists, and the fix.
+// leftover describes a remaining object of a former peering, and the fix.
 type leftover struct{ words, fix string }
 
-// leftovers also checks the objects of peerings with other clusters. A live peering has a
-// namespace and a ForeignCluster and is ignored.
+// leftovers checks for objects of former peerings, including those with other clusters. It ignores
+// a live peering, which has a namespace and a ForeignCluster.
 func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil && !steps.IsAbsent(err) {

@@ -89,7 +89,7 @@ func liqoChecks() []steps.Check {
 	}, networkPreparation()...)
 }
 
-// networkPreparation returns the checks for clusters whose networks are to be joined.
+// networkPreparation returns the checks that run before the clusters' networks are joined.
 func networkPreparation() []steps.Check {
 	return []steps.Check{
 		{

@@ -141,7 +141,8 @@ type reservedAddress struct {
 	addr netip.Addr
 }
 
-// tunnelFree returns the addresses of the cluster's physical nodes and of its API server.
+// tunnelFree returns the addresses that must not lead into the tunnel: those of the cluster's
+// physical nodes and of its API server.
 func tunnelFree(ctx context.Context, e steps.Env) ([]reservedAddress, error) {
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {

@@ -101,10 +101,9 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	return check.MayMake(ctx, e, who, need, check.NamespacesOf(need)...)
 }
 
-// toBind returns the permission to bind the consumers' role, unless the admin has all
-// permissions that the role grants: Kubernetes prevents users from granting permissions that
-// they do not have. It returns none if the role does not exist or cannot be read; other checks
-// report that.
+// toBind returns the permission to bind the consumers' role, unless the admin has all permissions
+// that the role grants: Kubernetes prevents users from granting permissions that they do not have.
+// It returns none if the role does not exist or cannot be read. Other checks report that.
 func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {

@@ -35,7 +35,7 @@ type liqoWorkload struct {
 
 func (w liqoWorkload) String() string { return w.kind + " " + w.meta.Name }
 
-// installation contains Liqo's workloads in its namespace.
+// installation describes Liqo's namespace and its workloads there.
 type installation struct {
 	namespace string
 	prefix    string // prefix of all names: "liqo-"
@@ -156,7 +156,7 @@ type unready struct {
 	stuck      bool
 }
 
-// judge returns nil if a workload is ready.
+// judge returns why a workload is not ready, or nil if it is ready.
 func (in *installation) judge(w liqoWorkload) *unready {
 	if w.want == 0 && w.kind == "Deployment" {
 		return &unready{words: w.String() + " is scaled to 0", stuck: true}
@@ -181,7 +181,7 @@ func (in *installation) judge(w liqoWorkload) *unready {
 	return out
 }
 
-// stuckReasons are the reasons of containers that do not start by waiting.
+// stuckReasons are the waiting reasons of containers that usually do not start without a fix.
 var stuckReasons = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",

@@ -113,7 +113,7 @@ func otherRelease(e steps.Env) string {
 	return renewsSince
 }
 
-// chartAgain is the command that installs missing objects of the chart in the running release.
+// chartAgain returns the command that installs missing objects of the chart in the running release.
 func chartAgain(ctx context.Context, e steps.Env) string {
 	name, ns := release(ctx, e)
 	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, liqoRepository, ns)
@@ -123,7 +123,7 @@ func chartAgain(ctx context.Context, e steps.Env) string {
 	return out
 }
 
-// withValue is the command that changes a Helm value of the installed Liqo.
+// withValue returns the command that changes a Helm value of the installed Liqo.
 func withValue(ctx context.Context, e steps.Env, set string) string {
 	return chartAgain(ctx, e) + " --set " + steps.Quoted(set)
 }

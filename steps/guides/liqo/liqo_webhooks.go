@@ -21,7 +21,7 @@ import (
 // week is the minimum remaining validity of the certificate.
 const week = 7 * 24 * time.Hour
 
-// webhook is the server that the API server calls, and its certificate.
+// webhook describes Liqo's webhook server and its certificate.
 type webhook struct {
 	namespace, name string // of the Service and the Deployment
 	chain           []*x509.Certificate
@@ -106,8 +106,8 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// keepsWebhooks is the last release that lets the webhooks' certificate expire. It is unknown
-// for versions without a release tag.
+// keepsWebhooks is the last release that does not renew the webhooks' certificate. Versions without
+// a release tag may renew it.
 //
 // Source: liqotech/liqo#3343; v1.2.0 is of 2026-07-02.
 const keepsWebhooks = "1.2.0"

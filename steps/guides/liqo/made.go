@@ -19,9 +19,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace and delete with
-// the peering. is distinguishes Liqo's objects from those of admins; nil means that all are
-// Liqo's.
+// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace and delete with the
+// peering. is distinguishes Liqo's objects from those of admins. nil means that all are Liqo's.
 var madeByLiqo = []struct {
 	kind string
 	gvr  schema.GroupVersionResource
@@ -61,9 +60,9 @@ var madeByLiqo = []struct {
 // Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletName), 557c199cf.
 const kubeletPrefix = "vk-"
 
-// signedCertificate is the Secret in which a provider's Liqo stores the certificate that it
-// signed for a consumer; for a slice, a dash and the slice's name follow. Liqo never deletes
-// it, and from then on denies every other request of that name.
+// signedCertificate is the name of the Secret in which the provider's Liqo stores the certificate
+// that it signed for a consumer. For a slice, a dash and the slice's name are appended. Liqo never
+// deletes the Secret, and from then on denies every other request with that name.
 //
 // Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go
 // (storeRemoteCertificate, GetRemoteCertificate), 557c199cf.
@@ -186,7 +185,7 @@ func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 		for _, c := range made {
 			say.Say("waiting for Liqo to delete %s", c)
 			if err := e.Cluster.Gone(ctx, c.gvr, c.namespace, c.name, c.uid); err != nil {
-				err, _ = explainHeld(e, fmt.Errorf("Liqo has not deleted %s: %w", c, err))
+				err, _ = explainHeld(e, fmt.Errorf("%s was not deleted by Liqo: %w", c, err))
 				return err
 			}
 		}

@@ -17,7 +17,7 @@ func tenantNamespace(e steps.Env) string { return e.Answers.Text(e.SideName() + 
 // peerNamespace returns the namespace of the peering on the other side.
 func peerNamespace(e steps.Env) string { return e.Answers.Text(e.PeerName() + ".tenant-namespace") }
 
-// joins reports whether the networks are to be joined.
+// joins reports whether the answers connect the two clusters' networks with a tunnel.
 func joins(e steps.Env) bool { return e.Answers.Bool("network.enabled") }
 
 // listens reports whether the gateway of the env's side is the server.
@@ -61,8 +61,8 @@ type value = func(context.Context, steps.Env) (any, error)
 
 func tenantSpace(_ context.Context, e steps.Env) (any, error) { return tenantNamespace(e), nil }
 
-// namedAfterPeer returns a value: the name of the existing object of that resource in the
-// namespace of the peering, or else the peer's id.
+// namedAfterPeer returns a value that is the name of the existing object of that resource in the
+// namespace of the peering, or else the peer's cluster id.
 func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	return func(ctx context.Context, e steps.Env) (any, error) {
 		id, err := peerID(e)
@@ -74,8 +74,8 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	}
 }
 
-// asItExists returns a default: the value in the existing object, or else the given value and
-// its origin.
+// asItExists returns a default that is the value in the existing object, or else the given value
+// and its origin.
 func asItExists(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {

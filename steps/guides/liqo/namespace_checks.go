@@ -52,11 +52,11 @@ func namespaceChecks() []steps.Check {
 	}
 }
 
-// labelFact is the fact with the cluster id in the answered namespace's label; "" means no
-// label.
+// labelFact is the fact with the cluster id in the answered namespace's label, or "" if it has no
+// such label.
 const labelFact = "tenant-namespace-label"
 
-// namespaceLabel reads that fact.
+// namespaceLabel reads the fact labelFact.
 func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	name := tenantNamespace(e)
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
@@ -69,8 +69,8 @@ func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	return clean.Text(ns.GetLabels()[remoteIDLabel]), nil
 }
 
-// forOffloading reports whether Liqo created a namespace for one that the other side offloads
-// to this side: it also has the label with the other side's id.
+// forOffloading reports whether Liqo created a namespace for a namespace that the other side
+// offloads. Such a namespace also has the label with the other side's cluster id.
 func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }
 
 func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// configurationReady uses rules that apply to every release: each range has a range that it is
-// mapped to, and the condition, which was added in v1.2.0, is true if it exists.
+// configurationReady applies rules that are valid for every release of Liqo. Each range must be
+// mapped to another range. The condition that v1.2.0 added must be true if it exists.
 func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	found, err := peerConfigurations(ctx, e)
 	if err != nil {
@@ -65,10 +65,10 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 // mapsAllSince is the first release that maps every range if there are several of a kind.
 const mapsAllSince = "1.2.0"
 
-// firstRangeAlone is the verdict on a Configuration with several ranges of a kind, of which
+// firstRangeAlone returns the verdict on a Configuration with several ranges of a kind, of which
 // Liqo before v1.2.0 only maps the first (liqotech/liqo v1.1.2:
-// pkg/liqo-controller-manager/networking/external-network/configuration/
-// configuration_controller.go, ForgeConfigurationStatus).
+// pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go,
+// ForgeConfigurationStatus).
 func firstRangeAlone(
 	ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string,
 ) steps.Result {
@@ -87,8 +87,8 @@ func seenAs(kind, real, as string) string {
 	return fmt.Sprintf("%s %s is mapped to %s", what, real, as)
 }
 
-// withoutRange waits, and names the Networks that have no range yet: Liqo creates one Network
-// for each range of a Configuration.
+// withoutRange returns a waiting verdict that lists the Networks without a range. Liqo creates one
+// Network for each range of a Configuration.
 func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured, found string) steps.Result {
 	made, err := rangelessNetworks(ctx, e, o)
 	if err != nil {

@@ -61,7 +61,8 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	return tryNodePort(ctx, e, port, listed)
 }
 
-// inRange uses the API server's own flag if its pod can be read, otherwise the default range.
+// inRange compares the port with the range in the API server's own flag if its pod can be read, or
+// else with the default range.
 func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	of, known, err := nodePorts(ctx, e)
 	if err != nil {

@@ -73,7 +73,8 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
 }
 
-// askedOf returns what the consumer requests: by the existing slice, or else by the answers.
+// askedOf returns the resources that the consumer requests, according to the existing slice or else
+// the answers.
 func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	words := sliceAsks(e.Peer)
 	if words == nil {
@@ -98,8 +99,8 @@ func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	return out, nil
 }
 
-// sliceAsks returns what a side's slice requests according to its fact, or nil if there is no
-// slice.
+// sliceAsks returns the resources that a side's slice requests according to its fact, or nil if
+// there is no slice.
 func sliceAsks(f steps.Facts) map[string]string {
 	if f.Field("slice", "name") == nil {
 		return nil
@@ -118,8 +119,8 @@ func sliceAsks(f steps.Facts) map[string]string {
 }
 
 // room returns the allocatable resources of the nodes that accept pods, and the requests of the
-// pods on them. The requests of the consumer's own pods are not counted, because they are part
-// of what it requests.
+// pods on them. The requests of the consumer's own pods are not counted, because they are part of
+// the consumer's request.
 func room(nodes []*corev1.Node, pods []*corev1.Pod, consumerID string) (count int, have, taken corev1.ResourceList) {
 	have, taken = corev1.ResourceList{}, corev1.ResourceList{}
 	takes := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 	requests "k8s.io/component-helpers/resource"
 )
 
-// nearlyFull is the usage of a quota, in percent, from which it is reported.
+// nearlyFull is the usage of a quota, in percent, from which the check reports it.
 const nearlyFull = 90
 
 func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
@@ -54,8 +54,8 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", strings.Join(good, "; "))
 }
 
-// judgeQuota describes how much of a quota the pods of its user use; it returns a fix if that
-// is a warning.
+// judgeQuota describes how much of a quota the pods of its user use. It returns a fix if the usage
+// warrants a warning.
 func judgeQuota(
 	e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured,
 ) (found, fix string, err error) {

@@ -83,9 +83,9 @@ func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, 
 	return slicesFor(all, tenantNamespace(e), id), nil
 }
 
-// slicesFor returns the slices in a namespace that are meant for a provider, by a label or by
-// spec: a missing label is the usual mistake. It excludes slices that the provider copied here
-// as a consumer itself.
+// slicesFor returns the slices in a namespace that name a provider in a label or in the spec,
+// because a missing label is the usual mistake. It excludes slices that the provider copied here
+// because it is itself a consumer of this cluster.
 func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, s := range all {
@@ -226,7 +226,7 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// quantityText returns a quantity as written: YAML's 4 is the quantity 4.
+// quantityText returns a quantity as a string. In YAML, a quantity can also be a number, such as 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
 
 // otherAmounts describes amounts that differ from the intended ones: "cpu: 4 instead of 8".

@@ -51,11 +51,11 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s/%s is a copy of the consumer's", ns, name)
 }
 
-// copyAgain is the command that makes the replicator retry: after a rejected request, as while
-// the tenant was drained, it retries automatically only after ten hours.
+// copyAgain returns the command that makes the replicator retry. After a rejected request, for
+// example while the Tenant was drained, it retries automatically only after ten hours.
 //
-// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error
-// where the provider forbids it), cmd/crd-replicator/main.go (resync-period), 557c199cf.
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error if
+// the provider forbids the request), cmd/crd-replicator/main.go (resync-period), 557c199cf.
 func copyAgain(e steps.Env) string {
 	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
 	return in +
@@ -63,7 +63,7 @@ func copyAgain(e steps.Env) string {
 		"example to a drained tenant; to see them: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
 }
 
-// unlikeAsked describes how a copy differs from the consumer's slice: Liqo copies each change
+// unlikeAsked describes how a copy differs from the consumer's slice. Liqo should copy each change
 // of the slice's spec.
 //
 // Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (updateRemoteObjectSpec),
@@ -137,7 +137,7 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Waits(since, "the provider has not granted the resources yet").Or(describe)
 }
 
-// identityDenied is the verdict if the provider does not accept the consumer's identity: the
+// identityDenied returns the verdict if the provider does not accept the consumer's identity. The
 // condition gives no reason, but an event does.
 func identityDenied(e steps.Env, c condition, slice, describe string) steps.Result {
 	said, err := e.Peer.Text("slice-warning")
@@ -175,8 +175,8 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 // pkg/identityManager/certificateIdentityProvider.go (ApproveSigningRequest).
 const notSigned = "context canceled before certificate retrieval"
 
-// otherRequest reports whether Liqo's message is that a request differs from the one whose
-// certificate it stores.
+// otherRequest reports whether Liqo's message means that a certificate request differs from the one
+// whose certificate Liqo stores.
 //
 // Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0;
 // certificateIdentityProvider.go of v1.0.3 and v1.1.2 names the cluster in between.
@@ -196,8 +196,8 @@ func unlikeGranted(s *unstructured.Unstructured) []string {
 	return otherAmounts(granted, asked)
 }
 
-// grantStale is the verdict on a grant that is older than the latest change. A cordoned tenant
-// keeps that grant and gets nothing new.
+// grantStale returns the verdict on a grant that is older than the latest change of the slice. A
+// cordoned Tenant keeps its old grant and gets nothing new.
 func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) steps.Result {
 	found := "the provider has not granted the latest change yet (" + strings.Join(unlikeGranted(s), "; ") + ")"
 	if now := heldBack(e); now != "" {
@@ -206,7 +206,8 @@ func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) step
 	return steps.Waits(time.Time{}, "%s", found).Or(describe)
 }
 
-// heldBack returns the condition of a tenant that gets nothing new, or "".
+// heldBack returns the condition of the consumer's Tenant if it prevents new grants (Cordoned or
+// Drained), or "".
 func heldBack(e steps.Env) string {
 	now := e.Peer.FieldText("tenant", "condition")
 	if now == cordoned || now == drained {
@@ -215,8 +216,8 @@ func heldBack(e steps.Env) string {
 	return ""
 }
 
-// activate is the command that makes a Tenant with that condition serve the consumer again. For
-// a drained Tenant Liqo has also deleted the RoleBinding, which another step creates.
+// activate returns the command that makes a Tenant with that condition serve the consumer again.
+// For a drained Tenant Liqo has also deleted the RoleBinding, which another step creates.
 func activate(e steps.Env, now string) string {
 	again := e.ApplyStep("authentication")
 	if now == drained {
@@ -228,16 +229,16 @@ func activate(e steps.Env, now string) string {
 	return again + "    # add --take-over if another tool has set the condition"
 }
 
-// usualClass is the class that Liqo itself grants.
+// usualClass is the ResourceSlice class that Liqo itself grants.
 const usualClass = "default"
 
-// custom reports whether Liqo does not grant a slice's class itself.
+// custom reports whether a slice has a class that Liqo itself does not grant.
 func custom(s *unstructured.Unstructured) bool {
 	return !slices.Contains([]string{"", usualClass}, text(s, "spec", "class"))
 }
 
-// resourcesDenied is the verdict on denied resources: Liqo itself denies them only for a
-// cordoned or drained tenant.
+// resourcesDenied returns the verdict on denied resources. Liqo itself denies resources only for a
+// cordoned or drained Tenant.
 func resourcesDenied(e steps.Env, c condition) steps.Result {
 	found := "the provider denies the resources: " + c.why()
 	if now := heldBack(e); now != "" {

@@ -125,7 +125,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", asked)
 }
 
-// noSlice is the verdict if the tenant namespace has no slice for the provider.
+// noSlice returns the verdict if the tenant namespace has no slice for the provider.
 func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
 	found := "the consumer has requested nothing from " + id + ": there is no ResourceSlice for it in " +
 		tenantNamespace(e)
@@ -183,8 +183,8 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 // the name, a dash and twelve digits, and X.509 allows 64 characters.
 const longestSlice = 51
 
-// sliceNameFaults returns the faults of a slice's name, which is also the name of a node; s is
-// the slice, or nil if it does not exist yet.
+// sliceNameFaults returns the faults of a slice's name, which is also the name of a node. s is the
+// slice, or nil if it does not exist yet.
 func sliceNameFaults(
 	name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured,
 ) []string {

@@ -23,9 +23,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// sliceDoer requests resources. Undo requires the provider, because Liqo deletes the copy there
-// first. If the link names no provider, carrick assumes that it is gone permanently and tells
-// Liqo so; Liqo then releases the slice automatically.
+// sliceDoer creates the ResourceSlice. Undo requires the provider, because Liqo deletes the slice's
+// copy there first. If the link names no provider, carrick assumes that the provider is permanently
+// gone and annotates its ForeignCluster. Liqo then releases the slice automatically.
 //
 // Source: liqotech/liqo cmd/liqoctl (force unpeer).
 type sliceDoer struct{ vanishing }
@@ -37,8 +37,8 @@ func gone(e steps.Env) bool {
 	return steps.IsAbsent(err)
 }
 
-// PlanUndo shows what is deleted, and what the other admin still has to do if the provider is
-// unknown.
+// PlanUndo also shows the objects that Liqo deletes. If the provider is gone, it shows what the
+// provider's admin must still undo.
 func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.vanishing.PlanUndo(ctx, e)
 	if err == nil {
@@ -61,8 +61,8 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// sayWhatGoes names the provider's namespaces for offloaded ones: with the last slice Liqo
-// deletes the NamespaceMap and all of these namespaces.
+// sayWhatGoes adds to an undo plan the namespaces on the provider that belong to offloaded
+// namespaces. With the last slice, Liqo deletes the NamespaceMap and all of these namespaces.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/offloading (namespacemap-controller).
 func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
@@ -113,9 +113,9 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
 }
 
-// stillReached adds to the error of an undo without the provider that Liqo still reaches it:
-// Liqo does not treat a cluster as gone while its API server answers, whatever the annotation
-// says.
+// stillReached explains the error of an undo without the provider if Liqo still reaches the
+// provider. Liqo ignores the annotation and does not treat a cluster as gone while its API server
+// answers.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
@@ -142,7 +142,8 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 // on the provider.
 type offloadingDoer struct{ action.Manifest }
 
-// Plan names the namespaces that Liqo deletes at providers that the labels no longer select.
+// Plan lists the remote namespaces that Liqo deletes because the labels no longer select their
+// provider.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller
 // (the cluster selector decides which NamespaceMaps want the namespace),
@@ -172,8 +173,8 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// leftOut returns the ids of the clusters to which a namespace is offloaded but no longer would
-// be with those labels, which belong to the clusters' virtual nodes.
+// leftOut returns the ids of the clusters to which a namespace is offloaded, but whose virtual
+// nodes do not have all of the given labels.
 func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string) (ids []string) {
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	for id, about := range byCluster {
@@ -199,7 +200,7 @@ func hasAll(labels map[string]string, want []string) bool {
 	})
 }
 
-// PlanUndo shows what is deleted.
+// PlanUndo notes that Liqo also deletes the namespace on the provider.
 func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
@@ -228,7 +229,7 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	return err
 }
 
-// needsProvider adds to an error why Liqo is stuck, or what to do if the provider is gone.
+// needsProvider adds to an undo's error why Liqo is stuck, or what to do if the provider is gone.
 func needsProvider(e steps.Env, err error) error {
 	if err == nil || gone(e) {
 		return err
@@ -244,8 +245,8 @@ func needsProvider(e steps.Env, err error) error {
 	)
 }
 
-// planLost adds to an undo plan that the provider is declared gone, if the link names no
-// provider and the plan deletes an object that waits for it.
+// planLost adds to an undo plan that the provider is declared gone, if the link names no provider
+// and the plan deletes an object whose deletion waits for the provider.
 func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	if !deletes(*c) || !gone(e) {
 		return nil
@@ -293,8 +294,8 @@ func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 	}), err
 }
 
-// declareLost tells Liqo that the provider is gone, if the link names no provider and an undo
-// deletes an object that would wait for it.
+// declareLost tells Liqo that the provider is gone, if the link names no provider and the undo
+// deletes an object whose deletion would wait for the provider.
 func declareLost(
 	ctx context.Context, e steps.Env, undo func(context.Context, steps.Env) (steps.Change, error), say steps.Progress,
 ) error {

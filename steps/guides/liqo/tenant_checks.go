@@ -49,7 +49,7 @@ func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// deleteTenant is the command that deletes a Tenant so that apply can create another one.
+// deleteTenant returns the command that deletes a Tenant so that apply can create another one.
 func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(t.GetNamespace()) + " delete tenants.authentication.liqo.io " +
 		steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
@@ -128,7 +128,7 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	return steps.Passed("%s, without a handshake", what)
 }
 
-// liqoLog is the command that shows the log of one of Liqo's Deployments.
+// liqoLog returns the command that shows the log of one of Liqo's Deployments.
 func liqoLog(e steps.Env, ending string) string {
 	ns, err := liqoSpace(e)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 // first, because Liqo accepts only one there.
 type tenantDoer struct{ action.Manifest }
 
-// other returns the Tenant with another name than the answered one that prevents its creation,
-// or nil if there is none.
+// other returns the Tenant that prevents the creation of the answered one because it has another
+// name, or nil if there is none.
 func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {
@@ -36,8 +36,8 @@ func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstruc
 	return nil, nil
 }
 
-// Plan shows a Tenant under another name as replaced. It refuses that while slices of the
-// consumer exist at the provider, because they would be deleted, too.
+// Plan shows that a Tenant with another name is replaced. It returns an error while slices of the
+// consumer exist at the provider, because Liqo would delete them, too.
 func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -105,7 +105,7 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Do deletes a Tenant of another name, if that was confirmed, and creates its own.
+// Do deletes a Tenant with another name, if an admin confirmed this, and creates the answered one.
 func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// PlanUndo also shows what is deleted with the Tenant.
+// PlanUndo also shows which objects are deleted with the Tenant.
 func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err == nil {
@@ -180,10 +180,10 @@ func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err e
 	return out, nil
 }
 
-// Undo deletes the Tenant. If the consumer's copies still exist, because the consumer is gone
-// or did not delete its requests, it drains the Tenant first: then Liqo deletes them, and later
-// no controller would. As long as the Tenant exists, it shows which certificates were signed
-// for its consumer.
+// Undo deletes the Tenant. If the consumer's copies still exist, because the consumer is gone or
+// did not delete its requests, it drains the Tenant first, so that Liqo deletes them. Without the
+// Tenant, no controller would. Undo also deletes the certificates that Liqo signed for the
+// consumer, which it can find only while the Tenant exists.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
 func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {

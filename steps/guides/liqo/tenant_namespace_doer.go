@@ -144,10 +144,10 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 	return nil
 }
 
-// leftOver returns the ForeignClusters of the namespaces that this action created and that are
-// deleted, by the id in the namespaces' labels, because the peer may be gone. If the namespaces
-// no longer exist, it returns the ForeignClusters that were marked then, unless a user has
-// peered again.
+// leftOver returns the ForeignClusters that the deletion of this action's namespaces leaves behind.
+// It finds them by the cluster id in the namespaces' labels, because the peer may be gone. It also
+// returns ForeignClusters that an earlier undo marked, unless a namespace with their id exists
+// again. goes reports whether this undo deletes the namespaces.
 func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
 	if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {

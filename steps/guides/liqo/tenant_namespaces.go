@@ -88,8 +88,8 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].GetName(), nil
 }
 
-// gatewaySecurity returns the Pod Security level that gateway pods require; without a tunnel
-// there is none.
+// gatewaySecurity returns the Pod Security level that gateway pods require, or none if there is no
+// tunnel.
 func gatewaySecurity(_ context.Context, e steps.Env) (any, error) {
 	if joins(e) {
 		return "privileged", nil

@@ -65,13 +65,13 @@ func (u *unprovedSpace) found(e steps.Env) string {
 		u.name, whose, e.PeerName(), u.id, e.PeerName())
 }
 
-// fix is the command with which an admin confirms that the namespace is the peer's.
+// fix returns the command with which an admin confirms that the namespace is the peer's.
 func (u *unprovedSpace) fix(e steps.Env) string {
 	return e.ApplyStep("tenant-namespaces") + " --take-over    # once the " + e.PeerName() +
 		"'s admin has confirmed that their cluster id is " + u.id
 }
 
-// claim is the conflict that a takeover resolves.
+// claim returns the conflict that a takeover resolves.
 func (u *unprovedSpace) claim() failure.Conflict {
 	manager := "another user"
 	if u.by != "" {
@@ -80,7 +80,8 @@ func (u *unprovedSpace) claim() failure.Conflict {
 	return failure.Conflict{Field: "metadata.labels." + remoteIDLabel, Manager: manager}
 }
 
-// proved returns the error for data that is not passed on from an unproved namespace.
+// proved returns an error if the tenant namespace is unproved, so that carrick does not give the
+// peer data from it.
 func proved(ctx context.Context, e steps.Env) error {
 	ns, err := unproved(ctx, e)
 	if err != nil || ns == nil {
@@ -89,8 +90,9 @@ func proved(ctx context.Context, e steps.Env) error {
 	return errors.New(ns.found(e) + "; " + ns.fix(e))
 }
 
-// oneOfPeer refuses to label a second namespace with the id that a file claims: Liqo stops if
-// it finds two, and the first one may belong to another peer.
+// oneOfPeer returns an error if another namespace already has the cluster id that the peer's file
+// claims. Liqo stops working if two namespaces have the same id, and the other namespace may belong
+// to another peer.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
 	if !e.PeerFromFile() {
 		return nil

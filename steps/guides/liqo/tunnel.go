@@ -132,7 +132,8 @@ func servers(e steps.Env) steps.Facts {
 	return e.Peer
 }
 
-// ofServer returns a default: the value of the existing gateway, or else the given value.
+// ofServer returns a default that is the value of the existing GatewayServer, or else the given
+// value.
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := servers(e).Field("gateway-server", key); v != nil {
@@ -153,7 +154,7 @@ func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	return slices.Concat(servers, clients), err
 }
 
-// set adds a value to a map unless it is empty.
+// set adds a value to a map unless the value is empty.
 func set(m map[string]any, key string, v any) {
 	if v != "" && v != 0 {
 		m[key] = v
@@ -183,10 +184,10 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// gatewayAddresses returns where a GatewayServer listens. Liqo writes an empty address while
-// the node of the gateway's pod is not Ready (liqotech/liqo v1.2.0:
-// pkg/liqo-controller-manager/networking/external-network/wireguard/
-// wggatewayserver_controller.go, forgeEndpointStatusNodePort).
+// gatewayAddresses returns the addresses on which a GatewayServer listens, without empty ones. Liqo
+// writes an empty address while the node of the gateway's pod is not Ready (liqotech/liqo v1.2.0:
+// pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go,
+// forgeEndpointStatusNodePort).
 func gatewayAddresses(g *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(stringsAt(g, "status", "endpoint", "addresses"), func(at string) bool { return at == "" })
 }
@@ -209,8 +210,7 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// allNodeAddresses returns the addresses of all nodes; a node port is reachable at each of
-// them.
+// allNodeAddresses returns the addresses of all nodes. A node port is reachable at each of them.
 func allNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

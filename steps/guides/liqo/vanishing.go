@@ -20,8 +20,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// vanishing is a manifest whose undo is complete only when the objects that Liqo created for it
-// are gone, too: later undos delete objects that Liqo requires to clean up.
+// vanishing is a manifest whose undo is complete only when the objects that Liqo created for it are
+// also gone. Later undos delete objects that Liqo requires for its cleanup.
 type vanishing struct {
 	action.Manifest
 	// children returns the objects that Liqo created for the manifest's objects.
@@ -212,7 +212,7 @@ func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others
 // ownObjects selects objects that the other side's Liqo has not copied here.
 const ownObjects = replicatedLabel + "!=true"
 
-// PlanUndo adds to the parts of a tunnel who else uses it.
+// PlanUndo notes if a peering in the other direction also uses the tunnel.
 func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := v.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -251,9 +251,9 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// reverse returns an object that shows that a peering in the other direction exists, too, or
-// "". Two clusters have one pair of gateways for both directions (liqotech/liqo: pull request
-// 2667).
+// reverse returns the name of an object of a peering in the other direction, or "" if no such
+// peering exists. Two clusters have one pair of gateways for both directions (liqotech/liqo: pull
+// request 2667).
 func reverse(ctx context.Context, e steps.Env, namespace string) (string, error) {
 	gvr, kind := resourceSlices, "ResourceSlice"
 	if e.Side == steps.Local {
@@ -269,8 +269,8 @@ func reverse(ctx context.Context, e steps.Env, namespace string) (string, error)
 	return kind + " " + placeOf(found[0]), nil
 }
 
-// inMarked returns the objects of one resource in the namespaces of this action's objects of
-// another, except those that were copied there.
+// inMarked returns the objects of resource gvr in the namespaces of this action's objects of
+// resource marked, except objects that the other side's Liqo copied there.
 func inMarked(ctx context.Context, e steps.Env, marked, gvr schema.GroupVersionResource, kind string) ([]child, error) {
 	spaces, err := markedIn(ctx, e, marked)
 	if err != nil {

@@ -71,8 +71,8 @@ func kubeletPods(e steps.Env, s *unstructured.Unstructured) string {
 	return e.Kubectl() + " -n " + s.GetNamespace() + " get pods    # then logs of vk-" + s.GetName()
 }
 
-// judgeVirtual judges the VirtualNode that Liqo creates for a slice. If it returns false, the
-// verdict gives the reason.
+// judgeVirtual reports whether the VirtualNode that Liqo creates for a slice is running. If it is
+// not, the verdict gives the reason.
 func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, bool) {
 	granted := lastMoved(s, conditions(s, "status", "conditions"))
 	switch {
@@ -185,8 +185,9 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	return steps.Passed("node %s is ready, with %s", n.Name, amounts(have))
 }
 
-// roomless returns the resources that a pod of the requested kind requires and of which the
-// node has none. A node without pods capacity runs none, however much CPU it has.
+// roomless returns the resources of which the node has none, out of CPU, memory, pods and all
+// others that the slice requests. A node without pod capacity runs no pods, however much CPU it
+// has.
 //
 // Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go (applyVirtualNodeStatus:
 // the node offers what is granted, and nothing else), 557c199cf.
@@ -205,7 +206,7 @@ func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
 	return needs
 }
 
-// answerFor returns how to answer the question for a resource.
+// answerFor returns how to change the answer for a resource.
 func answerFor(name string) string {
 	if usual := map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}[name]; usual != "" {
 		return name + " with " + usual

@@ -11,7 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// adoptClusterID is the only cluster file that is of Kubernetes.
+// adoptClusterID returns the ID of the only cluster file with the Kubernetes adapter.
 func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 	names, err := e.Host.List(ctx, clustersFolder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptClusterKey is what the cluster file has at a path.
+// adoptClusterKey returns an Adopter of the value at path p of the cluster file.
 func adoptClusterKey(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)
@@ -59,8 +59,7 @@ func adoptClusterKey(p string) steps.Adopter {
 	}
 }
 
-// adoptAuth is the type in the cluster file; one that upstream does not know is
-// no answer.
+// adoptAuth adopts the auth type of the cluster file. It returns an error for a type that upstream does not support.
 func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {
@@ -78,8 +77,9 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 }
 
-// adoptPrefix is what hook.env and the cluster file have for a prefix, or the one of them that exists. Where they
-// differ, neither is adopted: an admin has to say which is right.
+// adoptPrefix returns an Adopter of a prefix that both hook.env and the cluster file can set. If only one of them sets
+// it, that value is adopted. If their values differ, neither is adopted, because only an admin knows which one is
+// correct.
 func adoptPrefix(key, p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
@@ -109,8 +109,8 @@ func adoptPrefix(key, p string) steps.Adopter {
 	}
 }
 
-// meantHookEnv is hook.env, or the file that the published page calls it, where
-// that alone was edited.
+// meantHookEnv reads hook.env. If only the file under the published page's wrong name was edited, it reads that file
+// instead.
 func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err error) {
 	f, err = openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) || err == nil && !f.unedited() {
@@ -126,8 +126,7 @@ func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err
 	return parseEnv(string(text)), wrongHookEnv, nil
 }
 
-// adoptEnv is what hook.env has for a key, where that is not what the package
-// ships.
+// adoptEnv returns an Adopter of a key of hook.env. The package's example value is not adopted.
 func adoptEnv(key string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
@@ -142,7 +141,7 @@ func adoptEnv(key string) steps.Adopter {
 	}
 }
 
-// adoptFlag is a key of the cluster file that is true or false.
+// adoptFlag returns an Adopter of a boolean key of the cluster file.
 func adoptFlag(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// rolesFile is the asset of the three ClusterRoles: what checks compare with, too.
+// rolesFile is the asset that contains the three ClusterRoles. Checks compare the cluster with it.
 const rolesFile = "cluster-roles.yaml"
 
-// rolesSource is where upstream has them.
+// rolesSource is the upstream file that defines the ClusterRoles.
 const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 
 func bootstrap() steps.Step {
@@ -55,7 +55,7 @@ func bootstrap() steps.Step {
 
 const noCA = "your cluster context has no CA, so it trusts the system's CAs"
 
-// meant are the rules of one of the guide's roles, as the asset has them.
+// meant returns the rules of one of the guide's roles as defined in the asset.
 func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	data, err := fs.ReadFile(e.Assets, file)
 	if err != nil {
@@ -75,7 +75,7 @@ func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	}
 }
 
-// hooksAccount is the ServiceAccount that the hooks act as, and accountUser its user name.
+// hooksAccount is the ServiceAccount that the hooks use, and accountUser is its user name.
 var (
 	hooksAccount = check.Account{Namespace: namespace, Name: account}
 	accountUser  = hooksAccount.Username()
@@ -88,8 +88,8 @@ func isAccount(s rbacv1.Subject) bool {
 	return hooksAccount.Is(s) || s.Kind == rbacv1.GroupKind && group
 }
 
-// granted is what is bound to the ServiceAccount: in all namespaces for "", else
-// by the RoleBindings of that namespace alone.
+// granted returns the bindings of the ServiceAccount. If in is "", it returns the ones that apply in all namespaces,
+// otherwise only the RoleBindings in that namespace.
 func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, error) {
 	all, err := check.Granted(ctx, e.Cluster, in, isAccount)
 	for i := range all {
@@ -99,7 +99,7 @@ func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, erro
 	return slices.DeleteFunc(all, func(b check.Binding) bool { return !b.Missing && len(b.Rules) == 0 }), err
 }
 
-// ruleWords are rules as a sentence lists them: "create,patch secrets; list nodes".
+// ruleWords formats rules for a sentence: "create,patch secrets; list nodes".
 func ruleWords(rules []rbacv1.PolicyRule) string {
 	verbs, order := map[string][]string{}, []string{}
 	for _, r := range rules {

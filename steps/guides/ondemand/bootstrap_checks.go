@@ -67,7 +67,7 @@ func bootstrapChecks() []steps.Check {
 	}
 }
 
-// roleCheck compares one ClusterRole with the asset's, rule by rule.
+// roleCheck returns a check that compares one ClusterRole with the asset's, rule by rule.
 func roleCheck(name, title, role, why string) steps.Check {
 	return steps.Check{
 		Name: name, Title: title, On: steps.Remote, FixedBy: "cluster-roles", Needs: []string{"signed-in"},
@@ -134,7 +134,7 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("bound by %s", strings.Join(names, ", "))
 }
 
-// holdsAll asserts that the hook may bind these ClusterRoles.
+// holdsAll verifies that the API server allows the hook to bind these ClusterRoles.
 func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
@@ -163,7 +163,7 @@ func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	return steps.Passed("the ServiceAccount has all rules of %s", strings.Join(roles, ", "))
 }
 
-// mayBind is the permission to bind a role, whatever it grants: its holder has none of that.
+// mayBind returns the rule that allows binding a role without having the role's own permissions.
 func mayBind(role string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{role},
@@ -171,8 +171,8 @@ func mayBind(role string) []rbacv1.PolicyRule {
 	}}
 }
 
-// narrowFix takes out of a role what the hooks can't grant, or lets them bind it where it is meant. They are not given
-// the rules themselves: those would be theirs in all namespaces.
+// narrowFix returns the commands that remove the rules that the hooks cannot grant from a role, or that allow the hooks
+// to bind it. It does not grant the rules to the hooks, because they would then apply in all namespaces.
 func narrowFix(e steps.Env, role string) string {
 	narrow, name := e.ApplyStep("bootstrap")+" --take-over    # restores upstream's rules", account+"-binds-"+role
 	if role == reaperName {

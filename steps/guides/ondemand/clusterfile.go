@@ -67,7 +67,8 @@ func clusterFile() steps.Step {
 	}
 }
 
-// learnMountTypes are those of the cluster file, else of the answer.
+// learnMountTypes returns the mount types of the cluster file. If there is no such file, it returns those of the
+// answer.
 func learnMountTypes(ctx context.Context, e steps.Env) (any, error) {
 	d, err := openClusterFile(ctx, e)
 	if err == nil && d.v2 != nil {
@@ -92,7 +93,7 @@ func mountTypesOf(text string) ([]string, error) {
 	return out, err
 }
 
-// adoptMounts are the mounts of the cluster file.
+// adoptMounts adopts the mounts of the cluster file.
 func adoptMounts(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {

@@ -14,10 +14,11 @@ func clusterFileChecks() []steps.Check {
 	return slices.Concat(clusterFormChecks(), clusterAccessChecks(), clusterAuthChecks())
 }
 
-// clusterFileName names the check that the others of the file need, and the action that writes the file.
+// clusterFileName is the name of the check that all other checks of the cluster file depend on, and of the action that
+// writes the file.
 const clusterFileName = "cluster-file"
 
-// clusterFileCheck is a check that reads the cluster file. carrick's action that writes the file fixes it.
+// clusterFileCheck returns a check that reads the cluster file. The action that writes the file fixes it.
 func clusterFileCheck(
 	name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string,
 ) steps.Check {
@@ -37,13 +38,13 @@ func clusterFileCheck(
 	}
 }
 
-// fixedManually returns a check that no action of carrick fixes.
+// fixedManually returns the check without a fixing action, so that a user must fix the fault manually.
 func fixedManually(c steps.Check) steps.Check {
 	c.FixedBy = ""
 	return c
 }
 
-// clusterFormChecks are about the form of the file and of its values.
+// clusterFormChecks returns the checks of the syntax of the cluster file and the types of its values.
 func clusterFormChecks() []steps.Check {
 	return []steps.Check{
 		clusterFileCheck(
@@ -87,7 +88,7 @@ func clusterFormChecks() []steps.Check {
 	}
 }
 
-// clusterAccessChecks are about the API server that the file names, and how users reach it.
+// clusterAccessChecks returns the checks of the API server that the file names, and of how users reach it.
 func clusterAccessChecks() []steps.Check {
 	trusted := fixedManually(clusterFileCheck(
 		"endpoint-tls", "Users' kubectl trusts the endpoint's certificate",
@@ -123,7 +124,7 @@ func clusterAccessChecks() []steps.Check {
 	}
 }
 
-// clusterAuthChecks are about the keys that one auth type requires.
+// clusterAuthChecks returns the checks of the keys that one auth type requires.
 func clusterAuthChecks() []steps.Check {
 	managed := clusterFileCheck(
 		"managed-context", "The cluster file names a context that users have",
@@ -142,7 +143,7 @@ func clusterAuthChecks() []steps.Check {
 	return []steps.Check{managed, gke}
 }
 
-// lintOf are the faults of a kind in the file.
+// lintOf returns the faults of one kind in the file.
 func lintOf(d clusterDoc, kind faultKind) []fileFault {
 	return slices.DeleteFunc(d.lint(), func(f fileFault) bool { return f.about != kind })
 }
@@ -189,7 +190,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	return steps.Passed("%s", d.path)
 }
 
-// clustersListed asserts that users can list the folder of the cluster files, which the dashboard does as each user.
+// clustersListed verifies that users can list the folder of the cluster files. The dashboard lists it as each user.
 func clustersListed(ctx context.Context, e steps.Env) steps.Result {
 	folder, err := e.Host.Stat(ctx, clustersFolder)
 	if err != nil {

@@ -19,25 +19,25 @@ import (
 // clusterDoc is a parsed cluster file.
 type clusterDoc struct {
 	path string
-	v2   *yaml.Node // the value of v2; nil: nothing
+	v2   *yaml.Node // the value of v2; nil: there is none
 	root *yaml.Node
-	bad  []fileFault // what keeps upstream from reading it as it is meant
+	bad  []fileFault // faults that keep upstream from reading the file as intended
 }
 
-// fileFault is something wrong in a file, with its place.
+// fileFault is a fault in a file, with its position.
 type fileFault struct {
 	line, column int
 	says         string
 	about        faultKind
 }
 
-// faultKind is the kind of a fault: each kind is a check.
+// faultKind is the kind of a fault. Each kind has its own check.
 type faultKind int
 
 const (
-	syntax faultKind = iota // upstream can't read the file, or not that part
-	naming                  // a key that upstream does not know there
-	typing                  // a value of a form that upstream does not expect
+	syntax faultKind = iota // upstream cannot read the file, or a part of it
+	naming                  // upstream does not know the key at this place
+	typing                  // upstream expects a value of another type
 )
 
 func (f fileFault) String() string {
@@ -47,8 +47,8 @@ func (f fileFault) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.line, f.column, f.says)
 }
 
-// openClusterFile reads the cluster file of the link, under either of the two
-// endings that upstream takes. The error is an AbsentError where there is none.
+// openClusterFile reads the link's cluster file, which can have either extension that upstream accepts. It returns an
+// AbsentError if there is none.
 func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
 	at := clusterPath(e)
 	for _, p := range []string{at, strings.TrimSuffix(at, ".yml") + ".yaml"} {
@@ -66,8 +66,7 @@ func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseClusterFile takes a text apart as Ruby's YAML.safe_load does, and notes
-// what that refuses.
+// parseClusterFile parses a cluster file as Ruby's YAML.safe_load does and records what safe_load rejects as faults.
 func parseClusterFile(at string, text []byte) clusterDoc {
 	d := clusterDoc{path: at}
 	var doc, more yaml.Node
@@ -138,7 +137,7 @@ func (d *clusterDoc) withoutV2() fileFault {
 	return f
 }
 
-// refused notes what YAML.safe_load rejects, or reads as another type than it looks like.
+// refused records the nodes that YAML.safe_load rejects, or whose type in Ruby differs from the apparent one.
 func (d *clusterDoc) refused(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -174,8 +173,7 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 	}
 }
 
-// entry is a key of a mapping and its value; of two of that name the last, as
-// Ruby does.
+// entry returns a key of a mapping and its value. Of duplicate keys it returns the last one, as Ruby does.
 func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -188,7 +186,7 @@ func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return key, value
 }
 
-// at returns the value at a path under v2, which has no lists in it; nil: nothing, or null.
+// at returns the value at a path under v2, or nil if it is missing or null. The path must not contain lists.
 func (d clusterDoc) at(p string) *yaml.Node {
 	n := d.v2
 	for _, name := range strings.Split(p, ".") {
@@ -200,7 +198,7 @@ func (d clusterDoc) at(p string) *yaml.Node {
 	return n
 }
 
-// text is the scalar at a path; "": nothing.
+// text returns the scalar at a path, or "" if there is none.
 func (d clusterDoc) text(p string) string {
 	if n := d.at(p); n != nil && n.Kind == yaml.ScalarNode {
 		return n.Value
@@ -208,7 +206,7 @@ func (d clusterDoc) text(p string) string {
 	return ""
 }
 
-// place is the position of a path, for a finding: "FILE line 3".
+// place returns the position of a path for a finding: "FILE line 3".
 func (d clusterDoc) place(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("%s line %d", d.path, n.Line)
@@ -216,7 +214,7 @@ func (d clusterDoc) place(p string) string {
 	return d.path
 }
 
-// edit is the command that opens the file at a path.
+// edit returns the command that opens the file in an editor at the line of a path.
 func (d clusterDoc) edit(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("vi +%d %s", n.Line, steps.Quoted(d.path))
@@ -226,11 +224,11 @@ func (d clusterDoc) edit(p string) string {
 
 func (d clusterDoc) id() string { return strings.TrimSuffix(path.Base(d.path), path.Ext(d.path)) }
 
-// shownWord shows a word out of a file.
+// shownWord quotes a string from a file for a finding and truncates it.
 func shownWord(s string) string {
 	const most = 60
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
-	return fmt.Sprintf("%q", s) // keeps a CR at the end visible
+	return fmt.Sprintf("%q", s) // makes a trailing CR visible
 }

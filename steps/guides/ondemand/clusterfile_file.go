@@ -14,8 +14,8 @@ import (
 	"carrick/steps"
 )
 
-// clusterFileText is the expected cluster file: the existing one with carrick's keys set, or a new one. A file that has
-// these values already is unchanged.
+// clusterFileText returns the expected cluster file: the existing one with carrick's keys set, or a new one. A file
+// that already has these values is unchanged.
 func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, clusterPath(e))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -39,8 +39,7 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(string(out)), err
 }
 
-// withClusterKeys sets carrick's keys in a cluster file and leaves all else,
-// comments too.
+// withClusterKeys sets carrick's keys in a cluster file. Everything else is preserved, including comments.
 func withClusterKeys(at string, have []byte, e steps.Env) ([]byte, error) {
 	d := parseClusterFile(at, have)
 	if len(bytes.TrimSpace(have)) > 0 && d.v2 == nil {
@@ -82,7 +81,7 @@ func encoded(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// set puts a value at a path under v2 and reports whether that changed anything.
+// set sets the value at a path under v2 and reports whether it changed anything.
 func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	have := d.at(p)
 	switch value.(type) {
@@ -118,7 +117,7 @@ func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	return true, nil
 }
 
-// drop takes a key out.
+// drop removes a key and reports whether it existed.
 func (d *clusterDoc) drop(p string) bool {
 	above, name := cutLast(p)
 	parent := d.at(above)
@@ -135,7 +134,7 @@ func (d *clusterDoc) drop(p string) bool {
 	return true
 }
 
-// parent is the mapping above a path, made where it is missing.
+// parent returns the mapping that contains the last key of a path. It creates missing mappings.
 func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 	n := unfolded(d.v2)
 	above, _ := cutLast(p)
@@ -155,7 +154,7 @@ func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 	return n, nil
 }
 
-// unfolded has an empty mapping grow downwards, not along its line.
+// unfolded switches an empty mapping to block style, so that new keys get lines of their own.
 func unfolded(n *yaml.Node) *yaml.Node {
 	if len(n.Content) == 0 {
 		n.Style = 0
@@ -188,7 +187,7 @@ func sameYAML(a, b *yaml.Node) bool {
 	return true
 }
 
-// mountsWritten are the mounts of the answer as a list.
+// mountsWritten returns the answered mounts as a list.
 func mountsWritten(e steps.Env) any {
 	out, err := mountList(e.Answers.Text("clusterfile.mounts"))
 	if err != nil || out == nil {
@@ -206,7 +205,7 @@ func mountList(text string) ([]any, error) {
 	return out, err
 }
 
-// checkMounts is the rule of the answer: what the linter says of such mounts.
+// checkMounts validates the answered mounts with the linter.
 func checkMounts(text string) error {
 	var n yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &n); err != nil || len(n.Content) == 0 {

@@ -16,7 +16,7 @@ import (
 // mostHomes is the maximum number of users' kubeconfigs that are read.
 const mostHomes = 200
 
-// homeConfig is a kubeconfig in a user's home: the names in it and their servers. Secrets in it are not read.
+// homeConfig is a kubeconfig in a user's home directory. Only names and servers are decoded, not credentials.
 type homeConfig struct {
 	Current  string `yaml:"current-context"`
 	Clusters []struct {
@@ -30,8 +30,8 @@ type homeConfig struct {
 	} `yaml:"contexts"`
 }
 
-// homes are the kubeconfigs of root and of the users that the web node lists, by
-// path, and how many can't be read.
+// homes returns the kubeconfigs of root and of the users in the web node's passwd file, by path. order contains the
+// paths, and shut is the number of kubeconfigs that could not be read.
 func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order []string, shut int, err error) {
 	text, err := e.Host.Read(ctx, passwdFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +153,9 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 	return steps.Passed("context %s exists in all %d users' kubeconfigs", shownWord(name), users)
 }
 
-// otherClusterFiles are the files of other Kubernetes clusters. For each of them the dashboard writes an entry into
-// users' kubeconfigs when it starts (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, configure_kube!).
+// otherClusterFiles returns the cluster files of other Kubernetes clusters. When the dashboard starts, it writes an
+// entry for each of them into users' kubeconfigs (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb,
+// configure_kube!).
 func otherClusterFiles(ctx context.Context, e steps.Env, d clusterDoc) (out []clusterDoc, err error) {
 	names, err := e.Host.List(ctx, clustersFolder)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"carrick/steps"
 )
 
-// valueForm is the form of a value of a cluster file.
+// valueForm is the expected type of a value of a cluster file.
 type valueForm int
 
-// The forms. A file is a path; anything is what upstream hands on unread.
+// These are the types of values. A file is a path. Upstream passes on a value of anyForm without reading it.
 const (
 	words valueForm = iota
 	flag
@@ -20,26 +20,24 @@ const (
 	anyForm
 )
 
-// clusterKey is one key of a cluster file: what upstream makes of it, and what
-// carrick writes.
+// clusterKey describes one key of a cluster file: how upstream reads it, and what carrick writes.
 type clusterKey struct {
 	path  string // under v2; [] stands for each item of a list
 	form  valueForm
-	open  bool   // of a mapping: other keys than those listed are fine, too
-	empty string // what upstream takes where the key is absent; "": nothing
-	read  string // where upstream reads it
-	// write is what carrick puts there. nil, or a nil value: the existing value is kept. drop: the key is removed.
+	open  bool   // for a mapping: keys that are not listed are allowed
+	empty string // upstream's default for a missing key; "": none
+	read  string // the upstream file that reads it
+	// write returns the value that carrick writes. If write or its result is nil, the existing value is kept.
 	write func(steps.Env) any
 }
 
-// drop as a value has a key taken out; dropRelative only where its value is no
-// absolute path.
+// drop is a value that removes the key. dropRelative removes it only if its value is not an absolute path.
 type (
 	drop         struct{}
 	dropRelative struct{}
 )
 
-// Where upstream reads the cluster file.
+// These are the upstream files that read the cluster file.
 const (
 	inClusters    = "OSC/ood_core: lib/ood_core/clusters.rb"
 	clusterSource = "OSC/ood_core: lib/ood_core/cluster.rb"
@@ -56,7 +54,7 @@ func keyAnswer(key string) func(steps.Env) any {
 	return func(e steps.Env) any { return e.Answers.Text(key) }
 }
 
-// answeredOrDrop has no key where the answer is empty.
+// answeredOrDrop returns a write function that removes the key if the answer is empty.
 func answeredOrDrop(key string) func(steps.Env) any {
 	return func(e steps.Env) any {
 		if v := e.Answers.Text(key); v != "" {
@@ -66,8 +64,8 @@ func answeredOrDrop(key string) func(steps.Env) any {
 	}
 }
 
-// clusterKeys are all keys that upstream knows, in the order in which carrick
-// writes them. The generator and the linter know no others.
+// clusterKeys are all keys that upstream supports, in the order in which carrick writes them. The generator and the
+// linter use only these.
 var clusterKeys = []clusterKey{
 	{path: "metadata", form: mapping, open: true, read: clusterSource},
 	{path: "metadata.title", empty: "the file's name", read: clusterSource, write: keyAnswer("cluster.title")},
@@ -139,7 +137,7 @@ var clusterKeys = []clusterKey{
 	},
 }
 
-// keyAt is the row of the table for a path; nil: upstream knows no such key.
+// keyAt returns the entry of clusterKeys for a path, or nil if upstream does not support the key.
 func keyAt(path string) *clusterKey {
 	for i := range clusterKeys {
 		if clusterKeys[i].path == path {
@@ -149,7 +147,7 @@ func keyAt(path string) *clusterKey {
 	return nil
 }
 
-// keysUnder are the keys that upstream knows in a mapping.
+// keysUnder returns the keys that upstream supports in a mapping.
 func keysUnder(path string) []string {
 	var out []string
 	for _, k := range clusterKeys {
@@ -161,8 +159,8 @@ func keysUnder(path string) []string {
 	return out
 }
 
-// cutLast takes the last key off a path: "job", "server" of "job.server"; "job.mounts[]"
-// is an item and has no name.
+// cutLast splits the last key from a path: "job.server" becomes "job" and "server". The path "job.mounts[]" is a list
+// item, so its name is "".
 func cutLast(path string) (parent, name string) {
 	if strings.HasSuffix(path, "[]") {
 		return strings.TrimSuffix(path, "[]"), ""
@@ -174,8 +172,8 @@ func cutLast(path string) (parent, name string) {
 	return path[:at], path[at+1:]
 }
 
-// likelyMeant says in words which key may be meant by one that upstream does not know
-// there: the nearest of that mapping, else one of that very name elsewhere.
+// likelyMeant returns a hint to the key that was probably meant instead of an unsupported one: the most similar key of
+// the same mapping, or else the key of that name elsewhere. It returns "" if there is none.
 func likelyMeant(parent, name string) string {
 	if near := nearest.Name(name, keysUnder(parent)); near != "" && near != name {
 		return "did you mean " + near + "?"

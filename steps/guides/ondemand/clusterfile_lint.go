@@ -8,8 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lint holds a cluster file against the table: all that is wrong in it, in the
-// order of its lines.
+// lint compares a cluster file with clusterKeys and returns all faults in line order.
 func (d *clusterDoc) lint() []fileFault {
 	if d.v2 != nil {
 		d.mappingOf("", d.v2, false)
@@ -82,10 +81,10 @@ func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	)
 }
 
-// booleans are what Ruby's YAML 1.1 takes for true or false.
+// booleans are the words that Ruby's YAML 1.1 parser reads as true or false.
 var booleans = []string{"true", "false", "yes", "no", "on", "off"}
 
-// misfit says in words why a value is not of the form; "": it is.
+// misfit returns why a value does not have the expected type, or "" if it does.
 func (f valueForm) misfit(n *yaml.Node) string {
 	scalar := n.Kind == yaml.ScalarNode
 	switch f {
@@ -120,19 +119,18 @@ func (f valueForm) misfit(n *yaml.Node) string {
 	return ""
 }
 
-// mountForms are the keys that each type of mount takes; the other type's are passed
-// over.
+// mountForms are the keys that upstream reads for each type of mount. It ignores all others.
 var mountForms = map[string][]string{
 	"host": {"type", "name", "host_type", "path", "destination_path"},
 	"nfs":  {"type", "name", "host", "path", "destination_path"},
 }
 
-// hostTypes are the kinds of hostPath that upstream's documentation names.
+// hostTypes are the hostPath types that upstream's documentation lists.
 var hostTypes = []string{
 	"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", "",
 }
 
-// mountsOf checks mounts beyond the forms of their values.
+// mountsOf checks the content of mounts, not only the types of their values.
 func (d *clusterDoc) mountsOf(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return
@@ -193,7 +191,7 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	}
 }
 
-// mountTypes are the types of the mounts, each once and sorted.
+// mountTypes returns the types of the mounts, sorted and without duplicates.
 func (d clusterDoc) mountTypes() []string {
 	var out []string
 	if n := d.at("job.mounts"); n != nil && n.Kind == yaml.SequenceNode {

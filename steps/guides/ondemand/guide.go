@@ -1,11 +1,9 @@
-// Package ondemand is the guide that joins an Open OnDemand web node to a
-// Kubernetes cluster: root on the web node gets a ServiceAccount of its own, the
-// hooks that make a namespace for each user at login, and a cluster file that the
-// dashboard reads.
+// Package ondemand is the guide that joins an Open OnDemand web node to a Kubernetes cluster. It gives root on the web
+// node a ServiceAccount, installs the hooks that create a namespace for each user at login, and writes the cluster file
+// that the dashboard reads.
 //
-// Sources: OSC/ondemand (hooks, packaging, portal generator), OSC/ood_core (the
-// Kubernetes adapter and what it reads of the cluster file), OSC/job-pod-reaper,
-// OSC/k8-namespace-reaper, OSC/osc-helm-charts.
+// Sources: OSC/ondemand (hooks, packaging, portal generator), OSC/ood_core (the Kubernetes adapter and its use of the
+// cluster file), OSC/job-pod-reaper, OSC/k8-namespace-reaper, OSC/osc-helm-charts.
 package ondemand
 
 import (
@@ -17,7 +15,7 @@ import (
 //go:embed README.md
 var readme string
 
-// page is what admins follow without carrick.
+// page is the published guide that admins follow without carrick.
 const page = "https://osc.github.io/ood-documentation/latest/installation/resource-manager/kubernetes.html"
 
 // Guide joins a web node and a cluster.

@@ -8,36 +8,36 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Upstream reads hook.env in two ways, and a line must survive both: bash
-// sources it, and then exports the names before the first = of each
-// line that does not begin with #. What is no name there ends the hook (it runs
-// under set -e), and what only one of the two takes for a setting is half lost.
+// Upstream reads hook.env twice, and each line must work for both readers. First bash sources the file. Then the hook
+// exports the names before the first = of each line that does not begin with #. The hook runs under set -e, so an
+// invalid name ends it. A setting that only one of the readers recognizes has only part of its effect.
 
 // envFile is a parsed hook.env.
 type envFile struct {
 	lines []envLine
-	end   bool // the last line ends with a line end
+	end   bool // the last line ends with a newline
 }
 
-// envLine is one line, or one setting of a line that has several; text is without its line end.
+// envLine is one line of hook.env, or one setting of a line with several settings.
 type envLine struct {
 	text string
-	sep  string // what is between this setting and the next one of the same line; "": a line end
-	// exported means that programs see the setting: it is the first of its line, or behind the word export.
+	sep  string // separator before the next setting on the same line; "": the line ends here
+	// exported means that the setting is in the environment of programs, because it is the first of its line or follows
+	// the word export.
 	exported bool
 
-	key   string // "": no setting
+	key   string // "": the line is not a setting
 	value string
-	odd   string // why its value can't be told without running it
-	note  string // the comment behind the value, with the blanks before it
+	odd   string // the reason why the value cannot be determined without running the file
+	note  string // the comment after the value, with the whitespace before it
 }
 
 // envKey is one key of hook.env.
 type envKey struct {
 	name   string
-	ships  string // what the package's example has
+	ships  string // the value in the package's example
 	secret bool
-	yaml   bool // it is put into YAML by envsubst, unquoted
+	yaml   bool // envsubst inserts it into YAML without quotes
 	use    string
 }
 
@@ -96,13 +96,14 @@ func parseEnv(text string) envFile {
 	return f
 }
 
-// parseEnvLine reads a line. The CR of a line that ends as on Windows is no part of a value: lint reports it.
+// parseEnvLine parses a line into its settings. The CR of a Windows line ending is not part of a value. lint reports
+// it.
 func parseEnvLine(text string) (out []envLine) {
 	text, cr := strings.CutSuffix(text, "\r")
 	if cr {
 		defer func() { out[len(out)-1].text += "\r" }()
 	}
-	exports := false // the command is export
+	exports := false // an export command precedes the setting
 	for {
 		m := envSetting.FindStringSubmatch(text)
 		if m == nil {
@@ -124,7 +125,7 @@ func parseEnvLine(text string) (out []envLine) {
 	}
 }
 
-// place returns the number of the line that an element of f.lines is on, and how far into it.
+// place returns the line number of f.lines[i] and its byte offset in that line.
 func (f envFile) place(i int) (line, offset int) {
 	line = 1
 	for _, l := range f.lines[:i] {
@@ -136,7 +137,7 @@ func (f envFile) place(i int) (line, offset int) {
 	return line, offset
 }
 
-// setting is what a key is set to, its last setting as in bash, and where that is in f.lines.
+// setting returns the last setting of a key, which is the one that bash uses, and its index in f.lines.
 func (f envFile) setting(key string) (envLine, int, bool) {
 	for i := len(f.lines) - 1; i >= 0; i-- {
 		if f.lines[i].key == key {
@@ -146,8 +147,8 @@ func (f envFile) setting(key string) (envLine, int, bool) {
 	return envLine{}, 0, false
 }
 
-// get is the value of a key; "" where it is not set. The error says why it can't
-// be told.
+// get returns the value of a key, or "" if it is not set. It returns an error if the value cannot be determined without
+// running the file.
 func (f envFile) get(key string) (string, error) {
 	line, at, ok := f.setting(key)
 	if ok && line.odd != "" {
@@ -157,7 +158,7 @@ func (f envFile) get(key string) (string, error) {
 	return line.value, nil
 }
 
-// secret is the value of a key that must not be shown.
+// secret returns the value of a key that must not be displayed.
 func (f envFile) secret(key string) masked.Value {
 	v, err := f.get(key)
 	if err != nil {
@@ -166,7 +167,7 @@ func (f envFile) secret(key string) masked.Value {
 	return masked.New(v)
 }
 
-// String is the file's text.
+// String returns the content of the file.
 func (f envFile) String() string {
 	var b strings.Builder
 	for i, l := range f.lines {
@@ -178,9 +179,8 @@ func (f envFile) String() string {
 	return b.String()
 }
 
-// set has a key say a value: in the line where it is set, at the place of a line
-// that has it commented out, or at the end. A line that says it already stays to
-// the letter.
+// set sets a key to a value. It replaces an existing setting, or inserts a new line after a commented-out one or at the
+// end of the file. A line that already has the value is unchanged.
 func (f *envFile) set(key, value string) error {
 	if why := unfit(key, value); why != "" {
 		return fmt.Errorf("%s cannot be set in %s: %s", key, hookEnv, why)
@@ -188,7 +188,7 @@ func (f *envFile) set(key, value string) error {
 	line := envLine{text: key + "=" + bashQuote(value), key: key, value: value, exported: true}
 	have, at, ok := f.setting(key)
 	if ok && have.unexported() {
-		f.lines[at-1].sep = "" // it gets a line of its own
+		f.lines[at-1].sep = "" // moves it to its own line
 	}
 	switch {
 	case ok && have.odd == "" && have.value == value:
@@ -214,15 +214,15 @@ func (f *envFile) set(key, value string) error {
 	return nil
 }
 
-// unexported reports whether upstream's hook needs the setting in the environment, for envsubst, and does not get it.
+// unexported reports whether envsubst in upstream's hook needs the setting in its environment, but does not get it.
 func (l envLine) unexported() bool { return !l.exported && l.key == "NETWORK_POLICY_ALLOW_CIDR" }
 
-// yamlSafe matches what can be put into the YAML that envsubst fills in, unquoted.
+// yamlSafe matches values that envsubst can insert into YAML without quotes.
 var yamlSafe = regexp.MustCompile(`^[A-Za-z0-9./:_-]*$`)
 
-// unfit says why a value can't stand in hook.env; "": it can. Single quotes keep
-// all else from bash: $, backticks, backslashes, double quotes, spaces. The other
-// reader never sees what is behind the first =, unless it is on a line of its own.
+// unfit returns why a value cannot be stored in hook.env, or "" if it can. In single quotes bash changes neither $,
+// backticks, backslashes, double quotes nor spaces. The second reader of hook.env ignores everything after the first =
+// of a line.
 func unfit(key, value string) string {
 	for _, r := range value {
 		switch {
@@ -241,7 +241,7 @@ func unfit(key, value string) string {
 	return ""
 }
 
-// bashQuote is a value as bash reads it back, whatever is in it.
+// bashQuote quotes a value so that bash reads it back unchanged.
 func bashQuote(value string) string {
 	switch {
 	case value == "true" || value == "false":

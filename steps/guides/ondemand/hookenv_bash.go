@@ -2,17 +2,16 @@ package ondemand
 
 import "strings"
 
-// bashWord reads the right side of an assignment as bash does, without running
-// anything.
+// bashWord is the right side of an assignment, parsed as bash does, but without running anything.
 type bashWord struct {
-	rest string // what follows, in the end another setting
+	rest string // unparsed rest: finally the next setting
 	out  strings.Builder
-	odd  string // why the value can't be told, or why bash makes of it something else than it looks like
-	note string // the comment behind it, with the blanks before it
-	sep  string // what is between it and another setting on its line; "": there is none
+	odd  string // why the value cannot be determined, or why bash reads another value than the apparent one
+	note string // the comment after it, with the whitespace before it
+	sep  string // separator before another setting on the same line; "": there is none
 }
 
-// bashValue reads the right side of an assignment.
+// bashValue parses the right side of an assignment.
 func bashValue(text string) *bashWord {
 	w := &bashWord{rest: text}
 	for w.rest != "" && w.odd == "" {
@@ -23,7 +22,7 @@ func bashValue(text string) *bashWord {
 	return w
 }
 
-// step reads one piece of the word and reports whether the word ends there.
+// step parses one piece of the word and reports whether the word ends there.
 func (w *bashWord) step() (ends bool) {
 	c := w.rest[0]
 	switch c {
@@ -68,7 +67,7 @@ func (w *bashWord) take(c byte, n int) {
 	w.rest = w.rest[n:]
 }
 
-// after judges what follows the value on its line.
+// after checks the rest of the line after the value.
 func (w *bashWord) after(rest string) {
 	switch {
 	case strings.HasPrefix(rest, ";") && w.next(strings.TrimLeft(rest[1:], " \t")):
@@ -78,7 +77,7 @@ func (w *bashWord) after(rest string) {
 	}
 }
 
-// next reports whether only a comment, nothing, or another setting follows.
+// next reports whether the rest of the line is empty, a comment, or another setting.
 func (w *bashWord) next(rest string) bool {
 	switch {
 	case rest == "" || strings.HasPrefix(rest, "#"):

@@ -94,7 +94,7 @@ func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 
 func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	why, err := private(ctx, e, hookEnv)
-	if err == nil && why == "" { // root's shell runs what is in it
+	if err == nil && why == "" { // root's shell runs the file
 		_, why, err = replaceable(e, hookEnv)
 	}
 	switch {
@@ -136,7 +136,7 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(hookEnv+" "+faultWords(faults), fix)
 }
 
-// mergeWindows puts the lines that end as on Windows into one fault before the others.
+// mergeWindows combines all faults for Windows line endings into one, before the others.
 func mergeWindows(faults []fileFault) []fileFault {
 	first := faults[slices.IndexFunc(faults, fileFault.ofWindows)]
 	others := slices.DeleteFunc(slices.Clone(faults), fileFault.ofWindows)
@@ -146,7 +146,7 @@ func mergeWindows(faults []fileFault) []fileFault {
 	return append([]fileFault{first}, others...)
 }
 
-// faultWords are faults in words, the first of many.
+// faultWords formats faults for a finding. It lists only the first ones if there are many.
 func faultWords(faults []fileFault) string {
 	var out []string
 	for _, f := range faults {
@@ -176,7 +176,7 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 		wrong = append(wrong, "IDP_ISSUER_URL is "+shownWord(issuer)+", not "+want)
 	}
 	fix := ""
-	_, portal, _ := openPortal(ctx, e) // whether it can be read is for portal-file
+	_, portal, _ := openPortal(ctx, e) // the check portal-file reports the error
 	client, _ := portal["oidc_client_id"].(string)
 	switch want := e.Answers.Text("oidc.client-id"); {
 	case id == envKeyOf("CLIENT_ID").ships || id != want:
@@ -203,9 +203,9 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("client %s of %s", id, issuer)
 }
 
-// needsClient reports whether the portal names a provider itself, and neither Dex, which has its own client, nor
-// Apache's settings name the client (OpenIDC/mod_auth_openidc: src/cfg/check.c, which refuses a provider without
-// OIDCClientID).
+// needsClient reports whether ood_portal.yml must set OIDC client credentials: it names a provider, does not use Dex,
+// which has its own client, and oidc_settings does not set OIDCClientID. Apache's OIDC module rejects a provider
+// without OIDCClientID (OpenIDC/mod_auth_openidc: src/cfg/check.c).
 func needsClient(portal map[string]any) bool {
 	settings, _ := portal["oidc_settings"].(map[string]any)
 	url, _ := portal["oidc_provider_metadata_url"].(string)
@@ -239,7 +239,7 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	for _, a := range slices.Concat(web, nodes) {
 		addr, err := netip.ParseAddr(a)
 		if err == nil && (addr.IsLoopback() || addr.Unmap().Is4() != p.Addr().Is4()) {
-			continue // pods see no loopback of another machine; one CIDR holds one family
+			continue // pods cannot see another machine's loopback, and a CIDR covers one address family
 		}
 		if err != nil || !p.Contains(addr.Unmap()) {
 			out = append(out, a)

@@ -10,8 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// envKubeconfig is the kubeconfig that hook.env gives upstream's bootstrap, which sources the file after the pre-hook
-// has exported one; "": none.
+// envKubeconfig returns the value of KUBECONFIG in hook.env, or "" if it is not set. It overrides the pre-hook's,
+// because upstream's bootstrap sources hook.env after the pre-hook has exported its own.
 func envKubeconfig(ctx context.Context, e steps.Env) (string, error) {
 	f, err := openHookEnv(ctx, e)
 	if steps.IsAbsent(err) {
@@ -23,14 +23,14 @@ func envKubeconfig(ctx context.Context, e steps.Env) (string, error) {
 	return f.get("KUBECONFIG")
 }
 
-// commandFolders are where root's commands are that the hooks run.
+// commandFolders are the folders of the system commands that the hooks run as root.
 var commandFolders = []string{
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 }
 
-// pathFault says what is wrong with the PATH that the file gives upstream's hooks, which source it after the pre-hook
-// has exported one. The bootstrap puts /usr/local/bin and /bin before it; set-k8s-creds.sh finds sudo by it alone
-// (OSC/ondemand: hooks/k8s-bootstrap).
+// pathFault returns the fault of a PATH in hook.env, if there is one. That PATH overrides the pre-hook's, because
+// upstream's hooks source hook.env later. The bootstrap prepends /usr/local/bin and /bin, but set-k8s-creds.sh finds
+// sudo only through this PATH (OSC/ondemand: hooks/k8s-bootstrap).
 func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	l, i, ok := f.setting("PATH")
 	if !ok || l.odd != "" {
@@ -57,7 +57,7 @@ func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	return fileFault{}, false
 }
 
-// withoutSetting is the fix that removes a key that does not belong into hook.env.
+// withoutSetting returns the fix that removes a key that does not belong in hook.env.
 func (f envFile) withoutSetting(key string) string {
 	_, i, _ := f.setting(key)
 	line, _ := f.place(i)
@@ -67,7 +67,7 @@ func (f envFile) withoutSetting(key string) string {
 			n++
 		}
 	}
-	if n > 1 { // other settings are on that line
+	if n > 1 { // the line has other settings
 		return onWebNode(fmt.Sprintf("vi +%d %s    # remove %s", line, hookEnv, key))
 	}
 	return onWebNode(`sed -i -E '/^[[:blank:]]*(export[[:blank:]]+)?` + key + `=/d' ` + hookEnv)

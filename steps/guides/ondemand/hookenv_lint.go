@@ -10,11 +10,11 @@ import (
 
 var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// bareExport is a command that exports names and sets none.
+// bareExport matches a command that exports names without setting them.
 var bareExport = regexp.MustCompile(`^export([ \t]+[A-Za-z_][A-Za-z0-9_]*)+[ \t]*$`)
 
-// lint returns the lines that one of the two readers of hook.env cannot read, or reads differently than the other. No
-// value is ever quoted: it may be a secret.
+// lint returns the lines that one of the two readers of hook.env cannot read, or reads differently than the other.
+// Findings never contain a value, because it can be a secret.
 func (f envFile) lint() []fileFault {
 	var out []fileFault
 	seen := map[string]int{}
@@ -42,7 +42,7 @@ func (f envFile) lint() []fileFault {
 	return out
 }
 
-// fileFault says what is wrong with one line, and at which column.
+// fault returns what is wrong with a line, and the column. It returns "" if nothing is.
 func (l envLine) fault() (says string, column int) {
 	text := l.text
 	trimmed := strings.TrimLeft(text, " \t")
@@ -53,7 +53,7 @@ func (l envLine) fault() (says string, column int) {
 	case text == "" || strings.HasPrefix(text, "#"):
 		return "", 0
 	case trimmed == "":
-		return "", 0 // blanks alone: no reader takes anything from them
+		return "", 0 // only whitespace, which both readers ignore
 	case strings.HasPrefix(trimmed, "#"):
 		return "the comment is indented: upstream's hook tries to export it and fails. Put the # in column 1", indent + 1
 	case l.unexported():
@@ -75,7 +75,7 @@ const windowsLine = "the line has a Windows line ending (CR LF): the CR becomes 
 // ofWindows reports whether the fault is a Windows line ending.
 func (f fileFault) ofWindows() bool { return f.says == windowsLine }
 
-// notASetting says what is wrong with a line that is neither a setting nor a comment.
+// notASetting returns what is wrong with a line that is neither a setting nor a comment.
 func notASetting(text string) string {
 	name, _, has := strings.Cut(text, "=")
 	switch bare := strings.TrimSpace(name); {
@@ -87,7 +87,7 @@ func notASetting(text string) string {
 	return "the line is neither a setting (KEY=value), nor a comment, nor empty: upstream's hook fails at it"
 }
 
-// unedited reports whether no key differs from what the package ships.
+// unedited reports whether all keys still have the package's example values.
 func (f envFile) unedited() bool {
 	for _, k := range envKeys {
 		if v, err := f.get(k.name); err != nil || (v != "" && v != k.ships) {

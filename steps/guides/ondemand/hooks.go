@@ -62,7 +62,7 @@ func hooks() steps.Step {
 	}
 }
 
-// openHookEnv reads hook.env. The error is an AbsentError where there is none.
+// openHookEnv reads hook.env. It returns an AbsentError if there is none.
 func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	text, err := e.Host.Read(ctx, hookEnv)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	return parseEnv(string(text)), nil
 }
 
-// hookEnvText is the expected hook.env: the existing one with carrick's keys set.
+// hookEnvText returns the expected hook.env: the existing one with carrick's keys set.
 func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	f, err := openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) {
@@ -100,7 +100,7 @@ func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 
 type envValue struct{ key, value string }
 
-// envWanted is what the keys are to say.
+// envWanted returns the required values of the keys.
 func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, error) {
 	out := []envValue{
 		{"K8S_USERNAME_PREFIX", usernamePrefix(e)},
@@ -130,8 +130,8 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 	), nil
 }
 
-// clientSecret is the one that is answered, else the one in hook.env,
-// else the portal's of the same client.
+// clientSecret returns the answered OIDC client secret, or else the one in hook.env, or else the portal's if it is for
+// the same client.
 func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value, error) {
 	if s := e.Answers.Masked("oidc.client-secret"); !s.IsZero() {
 		return s, nil
@@ -172,8 +172,8 @@ func preHookText(_ context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(text), err
 }
 
-// hookBefore is a hook that the portal runs and that is neither ours nor runs
-// upstream's; or one that ours calls already.
+// hookBefore returns the hook that must run before upstream's: the one that carrick's hook already runs, or the
+// portal's current hook unless it is carrick's or runs upstream's hooks itself.
 func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 	at, err := hookInUse(ctx, e)
 	if err != nil {
@@ -216,8 +216,7 @@ func adoptAlso(ctx context.Context, e steps.Env) (any, string, error) {
 	return at, "the hook that the portal runs", nil
 }
 
-// allowDefault is the smallest CIDR that holds the web node and the nodes, where
-// that is not half the internet.
+// allowDefault returns the smallest CIDR that contains the web node and the nodes, unless it is too wide to propose.
 func allowDefault(e steps.Env) (any, string) {
 	nodes, err := e.Peer.List("node-addresses")
 	if err != nil {
@@ -238,7 +237,7 @@ func allowDefault(e steps.Env) (any, string) {
 // widest is the shortest prefix length of a CIDR that carrick proposes.
 const widest = 8
 
-// covering is the smallest CIDR that holds all addresses of one family.
+// covering returns the smallest CIDR that contains all addresses of the first one's family.
 func covering(addresses []string) (netip.Prefix, bool) {
 	var p netip.Prefix
 	for _, text := range addresses {
@@ -251,7 +250,7 @@ func covering(addresses []string) (netip.Prefix, bool) {
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
 		if a.Is4() != p.Addr().Is4() {
-			continue // one CIDR holds one family: the first's
+			continue // a CIDR covers one family: the first address's
 		}
 		for !p.Contains(a) {
 			p, _ = p.Addr().Prefix(p.Bits() - 1)

@@ -215,10 +215,10 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the portal passes %s and the refresh token", strings.Join(tokenExports, " and "))
 }
 
-// plainScope is a value of oidc_scope that needs no quoting in sed and in YAML.
+// plainScope matches values of oidc_scope that need no quotes in sed and in YAML.
 var plainScope = regexp.MustCompile(`^[A-Za-z0-9_. -]+$`)
 
-// scopeFix is how to add openid to the portal's oidc_scope, which carrick does not set.
+// scopeFix returns the command that adds openid to the portal's oidc_scope, which carrick does not set.
 func scopeFix(ctx context.Context, e steps.Env, scope string) string {
 	unit, _, err := apache(ctx, e)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// portalCommands run on the web node once the files are written.
+// portalCommands returns the actions that run on the web node after the files are written.
 func portalCommands() []steps.Action {
 	out := []steps.Action{{
 		Name: "portal-update", Title: "Regenerate Apache's configuration", On: steps.Local,
@@ -69,7 +69,7 @@ func portalFacts() []steps.Fact {
 	}
 }
 
-// What the fact selinux says.
+// These are the values of the fact selinux.
 const (
 	enforces = "enforces"
 	permits  = "permits"

@@ -11,14 +11,13 @@ import (
 	"carrick/steps/action"
 )
 
-// editedFile is a file in which carrick sets some values among others that may be
-// secret: the diff shows all but those.
+// editedFile is a file in which carrick sets some values. The diff hides other values that can be secret.
 type editedFile struct {
 	action.File
 	redact func(string) string
 }
 
-// Plan is File's, with a diff that hides secrets alone.
+// Plan returns the plan of the File with secrets hidden in the diff.
 func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := f.File.Plan(ctx, e)
 	if err != nil {
@@ -34,7 +33,7 @@ func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		}
 		have, err := e.Host.Read(ctx, f.Path)
 		if err != nil {
-			have = nil // it is new
+			have = nil // a new file
 		}
 		c.Items[i].Diff = udiff.Unified(f.Path, f.Path, f.redact(string(have)), f.redact(want.Reveal()))
 	}
@@ -43,8 +42,7 @@ func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 
 var secretKey = regexp.MustCompile(`(?i)(secret|passw|passphrase|bindpw|token|private|credential)`)
 
-// redactEnv hides the values of hook.env that may be secret: of keys that carrick
-// does not know, all.
+// redactEnv hides the values of hook.env that can be secret, and all values of keys that carrick does not know.
 func redactEnv(text string) string {
 	f := parseEnv(text)
 	for i, l := range f.lines {
@@ -54,7 +52,7 @@ func redactEnv(text string) string {
 			f.lines[i].text = "(hidden)"
 		case strings.HasPrefix(l.text, "#") && secretKey.MatchString(l.text):
 			f.lines[i].text = "# (hidden)"
-		case l.odd != "": // it may hold more than the value of its key
+		case l.odd != "": // it can contain more than the key's value
 			f.lines[i].text = l.key + "=(hidden)"
 		case l.key == "" || k != nil && !k.secret:
 		case l.value == "" && l.odd == "" || k != nil && l.value == k.ships:
@@ -67,14 +65,14 @@ func redactEnv(text string) string {
 
 var portalLine = regexp.MustCompile(`^(\s*(?:- )?#?\s*["']?([A-Za-z_][\w.-]*)["']?\s*:\s*)(\S.*)$`)
 
-// shownPortal are the keys whose values are shown, where those are plain: those
-// that carrick sets, and keys that are often next to them.
+// shownPortal matches the keys whose plain values are shown: those that carrick sets, and common ones that are not
+// secret.
 var shownPortal = regexp.MustCompile(
 	`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`,
 )
 
-// redactPortal hides the values of ood_portal.yml that carrick has nothing to do
-// with: among them may be the secret of a client, or of a directory.
+// redactPortal hides the values of ood_portal.yml that carrick does not set, because they can contain the secret of a
+// client or of a directory.
 func redactPortal(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

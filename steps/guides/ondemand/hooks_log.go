@@ -17,18 +17,18 @@ import (
 
 const (
 	stageTag     = "ood_nginx_stage"
-	logLines     = "500" // the last of that tag that are read
+	logLines     = "500" // number of the latest entries that are read
 	logTailBytes = "262144"
 
-	// notStarted is in the line where the hook could not be executed.
+	// notStarted is logged if the hook could not be executed.
 	notStarted = "threw exception"
 )
 
-// logFiles are where syslog writes, where there is no journal.
+// logFiles are the files that syslog writes on systems without a journal.
 var logFiles = []string{"/var/log/messages", "/var/log/syslog"}
 
-// hookLog looks for failures that nginx_stage logged after the hook was last
-// changed: older ones may be mended.
+// hookLog looks for failures that nginx_stage logged after the last change of the hook. Older failures may already be
+// fixed.
 func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep -E 'exited with|threw exception'"
 	if e.Host.IsFolder() {
@@ -107,8 +107,7 @@ func hidesFailures(ctx context.Context, e steps.Env, hook string) (bool, error) 
 	return does.hides, nil
 }
 
-// stageLog is the end of what nginx_stage logged, and from where; from is ""
-// where nothing can be read.
+// stageLog returns the latest log entries of nginx_stage, and their source. from is "" if no log can be read.
 func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 	text, err = check.CommandOutput(
 		ctx, e.Host, 30*time.Second, "journalctl", "-t", stageTag, "-n", logLines, "-o", "short-iso", "--no-pager",
@@ -133,7 +132,7 @@ func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 	return "", "", nil
 }
 
-// changedLast is when the hook or what it reads was last changed.
+// changedLast returns the time of the latest change of the hook and of the files that it reads.
 func changedLast(ctx context.Context, e steps.Env) time.Time {
 	var last time.Time
 	files := []string{hookEnv, rootKubeconfig}
@@ -153,8 +152,8 @@ var (
 	syslogTime = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d`)
 )
 
-// logTime is the time at the start of a line of a log; one without a year is of
-// the year before now.
+// logTime returns the timestamp at the start of a log line. A timestamp without a year is taken to be from the past
+// year.
 func logTime(line string, now time.Time) (time.Time, bool) {
 	if m := isoTime.FindString(line); m != "" {
 		for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05.999999-0700"} {

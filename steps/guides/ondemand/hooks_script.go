@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// hookScript is the site's own pre-PUN hook: what the portal runs as root when a
-// user's web server starts.
+// hookScript contains the inputs of the site's pre-PUN hook, which the portal runs as root when a user's web server
+// starts.
 type hookScript struct {
-	kubeconfig string // of root
-	kubectl    string // upstream's hooks call it by its bare name
-	level      string // of pod security, for the users' namespaces
-	creds      bool   // users sign in by OIDC: their tokens go into their kubeconfig
-	also       string // a hook that ran before; "": none
+	kubeconfig string // root's kubeconfig
+	kubectl    string // path; upstream's hooks call it as kubectl
+	level      string // Pod Security level of users' namespaces
+	creds      bool   // write users' OIDC tokens into their kubeconfigs
+	also       string // the hook that ran before carrick's; "": none
 }
 
 var (
@@ -22,16 +22,17 @@ var (
 	podLevels  = regexp.MustCompile(`^(restricted|baseline|privileged)$`)
 )
 
-// Upstream's hooks, which belong to the package and are called, not copied.
+// These are upstream's hooks. They belong to the package, so the script calls them and does not copy them.
 const (
 	bootstrapHook = hooksFolder + "/k8s-bootstrap-ondemand.sh"
 	credsHook     = hooksFolder + "/set-k8s-creds.sh"
 )
 
-// alsoMark is written before the path of a hook that ran before, so that carrick finds it again.
+// alsoMark precedes the path of the hook that ran before carrick's, so that carrick can read the path back from the
+// script.
 const alsoMark = "also="
 
-// text is the script. A value that could be more than one word in it is refused.
+// text returns the script. It returns an error for values that the shell could split or expand.
 func (h hookScript) text() (string, error) {
 	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
 		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
@@ -109,7 +110,7 @@ unset KUBECONFIG
 /bin/bash %s "$user" "$hook_env" || exit 1
 `
 
-// alsoOf is the hook that a script of ours runs first; "": none.
+// alsoOf returns the hook that a script of carrick runs first, or "" if there is none.
 func alsoOf(script string) string {
 	for _, l := range strings.Split(script, "\n") {
 		if p, ok := strings.CutPrefix(l, alsoMark); ok {

@@ -9,27 +9,27 @@ import (
 	sh "mvdan.cc/sh/v3/syntax"
 )
 
-// hookReading is what a shell script does, as far as that can be told without running it.
+// hookReading describes what a shell script does, as far as this can be determined without running it.
 type hookReading struct {
-	// words are those of the commands and assignments that can run. What follows an unconditional exit, the body of a
-	// function that is not called, and here-documents are not among them.
+	// words are the words of the commands and assignments that can run. They exclude code after an unconditional exit,
+	// bodies of functions that are not called, and here-documents.
 	words string
-	// programs are the files that the script executes by their path, without another program before them.
+	// programs are the files that the script executes directly by path.
 	programs []string
-	// exits reports that the script has an unconditional exit, and runs no program, function or other file before it.
+	// exits means that the script exits unconditionally before it runs any program, function or other file.
 	exits bool
-	// hides reports that the script can go on, or exit with 0, after upstream's bootstrap has failed. Upstream logs
-	// the exit status of the script alone (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
+	// hides means that the script can continue, or exit with 0, after upstream's bootstrap has failed. Upstream logs
+	// only the script's exit status (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 	hides bool
 }
 
-// errNoShell is the error for a file that no shell runs.
+// errNoShell means that a file is not a shell script.
 var errNoShell = errors.New("not a shell script, so carrick cannot read what it does")
 
 // bootstrapName is the file name of upstream's bootstrap.
 var bootstrapName = path.Base(bootstrapHook)
 
-// readHook reads a script as a shell runs it.
+// readHook analyzes a script.
 func readHook(script string) (hookReading, error) {
 	line, _, _ := strings.Cut(script, "\n")
 	shell, strict := interpreter(line)
@@ -48,7 +48,7 @@ func readHook(script string) (hookReading, error) {
 	return hookReading{hides: hides, exits: r.exited && !r.ran, programs: r.programs, words: r.words.String()}, nil
 }
 
-// interpreter returns the program that a #! line names, and whether the line sets errexit.
+// interpreter returns the program that a #! line names, and reports whether the line sets errexit.
 func interpreter(line string) (name string, errexit bool) {
 	rest, ok := strings.CutPrefix(line, "#!")
 	if !ok {
@@ -71,18 +71,19 @@ type shellReader struct {
 	words             strings.Builder
 	programs          []string
 	errexit, pipefail bool
-	exited            bool // what follows does not run
-	ran               bool // it has run a program, a function or another file
+	exited            bool // the statements that follow do not run
+	ran               bool // a program, a function or another file has run
 	depth             int
-	read              int // statements, those of a function once a call
+	read              int // number of statements read, counting a function's at each call
 }
 
-// mostRead is how many statements are read: functions that call each other can make a script endless.
+// mostRead is the maximum number of statements that are read. Functions that call each other would make a script
+// endless.
 const mostRead = 10000
 
 var errTooLong = errors.New("too many statements to read")
 
-// list reads statements that run one after another. guarded means that errexit is not in force there, as in conditions.
+// list reads consecutive statements. guarded means that errexit does not apply to them, as in conditions.
 func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
 	out := absent
 	for i, s := range stmts {
@@ -136,7 +137,7 @@ func (r *shellReader) command(c sh.Command, guarded bool) fate {
 		return out
 	case *sh.FuncDecl:
 		r.functions[c.Name.Value] = c.Body
-	case *sh.DeclClause: // its status is its own, not that of a command substitution
+	case *sh.DeclClause: // its status is not that of a command substitution in it
 		if f := r.assign(c.Args); f != absent {
 			return hidden
 		}
@@ -184,7 +185,7 @@ func (r *shellReader) conditional(c *sh.IfClause, guarded bool) fate {
 	return out
 }
 
-// quiet are commands that only name a file.
+// quiet are commands that do not execute the files in their arguments.
 var quiet = []string{":", "[", "echo", "logger", "ls", "printf", "stat", "test", "true"}
 
 func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
@@ -215,7 +216,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 			slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
 	case isFunction && r.depth < 16:
 		r.ran = true
-		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // what it runs may be among its arguments
+		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // its arguments can contain a command
 		r.depth++
 		defer func() { r.depth-- }()
 		return max(inner, r.raised(r.stmt(body, guarded), guarded))
@@ -225,7 +226,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	return inner
 }
 
-// run reads a command that is a program.
+// run reads a command that runs a program.
 func (r *shellReader) run(name string, words []string, guarded bool) fate {
 	r.ran = true
 	r.words.WriteString(strings.Join(words, " ") + "\n")
@@ -266,7 +267,7 @@ func (r *shellReader) set(options []string) {
 	}
 }
 
-// assign reads assignments, and what command substitutions in them do.
+// assign reads assignments and the command substitutions in them.
 func (r *shellReader) assign(all []*sh.Assign) fate {
 	out := absent
 	for _, a := range all {
@@ -303,14 +304,14 @@ func (r *shellReader) substituted(w *sh.Word) fate {
 	return out
 }
 
-// perhaps reads what a condition decides about: an exit there need not run.
+// perhaps reads code that runs only under a condition, so an exit in it does not end the script for certain.
 func (r *shellReader) perhaps(read func() fate) fate {
 	exited := r.exited
 	defer func() { r.exited = exited }()
 	return read()
 }
 
-// apart reads what runs in a shell of its own: its exit is a status here.
+// apart reads code that runs in a subshell. An exit in it only sets the subshell's status.
 func (r *shellReader) apart(read func() fate) fate {
 	exited, errexit, pipefail := r.exited, r.errexit, r.pipefail
 	defer func() { r.exited, r.errexit, r.pipefail = exited, errexit, pipefail }()
@@ -328,7 +329,7 @@ func (r *shellReader) literals(words []*sh.Word) string {
 	return strings.Join(out, " ")
 }
 
-// literal is a word with the variables in it that are known.
+// literal returns a word with its known variables expanded.
 func (r *shellReader) literal(w *sh.Word) string {
 	var b strings.Builder
 	r.expand(&b, w.Parts)

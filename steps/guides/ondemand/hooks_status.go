@@ -6,17 +6,17 @@ import (
 	sh "mvdan.cc/sh/v3/syntax"
 )
 
-// fate is what becomes of a failure of upstream's bootstrap in a part of a script.
+// fate is the effect that a failure of upstream's bootstrap has in a part of a script. A greater fate takes precedence.
 type fate int
 
 const (
-	absent fate = iota // the part does not run it
-	ends               // the script exits with a status other than 0
-	fails              // the part has a status other than 0
-	hidden             // the script can go on as if nothing had happened
+	absent fate = iota // the part does not run the bootstrap
+	ends               // the script exits with a nonzero status
+	fails              // the part has a nonzero status
+	hidden             // the script can continue without reporting the failure
 )
 
-// raised is the fate where errexit may end the script.
+// raised returns the fate of a statement with errexit taken into account.
 func (r *shellReader) raised(f fate, guarded bool) fate {
 	if f == fails && r.errexit && !guarded {
 		return ends
@@ -24,7 +24,7 @@ func (r *shellReader) raised(f fate, guarded bool) fate {
 	return f
 }
 
-// looped is the fate in a loop, whose status is that of its last turn.
+// looped returns the fate of a loop, whose status is that of its last iteration.
 func looped(f fate) fate {
 	if f == fails {
 		return hidden
@@ -32,7 +32,7 @@ func looped(f fate) fate {
 	return f
 }
 
-// otherwise is the fate where these statements run after a failure.
+// otherwise returns the fate of a failure that causes these statements to run.
 func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
 	for i, s := range stmts {
 		if r.read++; r.read > mostRead {
@@ -66,8 +66,8 @@ func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
 	return hidden
 }
 
-// statusKept reports whether exit or return with these arguments reports a failure. Without one, the status is that of
-// the command before, which first says is the one that failed.
+// statusKept reports whether exit or return with these arguments reports a failure. Without arguments they use the
+// status of the preceding command. first means that this is the command that failed.
 func statusKept(args []string, first bool) bool {
 	if len(args) == 0 || args[0] == "$?" {
 		return first
@@ -75,7 +75,7 @@ func statusKept(args []string, first bool) bool {
 	return args[0] != "0"
 }
 
-// judged is the fate of a failure that statements follow: they can look at the status.
+// judged returns the fate of a failure from the statements after it, which can check its status.
 func judged(rest []*sh.Stmt) fate {
 	status := "$?"
 	if c, ok := rest[0].Cmd.(*sh.CallExpr); ok && len(c.Args) == 0 && len(c.Assigns) == 1 && reads(c, status) {
@@ -101,7 +101,7 @@ func reads(n sh.Node, name string) (found bool) {
 	return found
 }
 
-// leaves reports whether a part of a script has an exit with a status other than 0.
+// leaves reports whether a part of a script contains an exit with a nonzero status.
 func leaves(n sh.Node) (found bool) {
 	sh.Walk(n, func(n sh.Node) bool {
 		c, ok := n.(*sh.CallExpr)
@@ -111,7 +111,7 @@ func leaves(n sh.Node) (found bool) {
 	return found
 }
 
-// bareExit reports whether a statement is an exit with the status of the command before it.
+// bareExit reports whether a statement is exit without arguments, which uses the status of the preceding command.
 func bareExit(s *sh.Stmt) bool {
 	c, ok := s.Cmd.(*sh.CallExpr)
 	return ok && len(c.Args) == 1 && c.Args[0].Lit() == "exit"

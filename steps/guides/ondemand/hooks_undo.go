@@ -12,7 +12,8 @@ import (
 	"carrick/steps/action"
 )
 
-// portalUndo is the undo of ood_portal.yml: where another user has changed the file, it says which lines carrick set.
+// portalUndo edits ood_portal.yml and undoes the edit. If another user has changed the file since, the plan lists the
+// lines to remove manually.
 type portalUndo struct{ editedFile }
 
 func portalDoer() portalUndo {
@@ -36,7 +37,7 @@ func (f portalUndo) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 			if err != nil {
 				return c, err
 			}
-			if len(lines) == 0 { // what would have to be removed can't be told
+			if len(lines) == 0 { // the lines to remove are unknown
 				continue
 			}
 			it.Note += "; remove from it manually: " + strings.Join(lines, ", ") + "; then run " + updatePortal +
@@ -46,7 +47,7 @@ func (f portalUndo) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// Undo leaves the file where its plan does.
+// Undo restores the file, unless the plan leaves it unchanged.
 func (f portalUndo) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return undoUnlessLeft(ctx, e, say, f.PlanUndo, f.editedFile.Undo)
 }
@@ -70,8 +71,8 @@ func undoUnlessLeft(ctx context.Context, e steps.Env, say steps.Progress, plan p
 	return do(ctx, e, say)
 }
 
-// setInPortal are the settings of ood_portal.yml that say what carrick writes and that were not there before, as lines.
-// There are none where one of the two texts is invalid YAML.
+// setInPortal returns the settings of ood_portal.yml that carrick added and that still have its values, as lines. It
+// returns none if the current or the earlier text is invalid YAML.
 func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
 	var texts [2]map[string]any
 	for i, at := range []string{portalFile, portalBefore(e)} {
@@ -102,10 +103,10 @@ func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, nil
 }
 
-// portalBefore is where carrick keeps ood_portal.yml as it was before.
+// portalBefore returns the path of carrick's backup of the original ood_portal.yml.
 func portalBefore(e steps.Env) string { return portalFile + ".before-" + e.Link }
 
-// callsPreHook reports whether a text of ood_portal.yml has the portal run carrick's hook.
+// callsPreHook reports whether ood_portal.yml configures the portal to run carrick's hook.
 func callsPreHook(text []byte) bool {
 	values, err := portalValues(string(text))
 	if err != nil {
@@ -117,13 +118,13 @@ func callsPreHook(text []byte) bool {
 // hookKey is the key of ood_portal.yml for the command that the portal runs as root.
 const hookKey = "pun_pre_hook_root_cmd"
 
-// hookCalled reports whether that command has carrick's hook among its words: another program may run it.
+// hookCalled reports whether that command contains the path of carrick's hook. Another program can run the hook.
 func hookCalled(values map[string]any) bool {
 	command, _ := values[hookKey].(string)
 	return slices.Contains(strings.Fields(command), preHook)
 }
 
-// preHookFile is the hook that the portal runs. An undo keeps it as long as ood_portal.yml calls it.
+// preHookFile is the hook that the portal runs. Undo keeps it as long as ood_portal.yml calls it.
 type preHookFile struct {
 	action.File
 	portal portalUndo
@@ -150,7 +151,7 @@ func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, e
 	return c, nil
 }
 
-// called reports whether ood_portal.yml calls the hook once its own undo is done, which comes first.
+// called reports whether ood_portal.yml will still call the hook after its own undo, which runs first.
 func (f preHookFile) called(ctx context.Context, e steps.Env) (bool, error) {
 	e.Action = "portal"
 	c, err := f.portal.PlanUndo(ctx, e)
@@ -173,7 +174,7 @@ func (f preHookFile) called(ctx context.Context, e steps.Env) (bool, error) {
 	return err == nil && callsPreHook(b), err
 }
 
-// Undo keeps the hook where its plan does.
+// Undo deletes the hook, unless the plan leaves it unchanged.
 func (f preHookFile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return undoUnlessLeft(ctx, e, say, f.PlanUndo, f.File.Undo)
 }

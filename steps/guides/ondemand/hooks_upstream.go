@@ -12,13 +12,13 @@ import (
 	"carrick/steps"
 )
 
-// upstreamScript is a script of upstream's that the pre-hook names.
+// upstreamScript is one of upstream's scripts that the pre-hook calls.
 type upstreamScript struct {
 	path   string
-	direct bool // the pre-hook executes the file itself, which requires its execute bit
+	direct bool // the pre-hook executes the file directly, so it must be executable
 }
 
-// upstreamScripts returns the files of a base name that a hook names by their absolute path.
+// upstreamScripts returns the files with a base name that a hook refers to by absolute path.
 func upstreamScripts(does hookReading, name string) []upstreamScript {
 	var out []upstreamScript
 	for _, w := range strings.Fields(does.words) {
@@ -32,7 +32,8 @@ func upstreamScripts(does hookReading, name string) []upstreamScript {
 	return out
 }
 
-// usedScripts are the names of upstream's scripts that users' logins depend on, with what each is for.
+// usedScripts returns the file names of upstream's scripts that users' logins depend on, with the consequence if one
+// fails.
 func usedScripts(e steps.Env) map[string]string {
 	out := map[string]string{bootstrapName: "users get no namespace"}
 	if withOIDC(e) {
@@ -41,8 +42,8 @@ func usedScripts(e steps.Env) map[string]string {
 	return out
 }
 
-// upstreamBroken says which of upstream's scripts that a hook runs cannot do their work; "": none is known. Where a
-// hook names several files of one name, one that works is enough.
+// upstreamBroken returns which of the upstream scripts that a hook runs certainly do nothing, or "". If a hook names
+// several files of the same name, it is enough that one of them works.
 func upstreamBroken(ctx context.Context, e steps.Env, does hookReading) (problem, at string, err error) {
 	var problems []string
 	used := usedScripts(e)
@@ -73,8 +74,8 @@ func upstreamBroken(ctx context.Context, e steps.Env, does hookReading) (problem
 	return strings.Join(problems, "; "), at, nil
 }
 
-// brokenScript says what certainly keeps a script of upstream's from doing anything; "": nothing. The content differs
-// by version, so only a missing file, an empty one and one that exits before it runs anything are faults.
+// brokenScript returns why one of upstream's scripts certainly does nothing, or "". Its content depends on the version,
+// so the only faults are a missing file, a file without commands, and an exit before kubectl runs.
 func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +91,7 @@ func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	}) {
 		return at + " has no commands", nil
 	}
-	if !strings.HasPrefix(script, "#!") { // bash runs it all the same
+	if !strings.HasPrefix(script, "#!") { // bash runs it anyway
 		script = "#!/bin/bash\n" + script
 	}
 	does, err := readHook(script)
@@ -105,14 +106,14 @@ func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	return "", nil
 }
 
-// upstreamWorks asserts that upstream's scripts which a hook runs exist and do something.
+// upstreamWorks verifies that the upstream scripts that a hook runs exist and do something.
 func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Result {
 	if e.Host.IsFolder() {
 		there, err := fileExists(ctx, e, path.Dir(hooksFolder))
 		if err != nil {
 			return steps.Errored(err)
 		}
-		if !there { // nothing else of Open OnDemand's package has to be copied there
+		if !there { // the folder needs no other file of Open OnDemand's package
 			return steps.Skipped("%s is not in the folder that represents the web node. Copy it there: scp -rp WEBNODE:%[1]s %s",
 				path.Dir(hooksFolder), steps.Quoted(e.Host.Root+path.Dir(path.Dir(hooksFolder))))
 		}
@@ -134,15 +135,15 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 	return steps.Failed(problem, fix).WithoutAction()
 }
 
-// upstreamUnsafe says who else than root can change upstream's scripts that a hook runs, or which of them cannot be
-// executed; "": no one, none. fix is the command against it.
+// upstreamUnsafe returns which of the upstream scripts that a hook runs can be changed by users other than root or
+// cannot be executed, or "". fix is the command that corrects it.
 func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix string, err error) {
 	b, err := e.Host.Read(ctx, hook)
 	if err != nil {
 		return "", "", err
 	}
 	does, err := readHook(string(b))
-	if err != nil { // the row of what the hook does says so
+	if err != nil { // the check that reads the hook reports the error
 		return "", "", nil
 	}
 	for _, name := range []string{bootstrapName, path.Base(credsHook)} {
@@ -171,10 +172,10 @@ func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix
 	return "", "", nil
 }
 
-// reinstall is the fix for a script that Open OnDemand's package contains, or that the site has elsewhere.
+// reinstall returns the fix for a broken script of Open OnDemand's package, or "" if the script is in another folder.
 func reinstall(ctx context.Context, e steps.Env, at string) (string, error) {
 	if path.Dir(at) != hooksFolder {
-		return "", nil // carrick's hook runs the package's
+		return "", nil // carrick's hook runs the package's script
 	}
 	if e.Host.IsFolder() {
 		return "copy the web node's files there: scp -rp WEBNODE:" + hooksFolder + " " +

@@ -19,8 +19,7 @@ import (
 	"carrick/steps/check"
 )
 
-// idleName is the chart of the namespace reaper, and what carrick calls its
-// release and its namespace.
+// idleName is the name of the namespace reaper's chart, and of carrick's release and namespace for it.
 const idleName = "k8-namespace-reaper"
 
 const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.yaml, templates), main.go"
@@ -94,11 +93,11 @@ func idle() steps.Step {
 	}
 }
 
-// afterPrometheus is a manifest that is applied only after Prometheus was queried. Its plan reports a missing
-// permission to query it before anything is written.
+// afterPrometheus is a manifest that is applied only after a successful query of Prometheus. Its plan reports a missing
+// permission for the query before anything is written.
 type afterPrometheus struct{ action.Manifest }
 
-// Plan adds the permission to query Prometheus to those that it requires.
+// Plan adds the permission for the query to the required permissions.
 func (m afterPrometheus) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
 	if err != nil {
@@ -127,7 +126,7 @@ func idleConfig(e steps.Env) map[string]any {
 	}
 }
 
-// anchored matches users' namespaces as a whole: the reaper looks for the
+// anchored returns an expression that matches only complete namespace names. The reaper matches an unanchored
 // expression anywhere in a name.
 func anchored(e steps.Env) string { return "^" + regexp.QuoteMeta(namespacePrefix(e)) + ".+$" }
 
@@ -139,21 +138,21 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// prometheusLabels are those of the Services of usual charts.
+// prometheusLabels are the labels of the Services that common charts create.
 var prometheusLabels = []string{
 	"app.kubernetes.io/name=prometheus", "app=kube-prometheus-stack-prometheus", "app=prometheus",
 }
 
-// prometheusSpaces are the namespaces in which usual charts and distributions have Prometheus.
+// prometheusSpaces are the namespaces that common charts and distributions use for Prometheus.
 var prometheusSpaces = []string{
 	"monitoring", "prometheus", "kube-prometheus-stack", "kube-system", "openshift-monitoring", "cattle-monitoring-system",
 }
 
 const answerPrometheus = "answer idle.prometheus with the one that has this cluster's pod metrics"
 
-// prometheusThere finds a Service that looks like one. Whoever has a namespace can create such a Service, and what
-// answers there decides which namespaces are deleted: it counts in the usual namespaces alone, and only if it is the
-// only one.
+// prometheusThere returns the address of the Service that looks like Prometheus. The responses of that Service decide
+// which namespaces are deleted, and any user with a namespace can create one. So it must be in one of the usual
+// namespaces and be the only one there.
 func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]string{} // by namespace
 	prefix := namespacePrefix(e)
@@ -192,7 +191,7 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 		return nil, steps.Absent("no Service has the labels of a Prometheus")
 	}
 	return nil, fmt.Errorf(
-		"Services that look like Prometheus exist only outside the usual namespaces (%s), where other users may have "+
+		"services that look like Prometheus exist only outside the usual namespaces (%s), where other users may have "+
 			"created them: %s; %s",
 		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus,
 	)

@@ -125,7 +125,7 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%.0f containers in %d namespaces, according to %s", n, len(known), via)
 }
 
-// idleExpression checks the arguments of the running reaper, whoever installed it.
+// idleExpression checks the arguments of the running reaper, even if another tool installed it.
 func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, idleName)
 	if err != nil {
@@ -179,7 +179,7 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s selects by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
 }
 
-// alsoMatched are namespaces that an expression finds and that are no user's.
+// alsoMatched returns the namespaces that an expression matches although they do not belong to a user.
 func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"carrick/steps/check"
 )
 
-// samples is an answer of Prometheus.
+// samples is a response of Prometheus.
 type samples struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
@@ -33,12 +33,10 @@ type samples struct {
 	} `json:"data"`
 }
 
-// podQuery asks for what the reaper goes by: the label namespace of that metric
-// (OSC/k8-namespace-reaper: main.go).
+// podQuery requests the metric by which the reaper finds pods in a namespace (OSC/k8-namespace-reaper: main.go).
 const podQuery = "count by (namespace, exported_namespace) (kube_pod_container_info)"
 
-// askPrometheus asks an address that means something in the cluster through the
-// API server, and any other from this machine.
+// askPrometheus queries an in-cluster address through the API server, and any other address from this machine.
 func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
 	var out samples
 	u, err := url.Parse(address)
@@ -73,8 +71,8 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 	return askDirectly(ctx, strings.TrimRight(address, "/"), u.Host+", from this machine")
 }
 
-// prometheusService is the Service that an address means in the cluster, with its
-// namespace; inside is false where the address means nothing there.
+// prometheusService returns the Service that an address refers to, and its namespace. inside is false if the address is
+// not in the cluster.
 func prometheusService(
 	ctx context.Context, e steps.Env, address string,
 ) (s *corev1.Service, ns string, inside bool, err error) {
@@ -104,8 +102,8 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 	return out, via, err
 }
 
-// beside is an endpoint of a Service that is not a pod: an API server proxies only to pods, but carrick can query an
-// endpoint outside the cluster from this machine. "": there is none.
+// beside returns the URL of an endpoint of a Service that is not a pod, or "" if there is none. The API server proxies
+// only to pods, but carrick can query an endpoint outside the cluster from this machine.
 func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
 	slices, err := check.List[discoveryv1.EndpointSlice](
 		ctx, e.Cluster, check.EndpointSlices, s.Namespace,
@@ -133,7 +131,7 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (st
 	return "", nil
 }
 
-// proxiedName is how the API server's proxy is told of a scheme.
+// proxiedName returns the name of a Service as the API server's proxy expects it, with a prefix for https.
 func proxiedName(u *url.URL, name string) string {
 	if u.Scheme == "https" {
 		return "https:" + name

@@ -51,9 +51,8 @@ func kubectl() steps.Step {
 	}
 }
 
-// validKubectl says what is wrong with the path of kubectl, which the adapter puts as it
-// is into a command of the user's shell (OSC/ood_core:
-// lib/ood_core/job/adapters/kubernetes/batch.rb, base_cmd, 86656b38).
+// validKubectl returns an error if the path of kubectl is not safe without quotes. The adapter inserts it unquoted into
+// a command of the user's shell (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, base_cmd, 86656b38).
 func validKubectl(p string) error {
 	if err := validPath(p); err != nil {
 		return err
@@ -70,7 +69,7 @@ func validKubectl(p string) error {
 
 func kubectlPath(e steps.Env) string { return e.Answers.Text("kubectl.path") }
 
-// adoptKubectl is the program that the cluster file names, else one in /usr/local/bin or /usr/bin.
+// adoptKubectl adopts the path in the cluster file, or else kubectl in /usr/local/bin or /usr/bin.
 func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 	data, err := e.Host.Read(ctx, clusterPath(e))
 	if err == nil {
@@ -97,7 +96,7 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", steps.Absent("neither /usr/local/bin nor /usr/bin contains kubectl")
 }
 
-// inFolder returns the result of a command if a folder represents the web node.
+// inFolder returns a skip with the command to run manually if a folder represents the web node.
 func inFolder(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
 		return steps.Skipped(
@@ -107,30 +106,31 @@ func inFolder(err error, command string) (steps.Result, bool) {
 	return steps.Result{}, false
 }
 
-// onWebNode begins a fix that is run there.
+// onWebNode returns a fix that must be run on the web node.
 func onWebNode(command string) string { return "run on the web node: " + command }
 
-// permissionFix is a command on the web node, with %s for the path, that changes the owner or the mode of a file. Where
-// users can put another file or a symlink there, they would choose what it changes: then it is the one for the folder,
-// and the file is for an admin to read.
+// permissionFix returns the command that changes the owner or the mode of a file on the web node. In command, %s stands
+// for the path. If users can replace the file or a folder of its path, the command could change a file of their choice.
+// The fix then secures the folder, and an admin must inspect the file.
 func permissionFix(e steps.Env, path, command string) string {
 	leads, err := e.Host.RootsAlone(path)
 	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
 		return onWebNode(takeFolder(e, foreign.Path, path))
 	}
-	if err != nil { // the row has found the file, so its path is known
+	if err != nil { // the check has read the file, so its path exists
 		leads = path
 	}
 	return onWebNode(strings.ReplaceAll(command, "%s", steps.Quoted(leads)))
 }
 
-// systemFolders are those that belong to root on every web node, and to no user.
+// systemFolders matches folders that belong to root on every web node, and never to a user.
 var systemFolders = regexp.MustCompile(`^/(etc|opt|usr|root|bin|sbin|lib|lib64|run/systemd)(/|$)`)
 
-// takeFolder is the command that gives a folder to root, through which users can replace a file. The folders above it
-// are root's. Where it is not a folder of the system, it can be a user's home, or one that all users write to.
+// takeFolder returns the command that makes root the owner of a folder through which users can replace a file. The
+// folders above it belong to root. If it is not a system folder, it can be a user's home directory or be writable for
+// all users, so the fix only inspects it.
 func takeFolder(e steps.Env, folder, file string) string {
-	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) { // or it is a symlink
+	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) { // also if it is a symlink
 		return "namei -l " + steps.Quoted(file) +
 			"    # users can replace the file: check who can write to the folders above it, then move it"
 	}
@@ -139,7 +139,7 @@ func takeFolder(e steps.Env, folder, file string) string {
 		": another user may have replaced it"
 }
 
-// download is the script that installs a version of kubectl after verifying its checksum.
+// download returns the script that installs a version of kubectl after verifying its checksum.
 func download(version, path string) string {
 	at := "https://dl.k8s.io/release/" + version + "/bin/linux/$arch/kubectl"
 	return fmt.Sprintf(`# run on the web node, as root

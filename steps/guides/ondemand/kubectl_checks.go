@@ -47,11 +47,11 @@ func kubectlChecks() []steps.Check {
 	}
 }
 
-// released is the version that was released, of what a server says of itself:
-// distributions add words of their own.
+// released matches the upstream release in a server's version. Distributions append suffixes to it.
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
 
-// fittingDownload is the fix for a kubectl that is missing or does not fit. It installs one at a path.
+// fittingDownload returns the fix for a kubectl that is missing or has the wrong version. It installs the matching one
+// at path.
 func fittingDownload(e steps.Env, path string) string {
 	server, err := e.Peer.Text("server-version")
 	if err != nil || released.FindString(server) == "" {
@@ -73,7 +73,7 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(problem, kubectlFix(ctx, e))
 }
 
-// kubectlFix is the fix for a kubectl that users cannot run, or that others than root can change.
+// kubectlFix returns the fix for a kubectl that users cannot run, or that users other than root can change.
 func kubectlFix(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	info, err := e.Host.Stat(ctx, at)
@@ -85,8 +85,9 @@ func kubectlFix(ctx context.Context, e steps.Env) string {
 	return kubectlAgain(ctx, e)
 }
 
-// kubectlAgain is the fix for a kubectl that is missing, that users cannot run or that they can change. It installs a
-// new file, because a chown would make root's what another user wrote. Where users can replace it, it goes elsewhere.
+// kubectlAgain returns the fix for a kubectl that is missing, that users cannot run, or that they can change. It
+// installs a new file, because a chown would give root a file that another user wrote. If users can replace the file at
+// its path, it installs kubectl in another folder.
 func kubectlAgain(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	for _, other := range []string{at, "/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
@@ -102,7 +103,7 @@ func kubectlAgain(ctx context.Context, e steps.Env) string {
 	return "answer kubectl.path with the path of a kubectl that only root can change"
 }
 
-// kubectlVersion compares the two by their minor versions.
+// kubectlVersion compares the minor versions of kubectl and the cluster.
 func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	server, err := e.Peer.Text("server-version")
 	if err != nil {
@@ -114,7 +115,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	}
 	at := kubectlPath(e)
 	problem, err := executable(ctx, e, at)
-	if err == nil && problem != "" { // where kubectl-installed fails, this check runs all the same
+	if err == nil && problem != "" { // this check also runs if kubectl-installed fails
 		err = fmt.Errorf("%s, so carrick does not run it", problem)
 	}
 	if err != nil {
@@ -151,7 +152,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", found)
 }
 
-// versionOf has a kubectl say its version: again once the file is another.
+// versionOf returns the output of kubectl version. It runs kubectl again only if the file changes.
 func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // securePath returns the secure_path that a sudoers file sets for commands that root runs as other users. said reports
-// whether the file sets or unsets it. The last setting counts, within a file and across files.
+// whether the file sets or unsets it. The last setting applies, within a file and across files.
 func securePath(data []byte) (path string, said bool) {
 	text := strings.ReplaceAll(string(data), "\\\n", " ")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -24,7 +24,7 @@ func securePath(data []byte) (path string, said bool) {
 		if !ok || rest == "" {
 			continue
 		}
-		// A scope of other callers than root, or of commands and targets.
+		// Other scopes apply to callers other than root, to commands or to target users.
 		if scope := rest[0]; scope != ' ' && scope != '\t' {
 			rest, ok = strings.CutPrefix(rest, ":root")
 			if !ok || rest == "" || rest[0] != ' ' && rest[0] != '\t' {
@@ -44,8 +44,8 @@ func securePath(data []byte) (path string, said bool) {
 	return path, said
 }
 
-// settings are the parts of a Defaults line: commas part them, but not in quotes
-// or behind a backslash, and a # ends the line.
+// settings returns the parts of a Defaults line. They are separated by commas, except in quotes or after a backslash.
+// The character # starts a comment.
 func settings(line string) []string {
 	var out []string
 	var b strings.Builder
@@ -115,8 +115,8 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	return ranBySudo(ctx, e, first+", from secure_path in "+from)
 }
 
-// ranBySudo has sudo run it for the trial user, where there is one and a machine, and where it is known that sudo finds
-// a kubectl that root alone can change.
+// ranBySudo runs kubectl through sudo as the trial user. It does so only if a trial user is set, a folder does not
+// represent the web node, and secure_path is known to lead to a kubectl that only root can change.
 func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	user := e.Answers.Text("trial.user")
 	bySecurePath := !strings.HasSuffix(known, "no secure_path")
@@ -150,7 +150,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	return steps.Errored(err)
 }
 
-// sudoPath is sudo's secure_path and the file that sets it; "" and "": none does.
+// sudoPath returns sudo's secure_path and the file that sets it, or "" and "" if no file does.
 func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error) {
 	files := []string{"/etc/sudoers"}
 	names, err := e.Host.List(ctx, "/etc/sudoers.d")
@@ -158,7 +158,7 @@ func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error)
 		return "", "", err
 	}
 	for _, name := range names {
-		if !strings.Contains(name, ".") && !strings.HasSuffix(name, "~") { // as sudo passes over those
+		if !strings.Contains(name, ".") && !strings.HasSuffix(name, "~") { // sudo ignores the others
 			files = append(files, "/etc/sudoers.d/"+name)
 		}
 	}
@@ -179,7 +179,7 @@ func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error)
 	return secure, from, nil
 }
 
-// firstIn is the first file of that name in the folders of a path; "": none.
+// firstIn returns the first file with that name in the folders of a PATH, or "" if there is none.
 func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, error) {
 	for _, folder := range strings.Split(folders, ":") {
 		if !path.IsAbs(folder) {
@@ -193,7 +193,7 @@ func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, er
 	return "", nil
 }
 
-// linkFolder is where a link to kubectl is best put, of sudo's folders.
+// linkFolder returns the folder of secure_path in which a link to kubectl belongs.
 func linkFolder(secure string) string {
 	for _, folder := range strings.Split(secure, ":") {
 		if folder == "/usr/bin" || folder == "/usr/local/bin" {
@@ -203,7 +203,7 @@ func linkFolder(secure string) string {
 	return "/usr/bin"
 }
 
-// sameFile reports whether two paths lead to the same file, or to two with the same content.
+// sameFile reports whether two paths lead to files with the same content.
 func sameFile(ctx context.Context, e steps.Env, a, b string) (bool, error) {
 	if a == b {
 		return true, nil

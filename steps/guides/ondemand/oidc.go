@@ -71,10 +71,10 @@ func oidc() steps.Step {
 	}
 }
 
-// discovery is where a provider says who it is (OpenID Connect Discovery).
+// discovery is the path of a provider's metadata (OpenID Connect Discovery).
 const discovery = "/.well-known/openid-configuration"
 
-// issuerMeant is the issuer that is meant by the address of one of its endpoints.
+// issuerMeant returns the issuer for the URL of one of its endpoints.
 func issuerMeant(address string) string {
 	address = strings.TrimSuffix(address, discovery)
 	if at := strings.Index(address, "/protocol/openid-connect"); at > 0 {
@@ -88,7 +88,7 @@ func issuerMeant(address string) string {
 	return address
 }
 
-// portalIssuer is that of the portal's metadata.
+// portalIssuer returns the issuer from the portal's metadata URL.
 func portalIssuer(ctx context.Context, e steps.Env) (any, error) {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -111,7 +111,7 @@ func issuerDefault(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// portalClient is the client that the portal logs users in with.
+// portalClient returns the client with which the portal logs users in.
 func portalClient(ctx context.Context, e steps.Env) (any, error) {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -123,7 +123,8 @@ func portalClient(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("%s does not set oidc_client_id", portalFile)
 }
 
-// adoptIssuer is hook.env's, or the issuer that is meant by it.
+// adoptIssuer adopts the issuer in hook.env. If hook.env contains the URL of an endpoint, it adopts that endpoint's
+// issuer.
 func adoptIssuer(ctx context.Context, e steps.Env) (any, string, error) {
 	v, from, err := adoptEnv("IDP_ISSUER_URL")(ctx, e)
 	text, _ := v.(string)
@@ -136,8 +137,8 @@ func adoptIssuer(ctx context.Context, e steps.Env) (any, string, error) {
 	return text, from, nil
 }
 
-// otherRealm is the same realm with or without /auth before it, which Keycloak
-// had until 17; "": it is no realm of Keycloak's.
+// otherRealm returns the Keycloak realm with /auth added or removed, or "" if the issuer is not a Keycloak realm.
+// Keycloak used /auth before version 17.
 func otherRealm(issuer string) string {
 	u, err := url.Parse(issuer)
 	if err != nil {

@@ -66,10 +66,10 @@ func oidcChecks() []steps.Check {
 	}
 }
 
-// systemCAs are where the CAs stand that a web node trusts.
+// systemCAs are the CA bundles that a web node trusts.
 var systemCAs = []string{"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt"}
 
-// trusted are the CAs of the web node; nil: this machine's, since it has none.
+// trusted returns the CA bundle of the web node, or nil if it has none. Then this machine's CAs are used.
 func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
 	for _, p := range systemCAs {
 		b, err := e.Host.Read(ctx, p)
@@ -83,7 +83,7 @@ func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
 	return nil, nil
 }
 
-// oidcProvider is what a provider said of itself.
+// oidcProvider is the response of a provider's discovery endpoint.
 type oidcProvider struct {
 	status int
 	issuer string
@@ -174,7 +174,7 @@ func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", have)
 }
 
-// mapper is how the audience gets into the portal's tokens, click by click.
+// mapper returns the steps in Keycloak's admin console that add the audience to the portal's tokens.
 func mapper(e steps.Env) string {
 	return fmt.Sprintf(`# in Keycloak's admin console, in the realm of %[1]s
 Clients > %[2]s > Client scopes > %[2]s-dedicated > Configure a new mapper > Audience
@@ -185,8 +185,8 @@ Save; then log out of the portal and in again
 		cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT"))
 }
 
-// userTokens are the tokens of a user that were given: the access token of the login, and perhaps the ID token that
-// kubectl has renewed it with.
+// userTokens returns the given tokens of a user: the access token of the login, and optionally the ID token with which
+// kubectl replaced it.
 func userTokens(e steps.Env) (all []masked.Value) {
 	for _, w := range strings.Fields(e.Answers.Masked("oidc.user-token").Reveal()) {
 		all = append(all, masked.New(w))
@@ -194,9 +194,10 @@ func userTokens(e steps.Env) (all []masked.Value) {
 	return all
 }
 
-// tokenAudience judges each token: kubectl replaces the one of the login by an ID token once it has expired
-// (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go), and Keycloak's audience mapper leaves ID tokens out by
-// default (keycloak/keycloak: services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
+// tokenAudience checks each token. After the login's token has expired, kubectl replaces it with an ID token
+// (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go), and Keycloak's audience mapper does not apply to ID
+// tokens by default (keycloak/keycloak:
+// services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
 func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {

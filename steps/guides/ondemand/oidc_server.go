@@ -14,10 +14,10 @@ import (
 	"carrick/steps/check"
 )
 
-// oidcServer is what kube-apiserver is told of OIDC on its command line.
+// oidcServer contains the OIDC flags of kube-apiserver.
 type oidcServer struct{ issuer, clientID, claim, prefix, config string }
 
-// flags are the names under which the fact keeps them.
+// flags returns the fields by flag name, which is also their key in the fact.
 func (s *oidcServer) flags() map[string]*string {
 	return map[string]*string{
 		"oidc-issuer-url": &s.issuer, "oidc-client-id": &s.clientID, "oidc-username-claim": &s.claim,
@@ -25,8 +25,7 @@ func (s *oidcServer) flags() map[string]*string {
 	}
 }
 
-// learnServerOIDC reads the arguments of the API server's pods, which a control
-// plane has that kubeadm made.
+// learnServerOIDC reads the flags from the API server's pods, which exist on control planes that kubeadm created.
 func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
@@ -57,7 +56,7 @@ func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// argumentsOf are the flags of a command line by name.
+// argumentsOf returns the flags of a command line by name.
 func argumentsOf(words []string) map[string]string {
 	out := map[string]string{}
 	for i, w := range words {
@@ -87,7 +86,7 @@ func serverOIDC(of steps.Facts) (oidcServer, error) {
 	return s, nil
 }
 
-// configured says why there is nothing to compare; ok: there is.
+// configured reports whether the flags configure OIDC. If not, why is the result for the check.
 func (s oidcServer) configured() (why steps.Result, ok bool) {
 	switch {
 	case s.config != "":
@@ -108,10 +107,10 @@ const apiServerFlags = `# on each node of the control plane, in /etc/kubernetes/
 - --oidc-username-claim=preferred_username
 - --oidc-username-prefix=-`
 
-// apiFlags is the same with the answers in it.
+// apiFlags returns apiServerFlags with the answers filled in.
 func apiFlags(e steps.Env) string { return apiFlagsFor(e, e.Answers.Text("oidc.issuer")) }
 
-// apiFlagsFor are the same with another issuer than the answered one.
+// apiFlagsFor is like apiFlags, with another issuer than the answered one.
 func apiFlagsFor(e steps.Env, issuer string) string {
 	client := cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT")
 	return strings.NewReplacer("ISSUER", issuer, "=CLIENT", "="+client).Replace(apiServerFlags)

@@ -13,16 +13,16 @@ import (
 	"carrick/steps/check"
 )
 
-// What k8-ldap-configmap writes, by namespace of the user (OSC/k8-ldap-configmap:
-// internal/mapper, charts/k8-ldap-configmap/values.yaml, cf23ec49). The first two
-// are numbers; the third is a JSON array of texts.
+// These are the ConfigMaps that k8-ldap-configmap writes, with users' namespaces as keys (OSC/k8-ldap-configmap:
+// internal/mapper, charts/k8-ldap-configmap/values.yaml, cf23ec49). The values of the first two are numbers. Those of
+// the third are JSON arrays of strings.
 const (
 	uidMap  = "user-uid-map"
 	gidMap  = "user-gid-map"
-	gidsMap = "user-gids-map" // only where the mapper user-gids is turned on
+	gidsMap = "user-gids-map" // exists only if the mapper user-gids is enabled
 )
 
-// What carrick calls its own policies, and the asset that they are in.
+// These are the names of carrick's own policies and of the asset that contains them.
 const (
 	idPoliciesFile = "id-policies.yaml"
 	uidPolicy      = "ondemand-uid"
@@ -94,7 +94,7 @@ func policies() steps.Step {
 
 func pinsIDs(e steps.Env) bool { return e.Answers.Text("policies.ids") == "admission-policy" }
 
-// needed is the narrowest level that lets through what the cluster file mounts, and why.
+// needed returns the strictest Pod Security level that allows the cluster file's mounts, and why.
 func needed(e steps.Env) (level, why string, err error) {
 	types, err := e.Peer.List("mount-types")
 	if err != nil {
@@ -114,8 +114,8 @@ func levelOf(mounts []string) (level, why string) {
 	return check.Restricted, "nothing is mounted"
 }
 
-// defaultLevel goes by what the cluster file will mount: one apply writes that
-// file and the hook that sets the level.
+// defaultLevel returns the level for the answered mounts, because a single apply writes both the cluster file and the
+// hook that sets the level.
 func defaultLevel(e steps.Env) (any, string) {
 	types, err := mountTypesOf(e.Answers.Text("clusterfile.mounts"))
 	if err != nil {
@@ -124,10 +124,10 @@ func defaultLevel(e steps.Env) (any, string) {
 	return levelOf(types)
 }
 
-// ldapSpace is the namespace of k8-ldap-configmap's chart.
+// ldapSpace is the default namespace of k8-ldap-configmap's chart.
 const ldapSpace = "k8-ldap-configmap"
 
-// mapsNamespace is where the maps are, or why that is not known.
+// mapsNamespace returns the namespace of the ConfigMaps, or an error if it is unknown.
 func mapsNamespace(e steps.Env) (string, error) {
 	if ns := e.Answers.Text("policies.maps-namespace"); ns != "" {
 		return ns, nil
@@ -135,8 +135,8 @@ func mapsNamespace(e steps.Env) (string, error) {
 	return e.Own.Text("id-maps")
 }
 
-// userIDMaps is the chart's own namespace where both maps are there. Anyone who can create ConfigMaps somewhere can
-// make such maps, and would choose as whom users run: those of another namespace have to be answered.
+// userIDMaps returns the chart's namespace if both ConfigMaps exist there. Anyone who can create ConfigMaps in a
+// namespace could create both and choose the UIDs of users' pods. So another namespace must be answered explicitly.
 func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
 	e.Cluster.StartSelected(check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + gidMap})
@@ -170,9 +170,8 @@ func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	)
 }
 
-// groupsMap is the map of the groups that a user may have besides their own. Where
-// there is none, that of the gid stands in its place: no text in it is a JSON
-// array, so no group is among it.
+// groupsMap returns the ConfigMap with users' additional groups. If it does not exist, it returns the ConfigMap of GIDs
+// instead. No value in that one is a JSON array, so it grants no additional group.
 func groupsMap(ctx context.Context, e steps.Env) (any, error) {
 	ns, err := mapsNamespace(e)
 	if err != nil {

@@ -169,7 +169,7 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s in all %d namespaces (%s)", level, len(all), why)
 }
 
-// podSpace is the namespace in which a pod of the portal is tried.
+// podSpace returns the namespace in which the check submits a portal pod.
 func podSpace(ctx context.Context, e steps.Env) (string, error) {
 	all, err := userNamespaces(ctx, e)
 	if err != nil || len(all) == 0 {
@@ -243,9 +243,10 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Errored(err)
 }
 
-// namespaceTaken asserts that the API server would take a new user's namespace as upstream's hook creates it
-// (OSC/ondemand: hooks/k8s-bootstrap/yaml/namespace.yaml). What keeps the admin from trying it is no fault. A refusal
-// by a policy or webhook is a warning: it can allow the ServiceAccount ondemand what it refuses the admin.
+// namespaceTaken verifies that the API server would accept a new user's namespace as upstream's hook creates it
+// (OSC/ondemand: hooks/k8s-bootstrap/yaml/namespace.yaml). If the admin lacks a permission for this test, that is not a
+// failure. If a policy or webhook rejects the namespace, that is only a warning, because it can treat the
+// ServiceAccount ondemand differently from the admin.
 func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
 	name := namespacePrefix(e) + "carrick-preview"
 	o := &unstructured.Unstructured{}
@@ -272,8 +273,8 @@ func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed("a new user's namespace is rejected: "+said, fix)
 }
 
-// levelBreaks asks what the API server would say to the level on each namespace,
-// which it answers with the pods that violate it.
+// levelBreaks sends the API server a dry-run request for the level on each namespace. The API server responds with the
+// pods that violate it.
 func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	all, err := userNamespaces(ctx, e)
@@ -300,8 +301,8 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s would reject no running pod%s", level, more)
 }
 
-// What DaemonSets of networks are called: those that enforce NetworkPolicies,
-// and those that don't by themselves.
+// These are the DaemonSets of network plugins: those that enforce NetworkPolicies, and those that do not enforce them
+// on their own.
 var (
 	enforcing = []string{
 		"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni",
@@ -353,7 +354,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// policyAgent reports whether Amazon's network plugin runs with its policy agent.
+// policyAgent reports whether the Amazon VPC CNI runs with its network policy agent.
 func policyAgent(d *appsv1.DaemonSet) bool {
 	return strings.HasPrefix(d.Name, "aws-node") &&
 		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {

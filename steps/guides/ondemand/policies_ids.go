@@ -23,13 +23,13 @@ import (
 	"carrick/steps/check"
 )
 
-// userIDMap is one of the maps, by namespace of the user.
+// userIDMap returns the data of one of the ConfigMaps, by user namespace.
 func userIDMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
 	ns, err := mapsNamespace(e)
 	if err != nil {
 		return nil, err
 	}
-	e.Cluster.StartGet(check.ConfigMaps, ns, uidMap) // who needs one of the two needs the other
+	e.Cluster.StartGet(check.ConfigMaps, ns, uidMap) // callers usually need both ConfigMaps
 	e.Cluster.StartGet(check.ConfigMaps, ns, gidMap)
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, ns, name)
 	if err != nil {
@@ -135,7 +135,7 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// ownPolicies asserts that carrick's policies stand, deny, and were understood.
+// ownPolicies verifies that carrick's policies exist, deny requests, and have no type-checking warnings.
 func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	groups, unknown := groupsMap(ctx, e)
 	at, nowhere := mapsNamespace(e)
@@ -194,7 +194,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("uid, gid and groups are enforced by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
 }
 
-// otherPolicies are policies of Kubernetes or Kyverno that speak of runAsUser.
+// otherPolicies returns policies of Kubernetes or Kyverno that refer to runAsUser.
 func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 	var out []string
 	find := func(kind string, objs []*unstructured.Unstructured, err error) error {
@@ -216,13 +216,14 @@ func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, find("Kyverno ClusterPolicy", theirs, err)
 }
 
-// requiresNonRootOnly reports whether a policy is a stock one that only requires "not root", which pins no uid.
+// requiresNonRootOnly reports whether a policy is a standard one that only forbids root and does not restrict the UID
+// otherwise.
 func requiresNonRootOnly(o *unstructured.Unstructured) bool {
 	return strings.HasPrefix(o.GetName(), "require-run-as-non-root") || strings.HasPrefix(o.GetName(), "require-non-root")
 }
 
-// adapterDefaults are what an app's pod may take where its submit.yml.erb says nothing
-// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/resources.rb).
+// adapterDefaults returns the resources of an app's pod if its submit.yml.erb sets none (OSC/ood_core:
+// lib/ood_core/job/adapters/kubernetes/resources.rb).
 func adapterDefaults() corev1.ResourceRequirements {
 	most := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"),
@@ -230,9 +231,8 @@ func adapterDefaults() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: most, Limits: most}
 }
 
-// adapterPod is a pod as the portal's adapter submits it (OSC/ood_core
-// lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb), as the user of a
-// namespace, with one mount of each type.
+// adapterPod returns a pod as the portal's adapter submits it for the user of a namespace, with one mount of each type
+// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb).
 func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*unstructured.Unstructured, error) {
 	uid, gid := idOf(ctx, e, uidMap, in), idOf(ctx, e, gidMap, in)
 	no, yes := false, true
@@ -279,12 +279,12 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
-// idForm is what a text of each map has to be.
+// idForm describes the required format of a value in each ConfigMap.
 var idForm = map[string]string{
 	uidMap: "number above 0", gidMap: "number above 0", gidsMap: `JSON array of texts, such as ["5001"],`,
 }
 
-// idsIn are the numbers in a text of one of the maps; -1 stands for what is none.
+// idsIn parses a value of one of the ConfigMaps. It returns -1 for each part that is not a number.
 func idsIn(name, text string) []int64 {
 	texts := []string{text}
 	if name == gidsMap {
@@ -303,7 +303,7 @@ func idsIn(name, text string) []int64 {
 	return ids
 }
 
-// idOf is a user's number in one of the maps; 1000 where none is known.
+// idOf returns a user's ID in one of the ConfigMaps, or 1000 if it is unknown.
 func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 	data, err := userIDMap(ctx, e, name)
 	if err != nil {
@@ -315,13 +315,12 @@ func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 	return 1000
 }
 
-// allGroups reports whether the adapter names all groups of a user, as far as they
-// are people's, in each pod (OSC/ood_core:
+// allGroups reports whether the adapter adds all of a user's groups to each pod, except system groups (OSC/ood_core:
 // lib/ood_core/job/adapters/kubernetes/batch.rb, supplemental_groups, 86656b38).
 func allGroups(e steps.Env) bool { return e.Answers.Bool("clusterfile.supplemental-groups") }
 
-// groupsOf are the groups that the adapter names then: the user's own one, and the
-// further ones that are known.
+// groupsOf returns the groups that the adapter adds if allGroups is true: the user's primary group and the known
+// additional groups.
 func groupsOf(ctx context.Context, e steps.Env, gid int64, in string) []int64 {
 	groups := []int64{gid}
 	if data, err := userIDMap(ctx, e, gidsMap); err == nil {

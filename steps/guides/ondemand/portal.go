@@ -14,14 +14,14 @@ import (
 // updatePortal writes Apache's configuration from ood_portal.yml.
 const updatePortal = "/opt/ood/ood-portal-generator/sbin/update_ood_portal"
 
-// tokenExports are the variables of a login that set-k8s-creds.sh needs.
+// tokenExports are the variables of a login session that set-k8s-creds.sh needs.
 var tokenExports = []string{"OIDC_ACCESS_TOKEN", "OIDC_REFRESH_TOKEN"}
 
-// apacheFiles are where update_ood_portal writes, on Red Hat's and on Debian's.
+// apacheFiles are the files that update_ood_portal writes on Red Hat and on Debian.
 var apacheFiles = []string{"/etc/httpd/conf.d/ood-portal.conf", "/etc/apache2/sites-available/ood-portal.conf"}
 
-// openPortal is what ood_portal.yml says; nothing where there is none, as upstream
-// takes it.
+// openPortal returns the text and the values of ood_portal.yml. Both are empty if the file does not exist, which
+// upstream accepts.
 func openPortal(ctx context.Context, e steps.Env) (text string, values map[string]any, err error) {
 	b, err := e.Host.Read(ctx, portalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func openPortal(ctx context.Context, e steps.Env) (text string, values map[strin
 	return string(b), values, err
 }
 
-// portalText is ood_portal.yml with carrick's keys set.
+// portalText returns ood_portal.yml with carrick's keys set.
 func portalText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	text, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -44,7 +44,7 @@ func portalText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(text), err
 }
 
-// portalSettings are the keys that carrick sets, over what is there.
+// portalSettings returns the settings that carrick writes. It depends on the existing values.
 func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	out := []portalSetting{{[]string{"pun_pre_hook_root_cmd"}, preHook}}
 	for _, key := range []string{"node_uri", "rnode_uri"} {
@@ -67,10 +67,10 @@ func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	)
 }
 
-// portalUnset reports whether a key of the portal has no value, as Ruby sees it.
+// portalUnset reports whether upstream's Ruby code treats a value of ood_portal.yml as missing.
 func portalUnset(v any) bool { return v == nil || v == "" || v == false }
 
-// exported are the variables that the portal hands to the hook.
+// exported returns the variables that the portal passes to the hook.
 func exported(values map[string]any) []string {
 	text, _ := values["pun_pre_hook_exports"].(string)
 	var out []string
@@ -82,8 +82,8 @@ func exported(values map[string]any) []string {
 	return out
 }
 
-// apache is the web server's unit on this kind of web node, and the file that
-// update_ood_portal writes; the file is "" where there is none yet.
+// apache returns the systemd unit of the web server, and the file that update_ood_portal writes. The file is "" if it
+// does not exist yet.
 func apache(ctx context.Context, e steps.Env) (unit, file string, err error) {
 	for _, f := range apacheFiles {
 		there, err := fileExists(ctx, e, f)

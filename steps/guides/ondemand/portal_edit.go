@@ -11,8 +11,7 @@ import (
 	"carrick/steps/action"
 )
 
-// portalSetting is one setting of ood_portal.yml that carrick writes: under a key,
-// or under a key of a mapping.
+// portalSetting is a setting of ood_portal.yml that carrick writes, either at the top level or in a mapping.
 type portalSetting struct {
 	path  []string // one or two keys
 	value string
@@ -20,14 +19,11 @@ type portalSetting struct {
 
 func (s portalSetting) name() string { return strings.Join(s.path, ".") }
 
-// portalEdit is a text of ood_portal.yml under edit. It is edited line by line,
-// because most of the file is comments, which no YAML library gives back as they
-// stood. What comes out is read again and compared: nothing but the settings may
-// differ.
+// portalEdit edits the text of ood_portal.yml line by line. Most of the file is comments, and no YAML library preserves
+// them exactly. The result is parsed again to verify that only the settings have changed.
 type portalEdit struct{ lines []string }
 
-// withPortalSettings sets settings in a text. What says so already stays to the
-// letter.
+// withPortalSettings applies settings to a text. Settings that already have the required value are unchanged.
 func withPortalSettings(text string, settings []portalSetting) (string, error) {
 	was, err := portalValues(text)
 	if err != nil {
@@ -71,7 +67,7 @@ func byHandPortal(s portalSetting) string {
 	return fmt.Sprintf("under %s: %s: %q", s.path[0], s.path[1], s.value)
 }
 
-// portalValues is what the text says.
+// portalValues parses the text.
 func portalValues(text string) (map[string]any, error) {
 	out := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
@@ -94,7 +90,7 @@ func portalRoot(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// portalSays reports whether the values already include the setting: On and true are equal.
+// portalSays reports whether the values already contain the setting. On and true are equal.
 func portalSays(values map[string]any, s portalSetting) bool {
 	v, ok := values[s.path[0]]
 	if len(s.path) == 2 {
@@ -104,13 +100,12 @@ func portalSays(values map[string]any, s portalSetting) bool {
 	return ok && (v == s.value || s.value == "On" && switchedOn(v))
 }
 
-// switchedOn reports whether Apache reads a value as on, as upstream's generator writes it: Ruby's true is written
-// true.
+// switchedOn reports whether Apache reads a value as on. Upstream's generator writes Ruby's true as true.
 func switchedOn(v any) bool {
 	return slices.Contains([]string{"on", "true", "yes", "1"}, strings.ToLower(fmt.Sprint(v)))
 }
 
-// with is a copy of values with a setting in it.
+// with returns a copy of values with the setting applied.
 func with(values map[string]any, s portalSetting) map[string]any {
 	out := map[string]any{}
 	for k, v := range values {
@@ -131,7 +126,7 @@ func with(values map[string]any, s portalSetting) map[string]any {
 	return out
 }
 
-// top sets a key of the file itself.
+// top sets a top-level key.
 func (e *portalEdit) top(root *yaml.Node, name, value string) {
 	line := name + ": " + oneLine(value)
 	if key, old := entry(root, name); key != nil {
@@ -167,11 +162,10 @@ func (e *portalEdit) nested(root *yaml.Node, parent, name, value string) {
 	}
 }
 
-// replace puts a line where a key and its value stand on one line, and keeps what
-// stands before and the comment behind.
+// replace replaces a key and its value on the same line. It keeps the text before them and the comment after them.
 func (e *portalEdit) replace(key, value *yaml.Node, line string) {
 	if value.Tag != "!!null" && value.Line != key.Line {
-		return // the comparison afterwards says that it can't be done
+		return // the caller's comparison then returns the error
 	}
 	old := e.lines[key.Line-1]
 	line = old[:key.Column-1] + line
@@ -183,13 +177,12 @@ func (e *portalEdit) replace(key, value *yaml.Node, line string) {
 	e.lines[key.Line-1] = line
 }
 
-// insert puts lines after a line, by its number.
+// insert inserts lines after the line with that number.
 func (e *portalEdit) insert(after int, lines ...string) {
 	e.lines = slices.Insert(e.lines, after, lines...)
 }
 
-// add puts lines where the key stands commented out at the line's start, else at
-// the end.
+// add adds lines after a commented-out key at the start of a line, or else at the end.
 func (e *portalEdit) add(name string, lines ...string) {
 	for i, l := range e.lines {
 		if strings.HasPrefix(l, "#"+name+":") || strings.HasPrefix(l, "# "+name+":") {
@@ -207,5 +200,5 @@ func (e *portalEdit) add(name string, lines ...string) {
 	}
 }
 
-// oneLine is a text as a YAML scalar in quotes.
+// oneLine returns a string as a quoted YAML scalar.
 func oneLine(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

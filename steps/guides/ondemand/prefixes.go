@@ -8,7 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// prefix is a setting that hook.env and the cluster file both have: the hook creates what the dashboard looks for.
+// prefix is a setting of both hook.env and the cluster file. They must agree, because the dashboard uses the objects
+// that the hook creates.
 type prefix struct{ question, env, key string }
 
 var prefixes = []prefix{
@@ -16,27 +17,27 @@ var prefixes = []prefix{
 	{"users.username-prefix", "K8S_USERNAME_PREFIX", "username_prefix"},
 }
 
-// both are the values of the two files; ok: they are the same.
+// both returns the values in the two files. ok reports whether they are equal.
 func (p prefix) both(f envFile, d clusterDoc) (inEnv, inFile string, ok bool, err error) {
 	inEnv, err = f.get(p.env)
 	inFile = d.text("job." + p.key)
 	return inEnv, inFile, inEnv == inFile, err
 }
 
-// disputed reports whether the two files name two prefixes and no answer says which of them is right.
+// disputed reports whether the two files have different prefixes and no answer determines the correct one.
 func (p prefix) disputed(e steps.Env, f envFile, d clusterDoc) bool {
 	inEnv, inFile, same, err := p.both(f, d)
 	return err == nil && !same && inEnv != "" && inFile != "" && !e.Answered(p.question) && !e.LeftEmpty(p.question)
 }
 
-// ask is how to say which of two is right.
+// ask returns the fix that answers which of the two values is correct.
 func (p prefix) ask(e steps.Env, inEnv, inFile string) string {
 	return fmt.Sprintf("answer %s with %q, as hook.env has it, or with %q, as the cluster file has it: carrick %s",
 		p.question, inEnv, inFile, e.LinkFile())
 }
 
-// undisputed returns an AbsentError where the two files differ in a prefix that is not answered: whichever was written
-// over the other, users' namespaces could be those of the other one.
+// undisputed returns an AbsentError if a prefix differs between the two files and is not answered. If carrick overwrote
+// the wrong value, users could lose access to their existing namespaces.
 func undisputed(ctx context.Context, e steps.Env) error {
 	f, err := openHookEnv(ctx, e)
 	if err == nil && f.unedited() {
@@ -93,7 +94,7 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 	return steps.Failed(strings.Join(off, "; "), apply)
 }
 
-// userNamespacesThere lists users' namespaces.
+// userNamespacesThere returns the command that lists users' namespaces.
 func userNamespacesThere(e steps.Env) string {
 	return e.PeerKubectl() + " get namespaces -l " + userLabel + "=" + userValue
 }

@@ -116,8 +116,8 @@ func firstOf(words []string) string {
 	return words[0]
 }
 
-// userNodePorts are where an app of a user can be tried: an address of a node and
-// the port of one of their Services.
+// userNodePorts returns addresses at which a user's app can be reached: a node's address with the node port of one of
+// the user's Services.
 func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 	spaces, err := check.List[corev1.Namespace](
 		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},

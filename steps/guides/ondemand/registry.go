@@ -77,8 +77,8 @@ func registryQuestions() []steps.Question {
 
 func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.enabled") }
 
-// registryContent is the file with the answered login. Without a password, the file's existing password of that user is
-// kept.
+// registryContent returns the registry file with the answered login. Without an answered password, it keeps the
+// existing password of that user.
 func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	want := registryLogin{
 		Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"),
@@ -92,7 +92,7 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 		for _, l := range logins {
 			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() ||
 				l.Password == want.Password) {
-				return masked.New(string(have)), nil // with its other logins
+				return masked.New(string(have)), nil // including its other logins
 			}
 		}
 	}
@@ -102,11 +102,10 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return encodeRegistry(want)
 }
 
-// inHookEnv is what hook.env says of the registry; both empty: it names none.
+// inHookEnv contains the registry settings of hook.env, which are empty if not set.
 type inHookEnv struct{ secret, file string }
 
-// registryInHookEnv reads that. The path that the package ships names no file, and
-// counts as none.
+// registryInHookEnv reads the registry settings of hook.env. It ignores the package's example path.
 func registryInHookEnv(ctx context.Context, e steps.Env) (inHookEnv, error) {
 	data, err := e.Host.Read(ctx, hookEnv)
 	if err != nil {
@@ -126,8 +125,7 @@ func registryInHookEnv(ctx context.Context, e steps.Env) (inHookEnv, error) {
 	return out, nil
 }
 
-// registryAt is the file that hook.env names, where there is one, else where
-// carrick puts it.
+// registryAt returns the file that hook.env names if it exists, or else carrick's path.
 func registryAt(ctx context.Context, e steps.Env) string {
 	in, err := registryInHookEnv(ctx, e)
 	if err != nil || !path.IsAbs(in.file) {
@@ -158,7 +156,7 @@ func adoptRegistrySecret(ctx context.Context, e steps.Env) (any, string, error) 
 	return in.secret, "IMAGE_PULL_SECRET in " + hookEnv, nil
 }
 
-// standingLogin is the one login in the file that hook.env names.
+// standingLogin returns the login in the file that hook.env names. It returns an error if there are several.
 func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, error) {
 	at := registryAt(ctx, e)
 	data, err := e.Host.Read(ctx, at)

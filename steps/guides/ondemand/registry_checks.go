@@ -54,7 +54,7 @@ func registryChecks() []steps.Check {
 	}
 }
 
-// registryLogins reads the file that the hook uses.
+// registryLogins returns the logins in the file that the hook uses, and its path.
 func registryLogins(ctx context.Context, e steps.Env) (all []registryLogin, at string, err error) {
 	at = registryAt(ctx, e)
 	data, err := e.Host.Read(ctx, at)
@@ -72,7 +72,7 @@ type brokenRegistryError struct{ error }
 
 func (e brokenRegistryError) Unwrap() error { return e.error }
 
-// loginFor is the login for the registry that is answered.
+// loginFor returns the login for the answered registry.
 func loginFor(e steps.Env, all []registryLogin) (registryLogin, bool) {
 	want := registryKey(e.Answers.Text("registry.host"))
 	i := slices.IndexFunc(all, func(l registryLogin) bool { return l.Host == want })

@@ -15,23 +15,21 @@ import (
 	"carrick/cluster/probe"
 )
 
-// dockerHubKey is the name under which docker and the kubelet look up a login
-// for Docker's own registry.
+// dockerHubKey is the key under which docker and the kubelet look up the login for Docker Hub.
 const dockerHubKey = "https://index.docker.io/v1/"
 
 // registryLogin is one login of an image registry.
 type registryLogin struct {
-	Host     string // host[:port], or what the file says of Docker's own
+	Host     string // host[:port], or dockerHubKey
 	User     string
 	Password masked.Value
 }
 
-// errWrapped says that a login is base64 in several lines, as base64 without -w0
-// makes of a long one.
+// errWrapped means that the base64 of a login is split over several lines. base64 without -w0 does so for a long one.
 var errWrapped = errors.New("the base64 is split over several lines: the published page's base64 breaks lines after " +
 	"76 characters, and JSON strings cannot contain line breaks")
 
-// registryKey is the key of a registry in that file.
+// registryKey returns the key of a registry in the file.
 func registryKey(host string) string {
 	if probe.RegistryHost(host) == probe.RegistryHost("docker.io") {
 		return dockerHubKey
@@ -39,7 +37,7 @@ func registryKey(host string) string {
 	return host
 }
 
-// encodeRegistry is image-registry.json, a file of docker's kind with one login.
+// encodeRegistry returns image-registry.json, a file in the format of Docker's config.json, with one login.
 func encodeRegistry(l registryLogin) (masked.Value, error) {
 	if err := probe.ValidRegistry(l.Host); err != nil {
 		return masked.Value{}, fmt.Errorf("registry.host: %w", err)
@@ -76,7 +74,7 @@ func validUser(user string) error {
 	return nil
 }
 
-// validPassword says nothing of the password itself.
+// validPassword validates a password. Its errors never contain the password.
 func validPassword(password string) error {
 	switch {
 	case password == "":
@@ -87,8 +85,7 @@ func validPassword(password string) error {
 	return nil
 }
 
-// decodeRegistry reads such a file as the kubelet would. No error holds a part of
-// a login.
+// decodeRegistry parses such a file as the kubelet does. Errors contain no part of a login.
 func decodeRegistry(data []byte) ([]registryLogin, error) {
 	var file struct {
 		Auths map[string]struct {
@@ -140,7 +137,7 @@ func decodeAuth(auth string) (user, password string, err error) {
 	return user, password, nil
 }
 
-// notRegistryJSON says what is wrong with a file that is no JSON, and where.
+// notRegistryJSON returns an error that describes why a file is not valid JSON, and where.
 func notRegistryJSON(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -149,7 +146,7 @@ func notRegistryJSON(data []byte, err error) error {
 	at := min(int(syntax.Offset), len(data))
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
 	if at > 0 && data[at-1] == '\n' {
-		line-- // the line end itself is what is wrong
+		line-- // the newline itself is the error
 		if wraps(data, at) {
 			return fmt.Errorf("line %d: %w", line, errWrapped)
 		}
@@ -157,7 +154,7 @@ func notRegistryJSON(data []byte, err error) error {
 	return fmt.Errorf("line %d: not valid JSON", line)
 }
 
-// wraps reports whether a line ends within base64 of 76 characters.
+// wraps reports whether a line ends within base64 that was wrapped after 76 characters.
 func wraps(data []byte, at int) bool {
 	lines := bytes.Split(data[:at-1], []byte("\n"))
 	last := lines[len(lines)-1]

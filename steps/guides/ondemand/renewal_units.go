@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// renewalChanged says what changes the units of the renewal without a change of their files.
+// renewalChanged verifies that nothing but their own files changes the renewal's units.
 func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 	for _, at := range []string{renewService, renewTimer} {
 		unit := path.Base(at)
@@ -49,25 +49,25 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("")
 }
 
-// ownDropIn reports whether a drop-in is for one unit alone.
+// ownDropIn reports whether a drop-in applies only to this unit.
 func ownDropIn(at, unit string) bool { return path.Base(path.Dir(at)) == unit+".d" }
 
-// breaking are the settings that can keep the renewal from running when it should, or from doing its work. Drop-ins for
-// several units set many others: LXD and Incus ship service.d/zzz-lxc-service.conf, Fedora
+// breaking matches the settings that can prevent the renewal from running on time or from succeeding. Drop-ins for
+// several units often set others: LXD and Incus ship service.d/zzz-lxc-service.conf, and Fedora ships
 // service.d/10-timeout-abort.conf.
 var breaking = regexp.MustCompile(`^((Exec|Condition|Assert|Environment)\w*|User|Group|Type|Unit|Persistent|` +
 	`PassEnvironment|UnsetEnvironment|WorkingDirectory|RootDirectory|` +
 	`On((Active|Boot|Startup|UnitActive|UnitInactive)Sec|Calendar|ClockChange|TimezoneChange))$`)
 
-// restricting are settings that can break the renewal, unless their value turns them off.
+// restricting matches settings that can break the renewal unless their value disables them.
 var restricting = regexp.MustCompile(
 	`^(ProtectSystem|ProtectHome|ReadOnlyPaths|InaccessiblePaths|PrivateNetwork|IPAddressDeny|RestrictAddressFamilies)$`)
 
-// turnedOff are the values by which a setting restricts nothing.
+// turnedOff are the values that disable a restricting setting.
 var turnedOff = []string{"", "no", "false", "off", "0"}
 
-// changedKeys are the keys that a drop-in sets, without their values: the password of a proxy can be among them. Of a
-// drop-in for several units, only those count that can break the renewal.
+// changedKeys returns the keys that a drop-in sets. It omits their values, because they can contain a proxy's password.
+// For a drop-in of several units, it returns only the keys that can break the renewal.
 func changedKeys(text, at, unit string) (keys []string) {
 	for _, l := range check.UnitLines(text) {
 		key, value, _ := strings.Cut(l, "=")
@@ -80,8 +80,8 @@ func changedKeys(text, at, unit string) (keys []string) {
 	return keys
 }
 
-// without is the command that keeps a drop-in from a unit. One that other units have, too, is hidden from this one by a
-// link of the same name in the unit's own folder.
+// without returns the command that removes a drop-in from a unit. A drop-in that also applies to other units is not
+// deleted. A symlink to /dev/null with the same name in the unit's own folder overrides it.
 func without(at, unit string) string {
 	if ownDropIn(at, unit) {
 		return "rm " + steps.Quoted(at)

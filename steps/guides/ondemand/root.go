@@ -15,16 +15,14 @@ import (
 	"carrick/steps"
 )
 
-// homeKubeconfig is what kubectl takes where nothing is said: the published page
-// has root's kubeconfig made there.
+// homeKubeconfig is kubectl's default. The published page creates root's kubeconfig there.
 const homeKubeconfig = "/root/.kube/config"
 
-// inUse is a file of root's, and why it is that one.
+// inUse is a file that root uses, and the reason.
 type inUse struct{ Path, Why string }
 
-// rootsKubeconfig is the kubeconfig by which root reaches the cluster: the one
-// of siteHooks where it stands, which is what carrick has the hook use; else the
-// one that the hook uses now.
+// rootsKubeconfig returns the kubeconfig with which root reaches the cluster: carrick's if it exists, or else the one
+// that the hook uses now.
 func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	there, err := fileExists(ctx, e, rootKubeconfig)
 	if err != nil {
@@ -36,8 +34,8 @@ func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	return hooksKubeconfig(ctx, e)
 }
 
-// hooksKubeconfig is the kubeconfig that upstream's bootstrap uses now: what hook.env sets, else what the pre-hook
-// exports, else kubectl's default.
+// hooksKubeconfig returns the kubeconfig that upstream's bootstrap uses now: the one that hook.env sets, or else the
+// one that the pre-hook exports, or else kubectl's default.
 func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	hook, err := hookInUse(ctx, e)
 	if err != nil {
@@ -63,8 +61,8 @@ func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	return inUse{path, "exported in " + hook}, nil
 }
 
-// hookInUse is the script that the portal runs as root before a user's session,
-// else where carrick puts one.
+// hookInUse returns the script that the portal runs as root before a user's session, or else the path at which carrick
+// creates one.
 func hookInUse(ctx context.Context, e steps.Env) (string, error) {
 	data, err := e.Host.Read(ctx, portalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,8 +86,7 @@ func hookInUse(ctx context.Context, e steps.Env) (string, error) {
 
 var kubeconfigLine = regexp.MustCompile(`^\s*(?:export\s+|declare\s+-x\s+)?KUBECONFIG=(.*)$`)
 
-// exportedKubeconfig is the path that a shell script gives KUBECONFIG; "": it
-// gives none. The last one counts.
+// exportedKubeconfig returns the last path that a shell script assigns to KUBECONFIG, or "" if there is none.
 func exportedKubeconfig(script string) (string, error) {
 	path := ""
 	for i, line := range strings.Split(script, "\n") {
@@ -109,8 +106,8 @@ func exportedKubeconfig(script string) (string, error) {
 	return path, nil
 }
 
-// shellWord is the first word of a line as a shell reads it, where that takes no
-// more than quotes and root's home.
+// shellWord returns the first word of a line as a shell reads it. It returns false if that requires more than removing
+// quotes and expanding root's home directory.
 func shellWord(line string) (string, bool) {
 	line = strings.TrimRight(line, "\r")
 	var b strings.Builder
@@ -145,7 +142,6 @@ func homeOf(word string) (string, bool) {
 	return word, word != "" && !strings.Contains(word, "$")
 }
 
-// fileExists reports whether a file exists.
 func fileExists(ctx context.Context, e steps.Env, path string) (bool, error) {
 	_, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,8 +150,8 @@ func fileExists(ctx context.Context, e steps.Env, path string) (bool, error) {
 	return err == nil, err
 }
 
-// private says what lets others than root at a file that holds a secret; "":
-// nothing does. Who owns a file can't be told in a folder.
+// private returns why users other than root can access a secret file, or "" if they cannot. If a folder represents the
+// web node, the owner is not checked.
 func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	info, err := e.Host.Stat(ctx, path)
 	if err != nil {
@@ -172,7 +168,7 @@ func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	return "", nil
 }
 
-// onlyRoots asserts it.
+// onlyRoots verifies that only root can access a file.
 func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	problem, err := private(ctx, e, path)
 	switch {
@@ -184,13 +180,13 @@ func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	return steps.Passed("%s", path)
 }
 
-// makePrivate is what mends that.
+// makePrivate returns the fix that allows only root to access a file.
 func makePrivate(e steps.Env, path string) string {
 	return permissionFix(e, path, "chown root:root %s && chmod 0600 %s")
 }
 
-// executable says what keeps users of the web node from running a program, or
-// lets them change it; "": nothing does. bin in the cluster file asks for the same.
+// executable returns why users of the web node cannot run a program, or why they can change it. It returns "" if
+// neither is the case.
 func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	info, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,7 +201,7 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	return passable(ctx, e, path)
 }
 
-// programFault is executable without the folders on the way.
+// programFault is like executable, but does not check the folders of the path.
 func programFault(e steps.Env, info host.FileInfo, path string) string {
 	switch mode := info.Mode.Perm(); {
 	case !info.Mode.IsRegular():
@@ -220,13 +216,15 @@ func programFault(e steps.Env, info host.FileInfo, path string) string {
 	return ""
 }
 
-// passable says which folder keeps users from getting to a file, or lets others than root replace it; "": none does.
+// passable returns which folder prevents users from reaching a file, or allows users other than root to replace it. It
+// returns "" if there is none.
 func passable(ctx context.Context, e steps.Env, path string) (string, error) {
 	problem, _, err := access(ctx, e, path)
 	return problem, err
 }
 
-// access is passable with the command that opens exactly the folders that are closed; "": that is not what is wrong.
+// access is like passable, but also returns the command that makes the closed folders searchable. The command is "" if
+// the problem is another one.
 func access(ctx context.Context, e steps.Env, path string) (problem, open string, err error) {
 	real, problem, err := replaceable(e, path)
 	if err != nil || problem != "" {
@@ -242,7 +240,8 @@ func access(ctx context.Context, e steps.Env, path string) (problem, open string
 	return problem, "chmod o+x " + strings.Join(folders, " "), nil
 }
 
-// replaceable says who other than root can put another file at a path; "": no one. real is the path without symlinks.
+// replaceable returns how users other than root can replace the file at a path, or "" if they cannot. real is the path
+// with symlinks resolved.
 func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	real, err = e.Host.RootsAlone(path)
 	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
@@ -251,8 +250,8 @@ func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	return real, "", err
 }
 
-// closed says which folder on a path keeps users from getting to the file; "": none does. folders are all of them, as
-// words of a shell.
+// closed returns which folder of a path prevents users from reaching the file, or "" if none does. folders are all such
+// folders, quoted for a shell.
 func closed(ctx context.Context, e steps.Env, path string) (problem string, folders []string, err error) {
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
 		folder, err := e.Host.Stat(ctx, path[:at])

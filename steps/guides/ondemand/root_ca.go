@@ -56,7 +56,7 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, valid until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
 }
 
-// besidesCerts says what a CA file holds besides the certificates wanted; "": nothing.
+// besidesCerts returns what a CA file contains in addition to the wanted certificates, or "" if there is nothing.
 func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
 	var encoded []byte
 	for _, c := range ours {
@@ -71,8 +71,8 @@ func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
 	return ""
 }
 
-// rootsCA is the CA that root trusts for the cluster, and where it stands: the
-// file that carrick writes, else what root's kubeconfig says.
+// rootsCA returns the CA that root trusts for the cluster, and its location: the file that carrick writes, or else the
+// CA in root's kubeconfig.
 func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error) {
 	pem, err = e.Host.Read(ctx, clusterCA)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error
 	return clusterCA, nil, err
 }
 
-// readableByAll asserts that users of the web node may read a file.
+// readableByAll verifies that all users of the web node can read a file.
 func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-// withRoots is where the checks of root's credential look from.
+// withRoots is the vantage point of the checks that use root's credentials.
 const withRoots = "root's kubeconfig"
 
 const bootstrapSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
@@ -82,8 +82,8 @@ func rootChecks() []steps.Check {
 	}
 }
 
-// hookKubeconfigCheck asks whether the hook uses the kubeconfig that these checks
-// have proved. It belongs to the step that writes the hook.
+// hookKubeconfigCheck returns the check that the hook uses the same kubeconfig as these checks. It belongs to the step
+// that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
 		Name: "hook-kubeconfig", Title: "The hook uses the kubeconfig that was checked", On: steps.Local,
@@ -130,7 +130,7 @@ func rootsWayIn(ctx context.Context, e steps.Env) (wayIn, inUse, error) {
 	return in, used, nil
 }
 
-// brokenKubeconfigError says what is wrong with root's kubeconfig.
+// brokenKubeconfigError describes what is wrong with root's kubeconfig.
 type brokenKubeconfigError struct {
 	path string
 	err  error
@@ -139,7 +139,7 @@ type brokenKubeconfigError struct {
 func (e brokenKubeconfigError) Error() string { return e.path + ": " + e.err.Error() }
 func (e brokenKubeconfigError) Unwrap() error { return e.err }
 
-// kubeconfigPath is a path that a kubeconfig names, which may be relative to its folder.
+// kubeconfigPath resolves a path in a kubeconfig, which can be relative to the kubeconfig's folder.
 func kubeconfigPath(kubeconfig, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)
@@ -192,7 +192,7 @@ func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(used.Path+" has no credentials", "")
 }
 
-// withRoot is the cluster seen with root's kubeconfig and nothing else.
+// withRoot returns a client that uses only root's kubeconfig.
 func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error) {
 	used, err := rootsKubeconfig(ctx, e)
 	if err != nil {
@@ -202,8 +202,8 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 	return as, used, err
 }
 
-// clientUser is the user that a kubeconfig logs in as, if it uses a client certificate or a plugin. Who a token belongs
-// to, only the API server can tell.
+// clientUser returns the user of a kubeconfig's client certificate or plugin. Only the API server can tell which user a
+// token belongs to.
 func clientUser(in wayIn) string {
 	switch {
 	case in.Certificate != nil && len(in.Certificate.Organization) > 0:
@@ -231,7 +231,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (kubeconfig.Error{}); errors.As(err, &broken) {
-		// a file that it names is missing or wrong
+		// a file that the kubeconfig refers to is missing or invalid
 		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom()
 	}
 	if errors.Is(err, failure.ErrProxy) {

@@ -16,14 +16,14 @@ import (
 	"carrick/steps/check"
 )
 
-// What root's kubeconfig calls things: as the published page does.
+// These are the names in root's kubeconfig, as on the published page.
 const (
 	rootCluster = "kubernetes"
 	rootUser    = "ondemand@kubernetes"
 )
 
-// encodeRootKubeconfig is root's kubeconfig. It holds no secret and never
-// changes: the token stands in a file of its own, which a renewal writes.
+// encodeRootKubeconfig returns root's kubeconfig. It contains no secret and never changes, because the token is in a
+// separate file that the renewal writes.
 func encodeRootKubeconfig(server string) (masked.Value, error) {
 	if err := validServer(server); err != nil {
 		return masked.Value{}, fmt.Errorf("cluster.server: %w", err)
@@ -47,7 +47,7 @@ func encodeRootKubeconfig(server string) (masked.Value, error) {
 	return masked.New(head + string(data)), err
 }
 
-// validServer says what is wrong with the address of an API server.
+// validServer returns an error if the URL of an API server is invalid.
 func validServer(server string) error {
 	u, err := url.Parse(server)
 	switch {
@@ -60,21 +60,20 @@ func validServer(server string) error {
 	return nil
 }
 
-// wayIn is what a kubeconfig's current context says of how to get in, whoever
-// wrote it.
+// wayIn is the current context of any kubeconfig: its server and credentials.
 type wayIn struct {
 	Context, Server string
 	CAFile          string
-	CA              []byte // PEM that stands in it; it comes before the file
+	CA              []byte // inline PEM; takes precedence over CAFile
 	Token           masked.Value
 	TokenFile       string
-	Plugin          string     // the command or auth provider that logs in
-	Certificate     *pkix.Name // of the client certificate; nil: there is none, or it is in a file
+	Plugin          string     // the command or auth provider that provides credentials
+	Certificate     *pkix.Name // subject of the client certificate; nil: there is none, or it is in a file
 	CertificateFile string
 	As              string
 }
 
-// readWayIn follows the current context of a kubeconfig. No error contains a part of its content.
+// readWayIn resolves the current context of a kubeconfig. Errors contain no part of its credentials.
 func readWayIn(data []byte) (wayIn, error) {
 	k, err := check.ReadLoosely(data)
 	if err != nil || k.Misshapen {
@@ -103,7 +102,7 @@ func readWayIn(data []byte) (wayIn, error) {
 	return in, nil
 }
 
-// subjectOf is whom a client certificate is for; nil: it can't be read.
+// subjectOf returns the subject of a client certificate, or nil if it cannot be parsed.
 func subjectOf(data string) *pkix.Name {
 	certs, err := probe.ParseCerts(decoded(data))
 	if err != nil {
@@ -112,7 +111,7 @@ func subjectOf(data string) *pkix.Name {
 	return &certs[0].Subject
 }
 
-// decoded is the value of a key with binary data; nil: it can't be decoded.
+// decoded returns the base64-decoded value of a key, or nil if it is empty or invalid.
 func decoded(data string) []byte {
 	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
 	if err != nil || len(out) == 0 {

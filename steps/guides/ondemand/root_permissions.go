@@ -10,8 +10,7 @@ import (
 	"carrick/steps/check"
 )
 
-// rootUses are the rights of upstream's ClusterRole, each of which the hooks use
-// or hand on.
+// rootUses are the permissions of upstream's ClusterRole. The hooks use each of them, or grant it to users.
 var rootUses = []struct {
 	group     string
 	resources []string
@@ -42,7 +41,7 @@ func rootPermissions(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	lacks := map[string][]string{} // verbs, by resource
+	lacks := map[string][]string{} // missing verbs by resource
 	var order []string
 	for _, d := range decisions {
 		if d.Err != nil {

@@ -42,7 +42,7 @@ func clusterQuestions() []steps.Question {
 			Help: "A URL that the web node can reach, such as https://api.example.org:6443. It is written to root's " +
 				"kubeconfig and to every user's.",
 			Default: func(e steps.Env) (any, string) {
-				if e.PeerFromFile() { // the tokens of root and of users go there
+				if e.PeerFromFile() { // the server receives root's and users' tokens
 					return nil, ""
 				}
 				if server, err := e.Peer.Text(check.ServerFact); err == nil {

@@ -22,8 +22,8 @@ import (
 
 const versionFile = "/opt/ood/VERSION"
 
-// oldest is the first Open OnDemand whose adapter makes dashes of dots and at
-// signs in the names of namespaces (ood_core v0.27.0).
+// oldest is the first Open OnDemand release whose adapter replaces dots and at signs in namespace names with dashes
+// (ood_core v0.27.0).
 var oldest = version.MustParseGeneric("4.0.0")
 
 func webNodeFacts() []steps.Fact {
@@ -123,7 +123,7 @@ func asRoot(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("carrick runs as root")
 }
 
-// loginNames are the users that the web node lists. Many sites keep theirs in a directory that does not list them.
+// loginNames returns the users that the web node lists. Many sites have a directory that does not list its users.
 func loginNames(ctx context.Context, e steps.Env) (any, error) {
 	text, err := e.Host.Read(ctx, passwdFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,13 +143,12 @@ func loginNames(ctx context.Context, e steps.Env) (any, error) {
 	return names, nil
 }
 
-// routed is what ip says of the way to an address.
+// routed is the output of ip route get in JSON.
 type routed []struct {
 	Source string `json:"prefsrc"`
 }
 
-// webNodeAddresses are those that the web node speaks from when it speaks to the
-// API server and to the nodes.
+// webNodeAddresses returns the source addresses of the web node's connections to the API server and to the nodes.
 func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
 		return nil, steps.Absent(
@@ -201,8 +200,7 @@ func apiHost(e steps.Env) string {
 
 var clusterIDWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// checkClusterID is what a cluster file's name takes: upstream's own has
-// underscores.
+// checkClusterID validates the file name of a cluster file. Upstream's example contains underscores.
 func checkClusterID(v string) error {
 	if !clusterIDWord.MatchString(v) {
 		return fmt.Errorf("%q cannot be the name of a cluster file: use letters, digits, dots, - and _", v)
@@ -212,7 +210,7 @@ func checkClusterID(v string) error {
 
 var prefixWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*)$`)
 
-// checkPrefix is what a prefix of namespaces takes.
+// checkPrefix validates a prefix of namespace names.
 func checkPrefix(v string) error {
 	if v != "" && (!prefixWord.MatchString(v) || len(v) > 31) {
 		return fmt.Errorf("%q cannot start the name of a namespace: use at most 31 lower-case letters, digits and -", v)

@@ -18,17 +18,17 @@ import (
 	"carrick/steps/action"
 )
 
-// Objects on the cluster for the token, and who can renew it.
+// These are the objects on the cluster that store the token and allow its renewal.
 const (
 	firstToken  = "ondemand-first-token" // rotating
-	tokenSecret = "token"                // non-expiring; as the published page calls it
+	tokenSecret = "token"                // non-expiring; the published page uses this name
 	renewRole   = "ondemand-token-renew"
 	renewFile   = "token-renew.yaml"
 )
 
 const tokenKey = "token"
 
-// leastLeft is how much life a first token must have to be worth handing over.
+// leastLeft is the minimum remaining lifetime of a first token that is passed to the web node.
 const leastLeft = 15 * time.Minute
 
 func token() steps.Step {
@@ -111,7 +111,7 @@ func askedFor(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("token.hours")) * time.Hour
 }
 
-// whichSecret is the Secret that the token is in.
+// whichSecret returns the name of the Secret that contains the token.
 func whichSecret(e steps.Env) string {
 	if lasting(e) {
 		return tokenSecret
@@ -119,7 +119,7 @@ func whichSecret(e steps.Env) string {
 	return firstToken
 }
 
-// standingToken is the token that the cluster keeps for the web node.
+// standingToken returns the token that the cluster stores for the web node.
 func standingToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	name := whichSecret(e)
 	s, err := e.Cluster.Secret(ctx, namespace, name, tokenKey)
@@ -171,7 +171,7 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	return t.Expires.UTC().Format(time.RFC3339), nil
 }
 
-// rootTokenEnds is when root's token on the web node expires. Until then the first token is not recreated.
+// rootTokenEnds returns when root's token on the web node expires. The first token is not recreated before that time.
 func rootTokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err != nil {

@@ -21,14 +21,14 @@ func withTimer(e steps.Env) bool {
 
 func withCron(e steps.Env) bool { return rotating(e) && e.Answers.Text("token.renewal") == "cron" }
 
-// renewalOf is the renewal that the answers ask for.
+// renewalOf returns the renewal that the answers configure.
 func renewalOf(e steps.Env) renewal {
 	return renewal{
 		Kubectl: kubectlPath(e), Kubeconfig: rootKubeconfig, Token: rootToken, Hours: e.Answers.Int("token.hours"),
 	}
 }
 
-// tokenFiles are the web node's half of the step token.
+// tokenFiles returns the web node's actions of the step token.
 func tokenFiles() []steps.Action {
 	text := func(of func(renewal) (string, error)) func(context.Context, steps.Env) (masked.Value, error) {
 		return func(_ context.Context, e steps.Env) (masked.Value, error) {
@@ -99,15 +99,15 @@ func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// isRootsToken reports whether a file contains a token of the ServiceAccount, expired or not: the renewal overwrites
-// it.
+// isRootsToken reports whether a file contains a token of the ServiceAccount, expired or not. carrick can overwrite
+// such a file, as the renewal does.
 func isRootsToken(have []byte) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	return err == nil && t.Subject == accountUser
 }
 
-// mountedToken is the token that the cluster has ready for the web node, or the
-// one that stands here already and fits: then the cluster needs none ready.
+// mountedToken returns the content of the token file: the existing token if it can be kept, or else the token that the
+// cluster stores for the web node.
 func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, rootToken)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +120,9 @@ func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return fresh, missing
 }
 
-// fits reports whether the token file can be kept: a token of the ServiceAccount that is valid for at least two
-// renewals or, without a renewal, never expires. A token of an account that was recreated since is invalid.
+// fits reports whether the token file can be kept. Its token must belong to the ServiceAccount, and not to an earlier
+// ServiceAccount of the same name. If tokens are renewed, it must be valid for at least two renewals. Otherwise it must
+// never expire.
 func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	if err != nil || t.Subject != accountUser {
@@ -137,8 +138,8 @@ func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	return t.Expires.IsZero() || !t.Expired(now.Add(enoughLife(t)))
 }
 
-// enoughLife is for how long a token that is renewed must go on: two hours, or
-// half of what it was made for, if that is less.
+// enoughLife returns the minimum remaining lifetime of a token that is renewed: two hours, or half of its total
+// lifetime if that is less.
 func enoughLife(t bearer.Token) time.Duration {
 	if made := t.Expires.Sub(t.IssuedAt); !t.IssuedAt.IsZero() && made < 4*time.Hour {
 		return made / 2
@@ -146,8 +147,8 @@ func enoughLife(t bearer.Token) time.Duration {
 	return 2 * time.Hour
 }
 
-// rootsToken is the token by which root reaches the cluster, and where it
-// stands: the file that a renewal writes, else what root's kubeconfig leads to.
+// rootsToken returns the token with which root reaches the cluster, and its location: the file that the renewal writes,
+// or else the token that root's kubeconfig uses.
 func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string, err error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err == nil {
@@ -175,7 +176,7 @@ func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string
 	return in.Token, used.Path, nil
 }
 
-// manualToken is how an admin gives root a token once, without carrick.
+// manualToken returns the commands with which an admin gives root a token without carrick.
 func manualToken(e steps.Env) string {
 	return fmt.Sprintf(
 		"%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m "+
@@ -184,5 +185,5 @@ func manualToken(e steps.Env) string {
 	)
 }
 
-// newTokenFix is what an admin has to do once where root's token has ended.
+// newTokenFix returns the fix for an expired token of root. It is needed once.
 func newTokenFix(e steps.Env) string { return e.ApplyStep("token") + "\n# or " + manualToken(e) }

@@ -13,7 +13,7 @@ import (
 	"carrick/steps"
 )
 
-// tokenFileChecks are the web node's half of the checks of the step token.
+// tokenFileChecks returns the web node's checks of the step token.
 func tokenFileChecks() []steps.Check {
 	return []steps.Check{
 		{
@@ -101,7 +101,7 @@ func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
 	return onlyRoots(ctx, e, at)
 }
 
-// rootsClaims is what root's token says of itself.
+// rootsClaims returns the claims of root's token, and its location.
 func rootsClaims(ctx context.Context, e steps.Env) (t bearer.Token, at string, err error) {
 	token, at, err := rootsToken(ctx, e)
 	if err != nil {
@@ -119,7 +119,7 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), newTokenFix(e))
 }
 
-// lasts judges the life that is left to a token.
+// lasts judges the remaining lifetime of a token.
 func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
 	ends := t.Expires.Local().Format(time.DateTime)
 	left := t.Expires.Sub(now)
@@ -161,7 +161,7 @@ func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	return wasGranted(t.Expires.Sub(t.IssuedAt), renewalOf(e), at)
 }
 
-// wasGranted compares what the API server gave with what is asked for.
+// wasGranted compares the granted lifetime with the requested one.
 func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	asked := time.Duration(r.Hours) * time.Hour
 	if got >= asked-time.Minute {
@@ -237,7 +237,7 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
 }
 
-// rootsProgram says who else than root may change what root runs.
+// rootsProgram returns how users other than root can change a program that root runs, or "" if they cannot.
 func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 	info, err := e.Host.Stat(ctx, at)
 	switch {

@@ -11,17 +11,17 @@ import (
 	"carrick/steps"
 )
 
-// tables are where cron's tables of root stand, besides the folder.
+// tables are root's crontabs outside of scriptFolders.
 var tables = []string{"/etc/crontab", "/var/spool/cron/root", "/var/spool/cron/crontabs/root"}
 
-// scriptFolders run all that stands in them.
+// scriptFolders are the folders from which cron runs all files.
 var scriptFolders = []string{"/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily"}
 
-// otherRenewal is a renewal of root's token that is not carrick's.
+// otherRenewal is a renewal of root's token that carrick did not create.
 type otherRenewal struct {
-	table     string // where cron has it from
-	script    string // what that runs; "": it is in the table itself
-	published bool   // as the published page has it: the token goes into a kubeconfig
+	table     string // the cron file that runs it
+	script    string // the script that the file runs; "": the command is in the file itself
+	published bool   // as on the published page: writes the token into a kubeconfig
 }
 
 func (r otherRenewal) String() string {
@@ -31,8 +31,8 @@ func (r otherRenewal) String() string {
 	return r.table + " (" + clean.Text(r.script) + ")"
 }
 
-// otherRenewals looks for renewals in cron's tables and in the scripts that they
-// name. looked is how many tables there are.
+// otherRenewals looks for renewals in cron's files and in the scripts that they run. looked is the number of cron files
+// that were read.
 func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, looked int, err error) {
 	files := tables
 	for _, folder := range scriptFolders {
@@ -52,7 +52,7 @@ func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, look
 		case errors.Is(err, fs.ErrPermission):
 			return nil, 0, err
 		case err != nil:
-			continue // a folder or the like: cron reads none either
+			continue // not a file: cron ignores it, too
 		}
 		looked++
 		if r, ok := renewalIn(ctx, e, string(data)); ok {
@@ -63,7 +63,7 @@ func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, look
 	return found, looked, nil
 }
 
-// renewalIn finds a renewal in a table, or in a script that it names.
+// renewalIn looks for a renewal in a cron file, or in a script that the file runs.
 func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bool) {
 	if renews, published := isRenewal(table); renews {
 		return otherRenewal{published: published}, true
@@ -79,7 +79,7 @@ func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bo
 			}
 			script, err := e.Host.Read(ctx, word)
 			if err != nil {
-				continue // not a script that is there
+				continue // not a readable script
 			}
 			if renews, published := isRenewal(string(script)); renews {
 				return otherRenewal{script: word, published: published}, true
@@ -89,8 +89,8 @@ func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bo
 	return otherRenewal{}, false
 }
 
-// isRenewal reports whether a script requests a token of the ServiceAccount, and whether it writes it to a kubeconfig,
-// as the published page's does.
+// isRenewal reports whether a script requests a token of the ServiceAccount, and whether it also writes the token into
+// a kubeconfig, as on the published page.
 func isRenewal(script string) (renews, published bool) {
 	for line := range strings.SplitSeq(script, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -120,8 +120,7 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("cron's %d files contain no such renewal", looked)
 }
 
-// renewedElsewhere is the verdict where carrick's script is not there: a site may
-// have a renewal of its own.
+// renewedElsewhere returns the result if carrick's script does not exist. A site can have its own renewal.
 func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	others, _, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Where the renewal stands, and what it calls itself in the log.
+// These are the paths of the renewal's files, and its name in the log.
 const (
 	renewName    = "carrick-ondemand-token"
 	renewTimer   = "/etc/systemd/system/" + renewName + ".timer"
@@ -17,14 +17,13 @@ const (
 	renewCron    = "/etc/cron.d/" + renewName
 )
 
-// renewal is how root's token is renewed.
+// renewal contains the settings of the token renewal.
 type renewal struct {
 	Kubectl, Kubeconfig, Token string // paths on the web node
-	Hours                      int    // for which a token is asked for
+	Hours                      int    // requested lifetime of a token
 }
 
-// every is how often: an hour, or so often that a short token is renewed four
-// times before it ends.
+// every returns the renewal interval: one hour, or 15 minutes for tokens with a lifetime of less than four hours.
 func (r renewal) every() time.Duration {
 	if r.Hours < 4 {
 		return 15 * time.Minute
@@ -32,8 +31,8 @@ func (r renewal) every() time.Duration {
 	return time.Hour
 }
 
-// outage is how long the web node or the cluster may be away before root's token
-// ends, so that it can't renew itself any more.
+// outage returns how long the web node or the cluster can be down before root's token expires. An expired token cannot
+// renew itself.
 func (r renewal) outage() time.Duration {
 	return time.Duration(r.Hours)*time.Hour - r.every()
 }
@@ -52,7 +51,7 @@ func (r renewal) valid() error {
 	return nil
 }
 
-// validPath says what is wrong with a path that goes into a script.
+// validPath returns an error if a path is not safe to use in a script.
 func validPath(p string) error {
 	switch {
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/":
@@ -63,16 +62,17 @@ func validPath(p string) error {
 	return nil
 }
 
-// shellQuoted is a word between single quotes, in which a shell changes nothing.
+// shellQuoted returns a word in single quotes, which prevent the shell from expanding it.
 func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// unitQuoted is a path as a list in a unit file takes it: one word, in which systemd replaces nothing.
+// unitQuoted quotes a path for a list in a systemd unit, so that systemd reads it as one word and expands no
+// specifiers.
 func unitQuoted(p string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(p) + `"`
 }
 
-// script is the program that renews the token. The token passes from kubectl into
-// a file and from there nowhere else: not into an argument, a variable or a log.
+// script returns the script that renews the token. The token passes only from kubectl into a file, never into an
+// argument, a variable or a log.
 func (r renewal) script() (string, error) {
 	if err := r.valid(); err != nil {
 		return "", err
@@ -134,9 +134,10 @@ func hoursAndMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", h, m)
 }
 
-// service is the unit that runs the script. It names a shell, so that SELinux sees a shell that reads a file, not a
-// program in a folder of settings. The script can write next to the token alone and reach the network. NoNewPrivileges
-// is left out: SELinux would need a rule for the transition of domains, and the script runs as root anyway.
+// service returns the unit that runs the script. ExecStart names a shell, so that SELinux sees a shell that reads a
+// file, not an executable in a configuration folder. The script can only write next to the token and use the network.
+// NoNewPrivileges is not set, because SELinux would then need a rule for the domain transition, and the script runs as
+// root anyway.
 func (r renewal) service() string {
 	return strings.Join([]string{
 		"# Written by carrick.",
@@ -168,7 +169,7 @@ func (r renewal) service() string {
 	}, "\n")
 }
 
-// timer runs the service. It makes up for what it missed while the machine was off.
+// timer returns the timer that starts the service. It catches up on runs that were missed while the machine was off.
 func (r renewal) timer() string {
 	calendar := "hourly"
 	if r.every() < time.Hour {
@@ -190,7 +191,7 @@ func (r renewal) timer() string {
 	}, "\n")
 }
 
-// cron is the table that runs the script instead.
+// cron returns the cron file that runs the script instead of the timer.
 func (r renewal) cron() string {
 	at := "17 * * * *"
 	if r.every() < time.Hour {

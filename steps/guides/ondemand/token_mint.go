@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// mintToken requests the first token, and a new one if that expired before the web node had its own.
+// mintToken requests the first token. If that expires before the web node has its own token, it requests another one.
 type mintToken struct{ action.Mint }
 
 // Plan shows that an expired token is replaced.
@@ -71,8 +71,8 @@ func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 
 var secretsKind = check.Namespaces.GroupVersion().WithResource("secrets")
 
-// spent reports whether the first token is no longer usable and is still needed. Root's own token on the web node does
-// not depend on it.
+// spent reports whether the first token is no longer usable but still needed. It is not needed if root's own token on
+// the web node is valid.
 func spent(ctx context.Context, e steps.Env) (bool, error) {
 	live, err := e.Cluster.Secret(ctx, namespace, firstToken, tokenKey)
 	if apierrors.IsNotFound(err) {

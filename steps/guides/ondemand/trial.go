@@ -20,7 +20,7 @@ import (
 	"carrick/steps/check"
 )
 
-// What upstream's hook calls what it makes.
+// These are the names that upstream's hook uses for its objects.
 const (
 	seenNote    = "openondemand.org/last-hook-execution"
 	fencePolicy = "deny-from-other-namespaces"
@@ -94,9 +94,8 @@ func hasTrialUser(e steps.Env) bool { return e.Answers.Text("trial.user") != "" 
 func triedBoth(e steps.Env) bool    { return hasTrialUser(e) && e.Answers.Text("trial.other") != "" }
 func makesTrial(e steps.Env) bool   { return hasTrialUser(e) && e.Answers.Bool("trial.enabled") }
 
-// trialUsers are the users that carrick makes namespaces for. When the hook last
-// ran stays as it is where it did; else it is the beginning of this day, which is
-// the same when it is planned and when it is done.
+// trialUsers returns the users that carrick creates namespaces for. The time of the hook's last run is kept if the
+// namespace has one. Otherwise it is the start of the current UTC day, so that plan and apply use the same value.
 func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 	var out []any
 	for _, key := range []string{"trial.user", "trial.other"} {
@@ -128,7 +127,7 @@ func checkUser(v string) error {
 	return nil
 }
 
-// hookedUsers are told by the namespaces' label, least recently logged in last.
+// hookedUsers returns the users whose namespaces the hook created, most recent login first.
 func hookedUsers(ctx context.Context, e steps.Env) (any, error) {
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
@@ -157,8 +156,7 @@ func defaultUser(e steps.Env) (any, string) { return known(e, "") }
 
 func defaultOther(e steps.Env) (any, string) { return known(e, e.Answers.Text("trial.user")) }
 
-// known is a user who is not the one named: of those who have logged in, else of
-// those who could.
+// known returns a user other than but: preferably one that has logged in, or else any account of the web node.
 func known(e steps.Env, but string) (any, string) {
 	for _, from := range []struct {
 		facts steps.Facts

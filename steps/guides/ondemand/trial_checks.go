@@ -67,7 +67,7 @@ func trialChecks() []steps.Check {
 
 func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != "" }
 
-// loginFix is how to have the hook run.
+// loginFix returns the fix that makes the hook run for a user.
 func loginFix(user string) string {
 	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: " +
 		"journalctl -t ood_nginx_stage    # the hook's output"
@@ -78,7 +78,8 @@ func trialUser(e steps.Env) (user, ns string) {
 	return user, hookNamespace(e, user)
 }
 
-// madeBy is the fix for an object that differs from the hook's: carrick's own if it creates the trial, else a login.
+// madeBy returns the fix for an object that differs from the hook's: carrick's action if it creates the trial
+// namespaces, or else a login.
 func madeBy(e steps.Env, user string) string {
 	if makesTrial(e) {
 		return e.ApplyStep("trial")
@@ -185,8 +186,8 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the user's own pods and %s are allowed", cmp.Or(strings.Join(cidrs, ", "), "nothing else"))
 }
 
-// expectedBinding is one RoleBinding that the hook makes (OSC/ondemand:
-// hooks/k8s-bootstrap/yaml/rolebinding.yaml and job-pod-reaper.yaml, e5bbaf1d7).
+// expectedBinding is a RoleBinding that the hook creates (OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml and
+// job-pod-reaper.yaml, e5bbaf1d7).
 type expectedBinding struct {
 	name, role string
 	subject    rbacv1.Subject
@@ -312,7 +313,7 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s contains all %d node addresses and the web node's", text, len(nodes))
 }
 
-// outside are the addresses of the prefix's family that it does not hold.
+// outside returns the addresses of the prefix's family that the prefix does not contain.
 func outside(p netip.Prefix, list []string) []string {
 	var out []string
 	for _, text := range list {

@@ -58,13 +58,12 @@ func hasUserToken(e steps.Env) bool {
 	return withOIDC(e) && !e.Answers.Masked("oidc.user-token").IsZero()
 }
 
-// asUser is who the API server takes a user for. Groups of the issuer are not
-// known here.
+// asUser returns the trial user for SubjectAccessReviews. The groups from the issuer are unknown here.
 func asUser(e steps.Env) cluster.User {
 	return cluster.User{Name: e.Answers.Text("trial.user"), Groups: []string{"system:authenticated"}}
 }
 
-// forApps is what the adapter does in a user's namespace.
+// forApps returns the permissions that the adapter needs in a user's namespace.
 func forApps(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("", "pods", ns, "create", "get", "list", "watch", "delete"),
@@ -75,14 +74,15 @@ func forApps(ns string) []permission.Rule {
 	)
 }
 
-// seesAll: users are meant to see pods of all namespaces.
+// seesAll reports whether users are allowed to see the pods of all namespaces.
 func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
 
 func readsPods(r permission.Rule) bool {
 	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
-// decided sorts what the API server says of a user's rights, which it is hoped to allow, or not.
+// decided asks the API server which of these permissions the trial user has. hoped is the expected decision. An
+// unexpected decision is cached only briefly.
 func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.Rule) (may, mayNot []string, err error) {
 	all, err := e.Cluster.CanAs(ctx, asUser(e), hoped, rights...)
 	if err != nil {
@@ -177,13 +177,13 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s has no permissions across namespaces", user)
 }
 
-// userNamePlain asks the API server who it takes a real user's token for.
+// userNamePlain asks the API server which user it authenticates a real user's token as.
 func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {
 		return steps.Skipped("no user token was given: --secret oidc.user-token=@FILE")
 	}
-	m := all[len(all)-1] // a renewed one is the younger
+	m := all[len(all)-1] // the last one is the renewed token
 	const fresh = "log in to the portal again and enter that access token: --secret oidc.user-token=@FILE"
 	if t, err := bearer.Parse(m); err == nil && t.Expired(time.Now()) {
 		return steps.Skipped("the token of oidc.user-token expired on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)

@@ -15,15 +15,14 @@ import (
 // passwdUser is one user of the web node.
 type passwdUser struct{ name, home string }
 
-// firstUser is the first uid of people, as login.defs has it on all systems that
-// Open OnDemand is packaged for; overflowUser is the user nobody.
+// firstUser is the first UID of regular users in login.defs on all systems that Open OnDemand supports. overflowUser is
+// the UID of nobody.
 const (
 	firstUser    = 1000
 	overflowUser = 65534
 )
 
-// passwdUsers are the people in a passwd file who have a shell to log in with,
-// each once.
+// passwdUsers returns the regular users of a passwd file that have a login shell, without duplicates.
 func passwdUsers(text string) []passwdUser {
 	var out []passwdUser
 	seen := map[string]bool{}
@@ -44,7 +43,7 @@ func passwdUsers(text string) []passwdUser {
 	return out
 }
 
-// nameFault says why a user's name makes no namespace; "": it does.
+// nameFault returns why a login name does not give a valid namespace, or "" if it does.
 func nameFault(e steps.Env, user string) string {
 	hook, adapter := hookNamespace(e, user), userNamespace(e, user)
 	switch {
@@ -65,7 +64,7 @@ func nameFault(e steps.Env, user string) string {
 	return ""
 }
 
-// mostNamed is how many users a finding names.
+// mostNamed is the maximum number of users that a finding lists.
 const mostNamed = 8
 
 func userNames(_ context.Context, e steps.Env) steps.Result {
@@ -105,5 +104,5 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// shortList joins the first of many words.
+// shortList joins the first words of a list.
 func shortList(words []string, by string) string { return check.FirstOf(words, mostNamed, by) }

@@ -11,19 +11,18 @@ import (
 	"carrick/steps/check"
 )
 
-// reaperName is what upstream's hook hard-codes: the release, its namespace, its
-// ServiceAccount and its ClusterRole.
+// reaperName is hard-coded in upstream's hook as the name of the reaper's namespace, ServiceAccount and ClusterRole.
+// carrick also uses it for the release.
 const reaperName = "job-pod-reaper"
 
-// lifetimeNote is the annotation that the adapter sets where an app has a
-// wall_time.
+// lifetimeNote is the annotation that the adapter sets on a pod if its app has a wall_time.
 const lifetimeNote = "pod.kubernetes.io/lifetime"
 
 const reaperSource = "OSC/job-pod-reaper: charts/job-pod-reaper (values.yaml, templates), main.go"
 
 const (
 	reaperVersion = "0.14.0"
-	// reaperSince is the first chart that reads objectLabels. Older ones read podsLabels and ignore it.
+	// reaperSince is the first version of the chart that reads objectLabels. Older versions read podsLabels instead.
 	reaperSince = "0.5.0"
 )
 
@@ -77,7 +76,7 @@ func walltime() steps.Step {
 
 func usesWalltime(e steps.Env) bool { return e.Answers.Bool("walltime.enabled") }
 
-// reaperConfig keeps it to users' namespaces, and to the pods of apps there.
+// reaperConfig returns chart values that restrict the reaper to users' namespaces, and to the objects of apps in them.
 func reaperConfig() map[string]any {
 	return map[string]any{
 		"reapNamespaces":  false,
@@ -86,11 +85,11 @@ func reaperConfig() map[string]any {
 	}
 }
 
-// managedLabel is on what the adapter submits.
+// managedLabel is the label on all objects that the adapter submits.
 const managedLabel = "app.kubernetes.io/managed-by"
 
-// reaperChartSource is where a chart comes from: of a folder, the folder in it that
-// has the chart's name.
+// reaperChartSource returns the source of a chart. If the answer is a folder, the chart is in its subfolder with the
+// chart's name.
 func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
@@ -101,7 +100,7 @@ func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart
 	}
 }
 
-// bindReaper creates what the hook creates at a user's next login.
+// bindReaper returns commands that create the RoleBindings that the hook creates at a user's next login.
 func bindReaper(e steps.Env, namespaces []string) string {
 	var lines []string
 	for _, ns := range namespaces {

@@ -71,7 +71,8 @@ func walltimeChecks() []steps.Check {
 	}
 }
 
-// reaperBoundCheck is asked once the hook is there, which makes the bindings.
+// reaperBoundCheck returns the check for the RoleBindings of the reaper. It runs after the step that installs the hook,
+// because the hook creates them.
 func reaperBoundCheck() steps.Check {
 	return steps.Check{
 		Name: "reaper-bound", Title: "Every user's namespace allows job-pod-reaper to delete", On: steps.Remote,
@@ -83,7 +84,7 @@ func reaperBoundCheck() steps.Check {
 	}
 }
 
-// few lists the first names of many.
+// few lists the first names, and how many more there are.
 func few(names []string) string { return check.FirstOf(names, 5, ", ") }
 
 var reaperMetric = regexp.MustCompile(`(?m)^job_pod_reaper_error(?:\{[^}]*\})?\s+(\S+)`)
@@ -169,7 +170,7 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d running pods have the annotation", seen)
 }
 
-// adoptReaper finds a reaper that is installed.
+// adoptReaper returns an Adopter that detects an installed reaper.
 func adoptReaper(name string) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := reaperAt(ctx, e, name)
@@ -180,7 +181,7 @@ func adoptReaper(name string) func(context.Context, steps.Env) (any, string, err
 	}
 }
 
-// checkReaperVersion refuses charts that ignore objectLabels.
+// checkReaperVersion rejects chart versions that ignore objectLabels.
 func checkReaperVersion(v string) error {
 	have, err := version.ParseGeneric(v)
 	if err != nil {
@@ -192,7 +193,7 @@ func checkReaperVersion(v string) error {
 	return nil
 }
 
-// checkSource refuses what no chart can come from.
+// checkSource rejects strings that cannot be the source of a chart.
 func checkSource(v string) error {
 	switch scheme, _, remote := strings.Cut(v, "://"); {
 	case !remote && !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "."):

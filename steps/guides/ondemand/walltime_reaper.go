@@ -20,9 +20,10 @@ import (
 	"carrick/steps/check"
 )
 
-// reaperAt finds the Deployments of one of the two reapers, wherever they are: those in its own namespace, and those
-// whose ServiceAccount a ClusterRoleBinding names, as both charts' does (OSC/job-pod-reaper,
-// OSC/k8-namespace-reaper: charts). Whoever has a namespace can label a Deployment there like one, which reaps nothing.
+// reaperAt finds the Deployments of one of the two reapers in all namespaces. A Deployment must be in the reaper's own
+// namespace, or its ServiceAccount must be the subject of a ClusterRoleBinding, as in both charts (OSC/job-pod-reaper,
+// OSC/k8-namespace-reaper: charts). A label alone is not sufficient, because any user with a namespace can create a
+// Deployment with that label.
 func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	var bindings []*rbacv1.ClusterRoleBinding
@@ -83,7 +84,7 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone(fmt.Sprintf("Deployment %s does not exist in namespace %s", reaperName, reaperName))
 }
 
-// valuesNested asserts of a chart's release that its values stand under config:.
+// valuesNested verifies that the values of a release are under config:.
 func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[string]any) steps.Result {
 	r, err := chart.Find(ctx, e.Cluster, in, name)
 	if errors.Is(err, chart.ErrNoRelease) {
@@ -115,7 +116,7 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	return steps.Passed("release %s, chart %s", name, r.Version)
 }
 
-// reaperValues asserts that the chart reads the values that carrick sets.
+// reaperValues verifies that the chart reads the values that carrick sets.
 func reaperValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := chart.Find(ctx, e.Cluster, reaperName, reaperName)
 	if err == nil && checkReaperVersion(r.Version) != nil {
@@ -126,7 +127,7 @@ func reaperValues(ctx context.Context, e steps.Env) steps.Result {
 	return valuesNested(ctx, e, reaperName, reaperName, reaperConfig())
 }
 
-// helmUpgrade is a command that has a release take these values under config: and no others.
+// helmUpgrade returns the command that sets these values under config: and resets all others.
 func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[string]any) string {
 	var sets []string
 	for _, k := range slices.Sorted(maps.Keys(config)) {
@@ -137,7 +138,7 @@ func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[st
 		chartName+"/"+chartName, version, strings.Join(sets, " ")) + "    # add the chart's repository first: helm repo add"
 }
 
-// argOf is the value of a flag of a Deployment's containers.
+// argOf returns the value of a flag of a Deployment's containers.
 func argOf(d *appsv1.Deployment, flag string) (value string, ok bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		all := slices.Concat(c.Command, c.Args)
@@ -193,7 +194,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(wrong) > 0 {
 		fix := e.ApplyStep("walltime") + "    # with walltime.enabled: true"
-		if values := reaperValues(ctx, e); values.Status == steps.Fail { // whoever installed it
+		if values := reaperValues(ctx, e); values.Status == steps.Fail { // even if another tool installed it
 			fix = values.Fix
 		}
 		return steps.Failed(strings.Join(wrong, "; "), fix)
@@ -201,8 +202,8 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("only namespaces labelled %s=%s", userLabel, userValue)
 }
 
-// reapedSpaces is the value of --reap-namespaces, which counts only without --namespace-labels, and reports whether it
-// means all namespaces (OSC/job-pod-reaper: main.go, getNamespaces).
+// reapedSpaces returns the value of --reap-namespaces and reports whether it means all namespaces (OSC/job-pod-reaper:
+// main.go, getNamespaces). The flag has no effect if --namespace-labels is set.
 func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
 	value, ok := argOf(d, "reap-namespaces")
 	if !ok {
@@ -211,7 +212,7 @@ func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
 	return value, strings.EqualFold(value, "all") || slices.Contains(strings.Split(value, ","), "")
 }
 
-// userNamespaces are the namespaces that the hook has made, by its label.
+// userNamespaces returns the namespaces with the hook's label.
 func userNamespaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
 	return check.List[corev1.Namespace](
 		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},

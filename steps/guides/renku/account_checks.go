@@ -22,8 +22,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// accountChecks verify that the new kubeconfig cannot act as another ServiceAccount. They ask
-// the API server and keep no objects.
+// accountChecks returns the checks that verify that the new kubeconfig cannot act as another
+// ServiceAccount. They create no objects: test objects are sent only as dry runs.
 func accountChecks() []steps.Check {
 	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
 	return []steps.Check{
@@ -83,22 +83,23 @@ func accountChecks() []steps.Check {
 	}
 }
 
-// API servers enforce a policy only some seconds after it was written.
+// These are cluster.PreviewOptions.Age and Steady of a trial. A result is valid only briefly,
+// because API servers enforce a policy only some seconds after it was written.
 const (
 	trialAge    = 3 * time.Second
 	trialSteady = 15 * time.Second
 )
 
-// inTheWay means that the API server rejects the trial for a reason unrelated to accounts, such
-// as a quota.
+// inTheWay is the error of a trial that the API server rejects for a reason unrelated to
+// accounts, such as a quota.
 type inTheWay struct{ why string }
 
 func (e *inTheWay) Error() string {
 	return "unknown, because the API server rejects the test object for another reason: " + e.why
 }
 
-// denialTrial is a pair of objects that differ only in the field that must be denied, and the
-// permission to create them.
+// denialTrial is a pair of objects that differ only in the field that the API server must deny,
+// and the permission to create them.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
 	create            permission.Rule
@@ -127,7 +128,7 @@ func connectorTrial(e steps.Env) denialTrial {
 	})
 }
 
-// sessions is a trial with a session as Renku creates it, and the same session after harm has
+// sessions returns a trial: a session as Renku creates it, and the same session after harm has
 // changed its spec.
 func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	session := func() (o *unstructured.Unstructured, spec map[string]any) {
@@ -150,7 +151,7 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	}
 }
 
-// trialName is random in each run: whoever has the credential could otherwise create an object
+// trialName is random in each run. Otherwise whoever has the credential could create an object
 // of that name in advance, and the trial would test nothing.
 var trialName = "carrick-preview-" + rand.String(8)
 
@@ -162,8 +163,9 @@ func trialObject(version, kind, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// denied reports whether the API server rejects the harmful object and accepts the harmless one
-// from Renku's kubeconfig, and why. The error is an *inTheWay if it rejects both.
+// denied reports whether the API server accepts the harmless object and rejects the harmful one
+// when Renku's kubeconfig sends them. why is the reason for the rejection. The error is an
+// *inTheWay if one of the objects is rejected for an unrelated reason.
 func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
 	as, err := withKubeconfig(e)
 	if err != nil {
@@ -232,7 +234,8 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	return steps.Passed("the kubeconfig cannot create %s: %s", none, why)
 }
 
-// untold is the verdict of a check that the API server did not allow to ask.
+// untold returns the verdict of a check whose test object the API server rejected for an
+// unrelated reason.
 func untold(e steps.Env, way *inTheWay) steps.Result {
 	return steps.Result{
 		Status: steps.Unknown, Found: way.Error(), Err: way,
@@ -240,7 +243,8 @@ func untold(e steps.Env, way *inTheWay) steps.Result {
 	}
 }
 
-// soon is the time within which all API servers of a cluster enforce a new policy.
+// soon is the time after which all API servers of a cluster are expected to enforce a new
+// policy.
 const soon = 30 * time.Second
 
 // inForceSoon reports whether the link's policies are so new that API servers may not enforce
@@ -269,7 +273,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
-		case errors.Is(err, failure.ErrNotServed): // the API is not served, so no one can create one
+		case errors.Is(err, failure.ErrNotServed): // without the API no such object can be created
 			continue
 		case errors.As(err, &way):
 			continue
@@ -329,8 +333,9 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
 }
 
-// oldTokens returns the names of the token Secrets in the session namespace by their
-// ServiceAccount. The credential can read all of them, regardless of who created them and when.
+// oldTokens returns the names of the token Secrets in the session namespace, with the
+// ServiceAccount as key. The credential can read all of them, regardless of who created them and
+// when.
 func oldTokens(ctx context.Context, e steps.Env) (map[string]string, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{})
 	out := map[string]string{}

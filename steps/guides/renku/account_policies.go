@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// accountPolicies is the action that creates the admission policies that prevent Renku's
+// accountPolicies returns the action that creates the admission policies. They prevent Renku's
 // kubeconfig from acting as other ServiceAccounts of the session namespace.
 func accountPolicies() steps.Action {
 	return steps.Action{
@@ -27,7 +27,7 @@ func accountPolicies() steps.Action {
 	}
 }
 
-// sessionRules are the validations of the AmaltheaSessions that Renku's kubeconfig writes.
+// sessionRules returns the validations for the AmaltheaSessions that Renku's kubeconfig writes.
 func sessionRules(e steps.Env) []any {
 	rules := []any{denial(accountRule(e, "object.spec"),
 		"sessions must run as the default ServiceAccount or the one that the cluster in Renku names")}
@@ -40,7 +40,8 @@ func sessionRules(e steps.Env) []any {
 	return rules
 }
 
-// workloadRules are the validations of the StatefulSets and Deployments that Renku's kubeconfig changes.
+// workloadRules returns the validations for the StatefulSets and Deployments that Renku's
+// kubeconfig changes.
 func workloadRules(e steps.Env) []any {
 	const pod = "object.spec.template.spec"
 	rules := []any{denial(accountRule(e, pod),
@@ -55,8 +56,8 @@ func denial(expression, message string) map[string]any {
 	return map[string]any{"expression": expression, "message": message, "reason": "Forbidden"}
 }
 
-// accountRule is a CEL expression that is true if a pod's spec names one of the sessions'
-// accounts or none.
+// accountRule returns a CEL expression that is true if the spec at path spec names no
+// ServiceAccount or one that sessions are allowed to use.
 func accountRule(e steps.Env, spec string) string {
 	var quoted []string
 	for _, name := range sessionAccounts(e) {
@@ -68,14 +69,14 @@ func accountRule(e steps.Env, spec string) string {
 
 const noDriverVolumes = "Renku's kubeconfig cannot create pods with CSI or ephemeral volumes on this cluster"
 
-// volumesRule is a CEL expression that is false if a pod has volumes that a CSI driver, such as
-// csi-rclone, creates for it.
+// volumesRule returns a CEL expression that is false if the list spec.field contains a CSI or
+// ephemeral volume, such as one of csi-rclone.
 func volumesRule(spec, field string) string {
 	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
 }
 
-// policyPrefix is the prefix of the policies' names. It contains the namespace because policies
-// are cluster-wide.
+// policyPrefix returns the prefix of the policies' names. It contains the namespace because
+// policies are cluster-wide.
 func policyPrefix(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 
 // policySuffixes are the suffixes of the names of the policies and of their bindings.
@@ -101,7 +102,7 @@ func policiesQuestion() steps.Question {
 	}
 }
 
-// sessionAccounts are the ServiceAccounts that sessions are allowed to use; "" is the
+// sessionAccounts returns the ServiceAccounts that sessions are allowed to use; "" is the
 // namespace's default.
 func sessionAccounts(e steps.Env) []string {
 	out := []string{"", "default"}
@@ -111,7 +112,7 @@ func sessionAccounts(e steps.Env) []string {
 	return out
 }
 
-// policiesFix is the command that puts working policies in place.
+// policiesFix returns the fix if the policies are missing or do not deny.
 func policiesFix(ctx context.Context, e steps.Env) string {
 	if limitsAccounts(e) && onlyWarns(ctx, e) {
 		return e.ApplyStep("identity") + " --replace"
@@ -126,9 +127,10 @@ func policiesFix(ctx context.Context, e steps.Env) string {
 		e.ApplyStep("identity")
 }
 
-// onlyWarns reports whether a user has set one of the link's policies to Warn. Server-side
-// apply adds Deny to that set, and API servers reject the combination, so the binding must be
-// recreated (kubernetes/kubernetes: pkg/apis/admissionregistration/validation/validation.go).
+// onlyWarns reports whether a user has added Warn to the validationActions of one of the link's
+// bindings. Server-side apply would add Deny, and API servers reject Deny together with Warn, so
+// the binding must be recreated (kubernetes/kubernetes:
+// pkg/apis/admissionregistration/validation/validation.go).
 func onlyWarns(ctx context.Context, e steps.Env) bool {
 	for _, of := range policySuffixes {
 		o, err := e.Cluster.Get(ctx, check.ValidatingBindings, "", policyPrefix(e)+"-"+of)

@@ -78,7 +78,7 @@ func addressChecks() []steps.Check {
 
 var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// checkSessionHost applies the rules that an Ingress has for a host (RFC 1123).
+// checkSessionHost applies the rules of Kubernetes for the host of an Ingress (RFC 1123).
 func checkSessionHost(v string) error {
 	_, err := netip.ParseAddr(v)
 	switch {
@@ -98,7 +98,8 @@ func checkSessionHost(v string) error {
 	return nil
 }
 
-// checkSessionPath enforces a rule that Renku's API does not check.
+// checkSessionPath rejects paths that Renku's API accepts but that give broken session
+// addresses.
 func checkSessionPath(v string) error {
 	switch {
 	case !strings.HasPrefix(v, "/"):
@@ -111,7 +112,7 @@ func checkSessionPath(v string) error {
 	return nil
 }
 
-// registered returns a text field of the cluster as Renku stores it, or "" if it is not set.
+// registered returns a string field of the cluster as Renku stores it, or "" if it is not set.
 func registered(e steps.Env, field string) string {
 	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
@@ -133,7 +134,7 @@ func sessionPath(_ context.Context, e steps.Env) steps.Result {
 
 func sessionHost(e steps.Env) string { return e.Answers.Text("sessions.host") }
 
-// renkuHosts are the host names of the Renku portal itself.
+// renkuHosts returns the host names of the Renku portal itself.
 func renkuHosts(e steps.Env) []string {
 	_, host, _ := strings.Cut(renkuOrigin(e), "://")
 	if at, err := netip.ParseAddrPort(host); err == nil {

@@ -161,7 +161,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // shows reports whether leaf is the certificate in a Secret of the session namespace. It also
-// returns true if the Secret cannot be read.
+// returns true if the Secret or its certificate cannot be read.
 func shows(ctx context.Context, e steps.Env, secret string, leaf *x509.Certificate) bool {
 	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), secret, "tls.crt")
 	if err != nil {

@@ -43,11 +43,11 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 		return spaces[0], "Renku's data service runs there", nil
 	}
 	return nil, "", fmt.Errorf(
-		"Renku's data service runs in %s: it is unclear which one is meant", strings.Join(spaces, " and "),
+		"the data service of Renku runs in %s: it is unclear which one is meant", strings.Join(spaces, " and "),
 	)
 }
 
-// adoptTracking reads a value of Renku's Helm release.
+// adoptTracking returns true if Renku's Helm release enables the tracking of resource requests.
 func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -68,7 +68,7 @@ func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	return k["server"], "the server in the kubeconfig under key " + k["key"], nil
 }
 
-// adoptKey returns the key of that kubeconfig.
+// adoptKey returns the key of Renku's Secret that contains the kubeconfig of the remote cluster.
 func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -107,9 +107,9 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	return ns, "the namespace of the token under key " + k["key"], nil
 }
 
-// adoptIdentity returns the ServiceAccount of a token that the cluster itself issued. Claims
-// alone cannot be trusted, and apply gives a token of that account to everyone who can read
-// Renku's Secret.
+// adoptIdentity returns the ServiceAccount of the token that Renku has, but only if a Secret of
+// the remote cluster contains that token. Claims alone cannot be trusted, because apply gives a
+// token of that account to everyone who can read Renku's Secret.
 func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
@@ -155,8 +155,8 @@ func holdsHanded(e steps.Env, s *cluster.Secret) bool {
 	return !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token
 }
 
-// adoptTokenSecret returns the Secret that contains exactly that token, or else the only token
-// Secret of the ServiceAccount.
+// adoptTokenSecret returns the Secret that contains the token that Renku has, or else the only
+// token Secret of the ServiceAccount.
 func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -188,7 +188,8 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptGivenCA returns which CA the kubeconfig in Renku's Secret trusts.
+// adoptGivenCA returns which CA the kubeconfig in Renku's Secret trusts: "secret" for that of
+// the token Secret, "context" for that of the admin's context.
 func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -210,8 +211,8 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptBackup names a backup file for a value that another tool wrote under the key, so that
-// taking over the key does not lose it.
+// adoptBackup returns the name of a backup file if another tool wrote the value under the key,
+// so that taking over the key does not lose that value.
 func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -229,10 +230,10 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["key"] + ".before", "the backup file for the old value if carrick takes over key " + k["key"], nil
 }
 
-// adoptQuotas returns the priority classes of Renku's pools: those with Renku's label or with
-// the form of Renku's own. It ignores classes that only a quota in the session namespace names,
-// because whoever has the kubeconfig can create quotas there and is granted permission to
-// delete the classes.
+// adoptQuotas returns the PriorityClasses of Renku's pools: those with label app=renku, or with
+// the value and preemption policy that Renku uses. Quotas in the session namespace do not count,
+// because whoever has the kubeconfig can create quotas there and is granted permission to delete
+// the adopted classes.
 func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -254,8 +255,8 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	return out, "PriorityClasses like those that Renku creates", nil
 }
 
-// adoptIsolation returns an answer only for a set-up that carrick created: there, missing
-// policies are intended. In any other set-up they are a gap.
+// adoptIsolation returns an answer only if carrick created the session namespace. There, missing
+// policies are intended. In any other namespace they are a gap.
 func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := sessionsNamespace(e)
 	o, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)

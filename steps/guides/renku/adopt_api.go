@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// These adopters read the parts of an existing set-up that only Renku's API knows.
+// These adopters read answers from Renku's API.
 
 var errSignIn = errors.New(
 	"only Renku's API has this value, and you are not signed in: give --secret renku.token=@FILE, or --sign-in",
@@ -33,8 +33,8 @@ func adoptRow(e steps.Env) (map[string]any, error) {
 	return localFacts(e).Map("cluster-row")
 }
 
-// asRegistered adopts the value of a field of the cluster in Renku; it is empty if the field is
-// not set.
+// asRegistered returns an adopter for the value of a field of the cluster in Renku. The answer
+// is left empty if the field is not set.
 func asRegistered(field string) steps.Adopter {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -53,8 +53,9 @@ func asRegistered(field string) steps.Adopter {
 	}
 }
 
-// registeredClass adopts a class that Renku names for sessions. A class that does not exist on
-// the remote cluster is left for a check to report.
+// registeredClass returns an adopter for a StorageClass or IngressClass that Renku names for
+// sessions. It does not adopt a class that does not exist on the remote cluster; a check reports
+// it.
 func registeredClass(field string) steps.Adopter {
 	gvr := check.StorageClasses
 	if field == "session_ingress_class_name" {
@@ -77,8 +78,9 @@ func registeredClass(field string) steps.Adopter {
 	}
 }
 
-// registeredAddress adopts a part of the sessions' address. If Renku's login allows only
-// another host, the registered address does not work; that is left for a check to report.
+// registeredAddress returns an adopter for a part of the sessions' address. If Renku's login
+// allows only another host, the registered address does not work. It is then not adopted, and a
+// check reports it.
 func registeredAddress(field string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -93,8 +95,8 @@ func registeredAddress(field string) steps.Adopter {
 	}
 }
 
-// adoptFramed reports true if CORS is enabled: only sessions that open in a frame allow the
-// origin.
+// adoptFramed returns whether the registered annotations enable CORS, which only sessions in a
+// frame require.
 func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {
@@ -104,8 +106,8 @@ func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	return notes[enableCORS] == "true", "the cluster in Renku, " + fieldNotes, nil
 }
 
-// adoptAnnotations returns the annotations that carrick does not set itself. An annotation that
-// carrick sets to another value is a difference to show, not an answer.
+// adoptAnnotations returns the registered annotations that carrick does not set itself. If
+// carrick sets an annotation to another value, the plan shows the difference.
 func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {

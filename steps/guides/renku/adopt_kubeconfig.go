@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// givenFacts describe the kubeconfig that Renku has for this cluster, regardless of who created
-// it.
+// givenFacts returns the facts about the kubeconfig that Renku has for this cluster, regardless
+// of who created it.
 func givenFacts() []steps.Fact {
 	return []steps.Fact{
 		{
@@ -35,8 +35,9 @@ func givenFacts() []steps.Fact {
 	}
 }
 
-// readLoose parses a kubeconfig into "server", "ca", "namespace", and the user it authenticates
-// as ("account", "account-namespace", or "with"). It returns the token separately.
+// readLoose parses a kubeconfig into "server", "ca" and "namespace", the ServiceAccount
+// ("account", "account-namespace") and a description of the credentials ("with"). It returns the
+// token separately, because the token is secret.
 func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	text := m.Reveal()
 	if len(text) > 1<<20 {
@@ -69,7 +70,7 @@ func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	return out, token
 }
 
-// leads reports whether a kubeconfig points to a cluster, by its address or by its CA.
+// leads reports whether a kubeconfig points to the cluster with that server address or that CA.
 func leads(k map[string]string, server, ca string) bool {
 	return sameServer(k["server"], server) || check.SamePEM(k["ca"], ca)
 }
@@ -144,7 +145,7 @@ func handedToken(ctx context.Context, e steps.Env) (any, error) {
 	return token, nil
 }
 
-// handedFact returns the fact handed-over on either side.
+// handedFact returns the local cluster's fact handed-over, whichever side e is.
 func handedFact(e steps.Env) (map[string]string, error) {
 	v, err := localFacts(e).Value("handed-over")
 	if err != nil {
@@ -152,7 +153,7 @@ func handedFact(e steps.Env) (map[string]string, error) {
 	}
 	k, ok := v.(map[string]string)
 	if !ok {
-		return nil, errors.New("Renku's kubeconfig cannot be read")
+		return nil, errors.New("the kubeconfig of Renku cannot be read")
 	}
 	return k, nil
 }

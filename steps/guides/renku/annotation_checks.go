@@ -77,8 +77,8 @@ func annotationChecks() []steps.Check {
 	}
 }
 
-// annotationsText checks the registered annotations, or the planned ones if none are
-// registered.
+// annotationsText verifies that all values of the annotations are strings. It checks the
+// registered annotations, or the planned ones if none are registered.
 func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	all, seen, _, err := inForce(e, func(map[string]any) bool { return true })
 	if err != nil {
@@ -92,7 +92,7 @@ func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d annotations (%s)", len(all), seen)
 }
 
-// notText names the annotations whose values are not strings.
+// notText returns the annotations whose values are not strings.
 func notText(all map[string]any) []string {
 	var bad []string
 	for k, v := range all {
@@ -200,8 +200,8 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(state.found, state.fix)
 }
 
-// crossSite reports whether the session operator sets cookies with SameSite=None. It is not
-// known until the operator exists.
+// crossSite reports whether the session operator sets cookies with SameSite=None. known is false
+// if no operator exists yet.
 func crossSite(ctx context.Context, e steps.Env) (on, known bool, err error) {
 	all, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "",

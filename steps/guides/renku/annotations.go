@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Only this controller reads annotations with this prefix.
+// nginxController is the only controller that reads annotations with nginxPrefix.
 const (
 	nginxController = "k8s.io/ingress-nginx"
 	nginxPrefix     = "nginx.ingress.kubernetes.io/"
@@ -33,7 +33,8 @@ const (
 )
 
 // isNginx reports whether a controller is ingress-nginx. A second instance in a cluster has its
-// own controller name, which begins alike if it follows the documentation.
+// own controller name, which also contains "ingress-nginx" if the admin follows the
+// documentation.
 func isNginx(controller string) bool { return strings.Contains(controller, "ingress-nginx") }
 
 // uploads are the annotations that Renku's own chart sets for local sessions; a remote cluster
@@ -41,14 +42,15 @@ func isNginx(controller string) bool { return strings.Contains(controller, "ingr
 // notebooks.sessionIngress.annotations).
 var uploads = map[string]string{bodySize: "0", bufferSize: "8k", buffering: "off"}
 
-// allowedHeaders are the headers that a page in a frame is allowed to send, as a list of names.
-// ingress-nginx rejects the nginx variable of the published guide.
+// allowedHeaders are the headers that a page in a frame is allowed to send. They are listed by
+// name, because ingress-nginx rejects the nginx variable of the published guide.
 const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, " +
 	"Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
 
 func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
 
-// framePolicy is the Content-Security-Policy that restricts which pages can frame a session.
+// framePolicy returns the Content-Security-Policy that allows only origin and the session itself
+// to frame a session.
 func framePolicy(origin string) string { return "frame-ancestors 'self' " + origin }
 
 // generated returns the annotations that a controller requires for these answers.
@@ -131,8 +133,8 @@ func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	return class.Spec.Controller, nil
 }
 
-// others describes how to configure other controllers to the same effect as the annotations for
-// ingress-nginx.
+// others returns the fix for a controller other than ingress-nginx: how to configure the
+// equivalent of the annotations.
 func others(controller, origin string) string {
 	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"
 	switch {

@@ -6,9 +6,10 @@ import (
 	"carrick/steps"
 )
 
-// inForce returns the annotations that sessions get: those that Renku has stored if the cluster
-// is registered, otherwise those that this link would register. mend is the fix if registering
-// again corrects them, or "" if the answers themselves are wrong.
+// inForce returns the annotations that sessions get. If the cluster is registered, these are the
+// annotations in Renku, and seen is "registered". Otherwise they are those that this link would
+// register, and seen is "planned". mend is the apply command if the registered annotations can
+// be replaced by ones that satisfy right, and "" otherwise.
 func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, mend string, err error) {
 	all, err = remoteFacts(e).Map("session-annotations")
 	row, rowErr := localFacts(e).Map("cluster-row")
@@ -22,8 +23,8 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 	return all, "registered", mend, nil
 }
 
-// onNginx returns the annotations in force if ingress-nginx reads them, otherwise the check's
-// verdict.
+// onNginx returns the annotations that sessions get (see inForce) if ingress-nginx reads them,
+// otherwise the check's verdict. as is a prefix for findings.
 func onNginx(
 	e steps.Env, right func(map[string]any) bool,
 ) (all map[string]any, as, mend string, verdict *steps.Result) {
@@ -47,8 +48,8 @@ func onNginx(
 	return all, as, mend, nil
 }
 
-// unfenced returns the protections that the annotations lack if other sites can send the
-// session's cookie.
+// unfenced returns the protections that the annotations lack. They are required if other sites
+// can send requests with the session's cookie.
 func unfenced(all map[string]any) (lacking []string) {
 	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {
 		lacking = append(lacking, "CORS (enable-cors, cors-allow-origin)")

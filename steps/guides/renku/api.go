@@ -17,15 +17,15 @@ import (
 	"carrick/steps"
 )
 
-// fromAPI is the vantage point of the checks of Renku's records.
+// fromAPI is the From of checks that read Renku's API.
 const fromAPI = "Renku API"
 
 // notSignedIn is the reason reported when a check requires a token and there is none.
 const notSignedIn = "not signed in to Renku"
 
 // apiAddress returns the address of Renku's HTTP API and the token to use (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml; the published guide calls it /cluster, it
-// is /api/data/clusters).
+// components/renku_data_services/crc/api.spec.yaml). The published guide names the path
+// /cluster; the correct path is /api/data/clusters.
 func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	token := e.Answers.Masked("renku.token")
 	if err := issuedThere(e, token); err != nil {
@@ -34,11 +34,11 @@ func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/api/data", token)
 }
 
-// issuedThere refuses to send a token to an address that the admin did not enter, unless the
-// token's issuer has the same address. The default is read from Renku's Helm release, so
-// whoever can write Secrets next to the release chooses that address. Renku's Keycloak is under
-// the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
-// global.renku.domain).
+// issuedThere returns an error if the token would be sent to an address that the admin did not
+// enter and that is not the address of the token's issuer. The default of renku.url is read from
+// Renku's Helm release, so whoever can write Secrets next to the release chooses it. Renku's
+// Keycloak is under the portal's address (SwissDataScienceCenter/renku:
+// helm-chart/renku/values.yaml, global.renku.domain).
 func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
 	if token.IsZero() || base == "" || e.Answered("renku.url") {
@@ -140,8 +140,8 @@ func textOf(m map[string]any, key string) string { s, _ := m[key].(string); retu
 // noCluster is the prefix of the reason reported if Renku has no such cluster.
 const noCluster = "Renku has no cluster"
 
-// clusterRow returns the row with this link's config name. Renku finds the kubeconfig by that
-// name, so the row is this link's cluster whatever its name is.
+// clusterRow returns the row with this link's config name. Renku finds the kubeconfig by the
+// config name, so that row is this link's cluster even if its name differs.
 func clusterRow(ctx context.Context, e steps.Env) (any, error) {
 	rows, err := theRows(ctx, e)
 	if err != nil {
@@ -174,7 +174,7 @@ func registeredID(_ context.Context, e steps.Env) (any, error) {
 	return nil, fmt.Errorf("the cluster's id %q is not a ULID", textOf(row, "id"))
 }
 
-// refusedIsAbsent turns 401 and 403 into an absent fact, so that only the sign-in checks report
+// refusedIsAbsent turns 401 and 403 into an AbsentError, so that only the sign-in checks report
 // them.
 func refusedIsAbsent(err error) error {
 	if e := (*web.Error)(nil); errors.As(err, &e) && (e.Status == 401 || e.Status == 403) {
@@ -184,8 +184,8 @@ func refusedIsAbsent(err error) error {
 	return err
 }
 
-// renkuTrust returns the CA certificates that Renku's addresses are verified against in
-// addition to the system's roots, or "".
+// renkuTrust returns the CA certificates to trust for Renku's addresses in addition to the
+// system's roots, or "".
 func renkuTrust(e steps.Env) (string, error) {
 	ca, err := localFacts(e).Text("renku-ca")
 	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {

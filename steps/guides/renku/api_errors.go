@@ -23,8 +23,8 @@ const notLoaded = "in the list of clusters"
 
 // troubles are the errors of renku-data-services
 // (components/renku_data_services/base_api/error_handler.py, errors/errors.py; crc/core.py,
-// crc/db.py). The first match counts. A name that another cluster has is 409 for POST; PATCH
-// and PUT answer 500 with the database's error, which names the index
+// crc/db.py). The first match counts. If another cluster already has a name, POST answers 409,
+// but PATCH and PUT answer 500 with the database's error, which names the index
 // (migrations/versions/1d2f64a405aa).
 var troubles = []trouble{
 	{
@@ -122,8 +122,8 @@ func plainly(err error) (found, next string) {
 	return fmt.Sprintf("%s answered HTTP %d: %s", e.URL, e.Status, said), ""
 }
 
-// codeOf returns Renku's error code. Errors of a proxy in front of Renku have none; of these
-// only 401 and 403 have the same meaning.
+// codeOf returns Renku's error code. Errors from a proxy in front of Renku have no code; of
+// these, only 401 and 403 have the same meaning and get the code that Renku uses.
 func codeOf(e *web.Error) int {
 	if e.Code == 0 && (e.Status == 401 || e.Status == 403) {
 		return 1000 + e.Status
@@ -143,7 +143,7 @@ func (e *apiError) Error() string {
 	return text
 }
 
-// failing explains an API error; it returns nil for nil.
+// failing explains an API error. It returns nil and AbsentErrors unchanged.
 func failing(e steps.Env, doing string, err error) error {
 	if err == nil || steps.IsAbsent(err) {
 		return err
@@ -152,7 +152,7 @@ func failing(e steps.Env, doing string, err error) error {
 	return &apiError{doing, found, commands(e, next)}
 }
 
-// commands fills in the placeholders of a fix.
+// commands replaces the placeholders LINK and RENKU in a fix.
 func commands(e steps.Env, text string) string {
 	kubectl := "kubectl"
 	if e.Side == steps.Local {
@@ -161,7 +161,7 @@ func commands(e steps.Env, text string) string {
 	return strings.NewReplacer("LINK", e.LinkFile(), "kubectl -n RENKU", kubectl+" -n "+renkuNamespace(e)).Replace(text)
 }
 
-// unasked is the verdict of a check whose API request failed.
+// unasked returns the verdict of a check whose API request failed.
 func unasked(e steps.Env, err error) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Errored(err)

@@ -16,7 +16,7 @@ import (
 // for volumes of data connectors.
 const rcloneClass = "csi-rclone-secret-annotation"
 
-// These are the versions of amalthea-sessions that introduce a value
+// These are the versions of amalthea-sessions that introduced a value
 // (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml, pull requests 1097
 // and 1106).
 const (
@@ -55,8 +55,8 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 }
 
 // deploysCRD reports whether the release should create the sessions' CRD. Helm rejects an
-// existing CRD that does not belong to the release, and a release that created the CRD and no
-// longer contains it deletes it with all sessions.
+// existing CRD that does not belong to the release. If the release created the CRD and an
+// upgrade omitted it, Helm would delete the CRD with all sessions.
 func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 	crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
 	if apierrors.IsNotFound(err) {
@@ -139,9 +139,9 @@ func kubeletDir(n *corev1.Node) string {
 	return usualKubeletDir
 }
 
-// carrick installs charts only if nothing is installed yet, or if a Helm release with the
-// answered name is. Installations by Argo CD or kubectl are changed with those tools and belong
-// in an export.
+// installsOperator reports whether carrick installs the session operator. It does so only if no
+// operator is installed yet, or if Helm installed it in the session namespace. Installations by
+// Argo CD or kubectl are changed with those tools and belong in an export.
 func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }
@@ -161,8 +161,8 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 	return (byHelm || e.Exporting) && e.Own.FieldText(fact, "namespace") == namespace
 }
 
-// makesDriverNamespace reports whether carrick creates the driver's namespace. It does not if
-// another tool runs the driver.
+// makesDriverNamespace reports whether carrick creates the driver's namespace. carrick does not
+// if another tool runs the driver.
 func makesDriverNamespace(e steps.Env) bool {
 	if !mountsConnectors(e) {
 		return false

@@ -69,8 +69,8 @@ func unset(v any) any {
 }
 
 // patches returns the PATCH bodies, in order, that turn the stored cluster into the intended
-// one. carrick does not use PUT, which drops the flag of the default certificate, as POST does.
-// The error names the changes that no PATCH can make.
+// one. carrick does not use PUT, because PUT drops the flag of the default certificate, as POST
+// does. The error names a field that no PATCH can remove.
 func patches(want, have map[string]any) ([]map[string]any, error) {
 	diffs := differences(want, have)
 	if len(diffs) == 0 {
@@ -101,7 +101,7 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 	if !tls && !flag {
 		return []map[string]any{patch}, nil
 	}
-	// Either field alone violates a constraint of the database.
+	// Changing only one of the two fields violates a constraint of the database.
 	patch[fieldTLS], patch[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
 	if had, _ := have[fieldDefault].(bool); !had || patch[fieldDefault] == true {
 		return []map[string]any{patch}, nil

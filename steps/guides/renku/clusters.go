@@ -129,7 +129,7 @@ func mayOnLocal() steps.Check {
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
 				check.Verbs("", "pods", ns, "get", "list"),
-				check.Verbs("", "pods/log", ns, "get"), // the log shows whether the services loaded it, and the pool waits for that
+				check.Verbs("", "pods/log", ns, "get"), // the log shows whether the services loaded it; the pool requires that
 			)
 			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
 		},

@@ -23,8 +23,8 @@ import (
 	"carrick/steps/check"
 )
 
-// withItself is the vantage point of these checks: requests to the remote API server with the
-// kubeconfig under test and without the admin's permissions.
+// withItself is the From of checks that send requests to the remote API server with the
+// kubeconfig under test, without the admin's permissions.
 const withItself = "the new kubeconfig"
 
 func credentialChecks() []steps.Check {
@@ -130,7 +130,7 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
 }
 
-// onClasses returns rules for the verbs on each pool's PriorityClass.
+// onClasses returns a rule for each verb on each pool's PriorityClass.
 func onClasses(e steps.Env, verbs ...string) (out []permission.Rule) {
 	for _, name := range e.Answers.List("pools.quotas") {
 		for _, verb := range verbs {

@@ -14,9 +14,9 @@ import (
 )
 
 // withoutExcess adds the fix to the finding that the kubeconfig grants more than intended. It
-// names the first binding that grants some of the excess, ordered by namespace, with bindings
-// of the whole cluster last. Roles that carrick created are applied again; no binding of
-// carrick's is deleted.
+// names the first binding that grants some of the excess, in the order of check.Grants, but with
+// bindings that the cluster itself creates last. The fix applies roles and bindings that carrick
+// created again; it never deletes them.
 func withoutExcess(
 	ctx context.Context, e steps.Env, excess map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
@@ -54,7 +54,7 @@ func withoutExcess(
 	return found
 }
 
-// last returns a sort key: true sorts after false.
+// last returns a sort key that sorts true after false.
 func last(is bool) int {
 	if is {
 		return 1
@@ -78,7 +78,7 @@ func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1
 	return false
 }
 
-// ofCarrick reports whether a binding that carrick created refers to the role that carrick
+// ofCarrick reports whether a binding that carrick created still refers to the role that carrick
 // created with it.
 func ofCarrick(e steps.Env, g check.Grant) bool {
 	if g.Of != "" {

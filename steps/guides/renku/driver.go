@@ -182,13 +182,13 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("no node is k0s or microk8s: all use %s", usualKubeletDir)
 }
 
-// registrationPath is the flag with the socket through which the kubelet reaches the driver.
+// registrationPath is the driver's flag for the socket through which the kubelet reaches it.
 const registrationPath = "--kubelet-registration-path="
 
 // outsideKubeletDir returns the fields of the driver's DaemonSet whose paths are outside the
-// kubelet's directory. The kubelet calls the announced socket, and tells the driver to mount at
-// a path below its own directory, so a symbolic link on the node does not help. The chart's
-// kubeletDir sets only the hostPath volumes (csi-rclone v0.6.0
+// kubelet's directory dir. A symbolic link on the node does not help: the kubelet calls the
+// announced socket, and tells the driver to mount at a path below dir. The chart's kubeletDir
+// sets only the hostPath volumes (csi-rclone v0.6.0
 // deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes
 // pkg/volume/csi/csi_plugin.go RegisterPlugin).
 func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
@@ -217,8 +217,8 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	return out
 }
 
-// moveDriver is the command that changes all paths of the driver's DaemonSet. In a release of
-// carrick the next apply would revert them, so there the fix is to use other nodes.
+// moveDriver returns the command that changes all paths of the driver's DaemonSet. If carrick
+// installed the driver, the next apply would revert the paths, so the fix is to use other nodes.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return "the chart cannot change this: answer nodes.labels with labels of nodes whose kubelet uses " +
@@ -231,8 +231,8 @@ func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 		" replace -f -    # repeat after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
-// ourDriver returns "", the default fix of applying again, if carrick installed the driver, and
-// otherwise the given fix.
+// ourDriver returns "", the default fix of applying again, if carrick installed the driver.
+// Otherwise it returns the given fix.
 func ourDriver(e steps.Env, otherwise string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return ""

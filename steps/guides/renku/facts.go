@@ -44,8 +44,8 @@ func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
 	return oldestDefault(ctx, e, check.IngressClasses, defaultIngress, "IngressClass")
 }
 
-// oldestDefault returns the default class, or the oldest if there are several, because existing
-// objects were created with that one.
+// oldestDefault returns the name of the default class. If there are several, it returns the
+// oldest, because existing objects were created with that class.
 func oldestDefault(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, annotation, kind string,
 ) (any, error) {
@@ -74,8 +74,9 @@ func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	return out
 }
 
-// newestFirst sorts default StorageClasses by the order in which Kubernetes chooses one for a
-// claim without a class (from 1.26 on; kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+// newestFirst sorts default StorageClasses in the order in which Kubernetes prefers them for a
+// PersistentVolumeClaim that names none (from 1.26 on; kubernetes/kubernetes:
+// pkg/volume/util/storageclass.go).
 func newestFirst[T metav1.Object](classes []T) []T {
 	return slices.SortedFunc(slices.Values(classes), func(a, b T) int {
 		at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
@@ -83,8 +84,8 @@ func newestFirst[T metav1.Object](classes []T) []T {
 	})
 }
 
-// severalDefaults reports that a cluster has several default classes; resource is the name that
-// kubectl uses. fix keeps only the first as default.
+// severalDefaults returns the finding that a cluster has several default classes, and the fix
+// that keeps only the first as default. resource is the name that kubectl uses.
 func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
 	var names, others []string
 	for i, c := range defaults {
@@ -144,7 +145,7 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 
 func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }
 
-// fromPeer returns a default that is a fact of the other side.
+// fromPeer returns the Default function that reads a fact of the other side.
 func fromPeer(name, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		v, err := e.Peer.Value(name)

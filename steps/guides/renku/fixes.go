@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// takingOver is the apply command for a field that another tool owns: without the flag it would
-// change nothing.
+// takingOver returns the apply command that takes over a field of another tool. Without
+// --take-over apply would change nothing.
 func takingOver(e steps.Env, step, what string) string {
 	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which another user or tool created"
 }
@@ -28,8 +28,8 @@ func takingOver(e steps.Env, step, what string) string {
 // egressName is the name of the egress policy in carrick's manifest and in the published guide.
 const egressName = "egress-from-renku-v2-sessions"
 
-// fenceFix is the fix for network policies: if an unmanaged policy has the same name, apply
-// must take it over. "" means the step without flags.
+// fenceFix returns the fix for network policies. If an unmanaged policy has the same name, apply
+// must take it over. "" means the apply command without flags.
 func fenceFix(ctx context.Context, e steps.Env) string {
 	all, err := check.List[networkingv1.NetworkPolicy](
 		ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{},
@@ -45,9 +45,9 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 	return ""
 }
 
-// storedFix is the fix that writes the tested kubeconfig under its key of the kubeconfigs
+// storedFix returns the fix that writes the tested kubeconfig under its key of the kubeconfigs
 // Secret. A value that another tool wrote is saved before it is taken over, so a backup file
-// must be named first. "" means the step without flags.
+// must be named first. "" means the apply command without flags.
 func storedFix(ctx context.Context, e steps.Env) string {
 	fields, err := secretFields(ctx, e)
 	key := e.Answers.Text("cluster.config-name")
@@ -66,7 +66,7 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	)
 }
 
-// fieldsKept is how long the field owners of the Secret are cached; they are read only after a
+// fieldsKept is how long the field owners of the Secret are cached. They are read only after a
 // check has failed.
 const fieldsKept = 10 * time.Second
 
@@ -83,10 +83,10 @@ func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry
 	)
 }
 
-// alikeFix is the fix that gives the remote cluster the same operator and session definition as
+// alikeFix returns the fix that gives the remote cluster the same operator and session CRD as
 // the local one. If the operator's version is correct but the CRD is not from the operator's
-// release, no Helm upgrade replaces the CRD. Its owner, or whoever applied it, must replace it
-// manually.
+// release, no Helm upgrade replaces the CRD. Then byHand is true: the CRD's owner must replace
+// it manually.
 func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand bool) {
 	version := e.Answers.Text("operator.version")
 	crd, err := crdOf(ctx, e)
@@ -103,7 +103,7 @@ func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand 
 		" apply --server-side --force-conflicts -f -", true
 }
 
-// helmTemplate is the command that prints a chart's objects.
+// helmTemplate returns the command that prints a chart's objects.
 func helmTemplate(e steps.Env, name, version string) string {
 	switch from := strings.TrimRight(e.Answers.Text("charts.source"), "/"); {
 	case strings.HasPrefix(from, "oci://"):
@@ -115,7 +115,8 @@ func helmTemplate(e steps.Env, name, version string) string {
 	}
 }
 
-// tolerating is the command that lets an unmanaged csi-rclone run on nodes with taints.
+// tolerating returns the command that allows an unmanaged csi-rclone to run on nodes with
+// taints.
 func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	list, err := json.Marshal(tolerationsFor(nodes))
 	if err != nil || len(tolerationsFor(nodes)) == 0 {
@@ -130,9 +131,9 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	)
 }
 
-// operatorFix is the fix that applies the step operator if an unmanaged chart has another
-// version: without the flag apply would change nothing, not even carrick's own releases. ""
-// means the step without flags.
+// operatorFix returns the fix that applies the step operator if an unmanaged chart has another
+// version. Without the flag apply would change nothing, not even carrick's own releases. ""
+// means the apply command without flags.
 func operatorFix(e steps.Env) string {
 	for _, c := range []struct{ what, fact, name string }{
 		{"operator", "amalthea", operatorChart}, {"driver", "csi-rclone", driverChart},

@@ -17,12 +17,12 @@ import (
 )
 
 // The parts of this guide that are not manifests are exported as commands and the files that
-// these require. Exports depend only on answers and facts, never on the state of Renku, so an
-// export is the same before and after apply.
+// these commands require. Exports depend only on answers and facts, never on the state of Renku,
+// so an export is the same before and after apply.
 
-// Export returns no manifest, because the Secret is shared and its value is confidential. A
-// template lets kubectl build the same kubeconfig from the token Secret as carrick, byte for
-// byte.
+// Export returns no manifest, because the Secret is shared and its value is confidential.
+// Instead, a template lets kubectl build the kubeconfig from the token Secret. The result is
+// byte for byte the kubeconfig that carrick builds.
 func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -114,8 +114,8 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 	return append([]byte("# Values of Renku's release. The two lists are strings that contain JSON.\n"), text...), err
 }
 
-// exportRestart restarts with kubectl. The annotation that kubectl leaves in the pod templates
-// is in no manifest, so no GitOps tool removes it.
+// exportRestart returns kubectl commands that restart the services. The annotation that kubectl
+// leaves in the pod templates is in no manifest, so no GitOps tool removes it.
 func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, erro
 	}, nil
 }
 
-// reachJob is temporary, too.
+// reachJob is the Doer of the connection test Job, which is temporary like the test session.
 type reachJob struct{ action.Manifest }
 
 // Export omits the Job.

@@ -10,14 +10,15 @@ import (
 	"carrick/steps/action"
 )
 
-// The commands share the output of the sign-in: a folder outside the export with the header
-// that contains the token, so that no command line shows it.
+// These are parts of the exported curl commands. The exported sign-in writes the Authorization
+// header to a file in folder $private, outside the export, so that no command line shows the
+// token.
 const (
 	header     = `-H @"$private/header" -H 'Content-Type: application/json'`
 	exportedCA = "renku-ca.crt"
 )
 
-// curl returns the start of a curl command for Renku.
+// curl returns the beginning of a curl command for Renku.
 func curl(e steps.Env) (string, error) {
 	ca, err := renkuTrust(e)
 	if err != nil {

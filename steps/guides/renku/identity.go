@@ -101,12 +101,13 @@ func identityQuestions() []steps.Question {
 
 func identityName(e steps.Env) string { return e.Answers.Text("identity.name") }
 
-// clusterRoleName contains the namespace because a ClusterRole's name is cluster-wide.
+// clusterRoleName returns a name that contains the session namespace, because ClusterRoles are
+// cluster-wide.
 func clusterRoleName(e steps.Env) string {
 	return sessionsNamespace(e) + "-" + identityName(e) + "-priorityclasses"
 }
 
-// userName is the ServiceAccount's user name in the API server.
+// userName returns the user name of Renku's ServiceAccount in the API server.
 func userName(e steps.Env) string { return identityAccount(e).Username() }
 
 // ownTokenSecret returns the token Secret that a cluster before 1.24 created automatically and

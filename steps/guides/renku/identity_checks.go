@@ -63,7 +63,7 @@ func identityChecks() []steps.Check {
 	}
 }
 
-// identityAccount is the ServiceAccount that Renku authenticates as.
+// identityAccount returns the ServiceAccount that Renku authenticates as.
 func identityAccount(e steps.Env) check.Account {
 	return check.Account{Namespace: sessionsNamespace(e), Name: identityName(e)}
 }
@@ -123,7 +123,7 @@ func clusterBinding(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, b.Name)
 	}
 	need := clusterRules(e)
-	// Renku only lists by name, so a rule with resource names is enough.
+	// Renku lists PriorityClasses only by name, so a rule with resourceNames is enough.
 	named := make([]rbacv1.PolicyRule, len(need))
 	copy(named, need)
 	named[0].ResourceNames = e.Answers.List("pools.quotas")

@@ -147,8 +147,8 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return s, nil
 }
 
-// breaks returns the problems of a kubeconfig that violate the given rules. The error is not
-// nil if there is no kubeconfig to check.
+// breaks returns the kubeconfig's violations of the given rules. It returns an error if there is
+// no kubeconfig to check.
 func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	_, err := check.Kubeconfig(e, kubeconfigFact)
 	var broken kubeconfig.Error
@@ -166,7 +166,7 @@ func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	return out, nil
 }
 
-// withKubeconfig returns the remote cluster, accessed only with the kubeconfig.
+// withKubeconfig returns a client of the remote cluster that authenticates with the kubeconfig.
 func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	if builtHere(e) {
 		e.Cluster.Ahead(e.Answers.Text("remote.server"))

@@ -75,8 +75,8 @@ func fileChecks() []steps.Check {
 	}
 }
 
-// contextAlone returns the current context of a kubeconfig if that context is complete,
-// regardless of other problems in the file.
+// contextAlone returns the current context of a kubeconfig, regardless of other problems in the
+// file. It returns an empty Config if that context does not exist.
 func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked("kubeconfig")
 	if err != nil {
@@ -94,7 +94,7 @@ func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	return kubeconfig.Config{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
-// kubeconfigUnread returns the verdict for an error of reading the kubeconfig.
+// kubeconfigUnread returns the verdict on a kubeconfig that cannot be read.
 func kubeconfigUnread(err error) steps.Result {
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
@@ -213,8 +213,8 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// judgeClientCertificate judges a client certificate that is used instead of a token. Such a
-// certificate always expires.
+// judgeClientCertificate returns the verdict on a client certificate that is used instead of a
+// token. Such a certificate always expires.
 func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {

@@ -21,8 +21,8 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	return judgeAddress(k, e.Peer)
 }
 
-// judgeAddress reports whether Renku can use the server address of a kubeconfig. local are the
-// facts of the cluster where Renku runs.
+// judgeAddress returns the verdict on the server address of a kubeconfig: whether Renku's pods
+// can use it. local are the facts of the cluster where Renku runs.
 func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {

@@ -124,7 +124,7 @@ func (l *loading) judge(text, config string) bool {
 	return found
 }
 
-// mentions reports whether a line matches what and names that kubeconfig.
+// mentions reports whether a line matches what and names the kubeconfig config.
 func mentions(what *regexp.Regexp, line, config string) bool {
 	m := what.FindStringSubmatch(line)
 	return m != nil && (m[1] == config || strings.HasSuffix(m[1], "/"+config))
@@ -165,8 +165,8 @@ func quote(line string) string {
 	return "\"" + line + "\""
 }
 
-// failures returns the verdict on the kubeconfigs that failed to load. It returns false if all
-// of them loaded or are still to be loaded.
+// failures returns the verdict on services that do not exist or failed to load the kubeconfig.
+// It returns false if there are none.
 func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	var bad []string
 	for _, l := range all {
@@ -185,7 +185,7 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	), true
 }
 
-// watcherWithin is the time within which k8s-watcher logs its kubeconfigs.
+// watcherWithin is the time within which k8s-watcher logs its kubeconfigs after its start.
 const watcherWithin = 3 * time.Minute
 
 func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
@@ -218,8 +218,8 @@ func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", found)
 }
 
-// watcherSilent is the verdict for k8s-watcher, the one service that loads kubeconfigs at its
-// start, if it has logged nothing.
+// watcherSilent returns the verdict on k8s-watcher if it has logged nothing about the
+// kubeconfig. It is the only service that loads kubeconfigs at its start.
 func watcherSilent(e steps.Env, l loading) steps.Result {
 	config := e.Answers.Text("cluster.config-name")
 	if l.pod == "" {

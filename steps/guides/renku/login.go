@@ -28,7 +28,8 @@ const urisSince = "2.17.0"
 const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml " +
 	"(notebooks.oidc), pull request 4444"
 
-// manualLogin explains why the published guide's way does not last.
+// manualLogin warns that changes in Keycloak's admin panel, as in the published guide, do not
+// persist.
 const manualLogin = "The next helm upgrade reverts an edit in Keycloak's admin panel, as in the published guide, and " +
 	"blocks all sessions here; carrick does not check such edits."
 
@@ -73,7 +74,7 @@ func login() steps.Step {
 }
 
 // sessionsOrigin returns the origin where browsers open sessions, "https://host" or
-// "https://host:port", or "" if no host is answered.
+// "https://host:port", or "" if sessions.host is not set.
 func sessionsOrigin(e steps.Env) string {
 	host, protocol, port := e.Answers.Text("sessions.host"), e.Answers.Text("sessions.protocol"), e.Answers.Int("sessions.port")
 	switch {
@@ -85,8 +86,8 @@ func sessionsOrigin(e steps.Env) string {
 	return protocol + "://" + net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// knownToKeycloak verifies that a list in Renku's values contains one of the entries that fit.
-// If none is there, the finding names the first.
+// knownToKeycloak verifies that a list in Renku's values contains one of the entries that fits
+// returns. If it contains none, the finding names the first of them.
 func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
 	origin := sessionsOrigin(e)
 	if origin == "" {
@@ -118,7 +119,7 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 	return steps.Failed(found, oidcValues(e, origin))
 }
 
-// tooOld reports whether Renku's version does not have these values yet.
+// tooOld reports whether Renku's version is older than these values, and returns the verdict.
 func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -139,8 +140,8 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	), true
 }
 
-// oidcValues returns the missing values merged with the existing ones, and how Renku's admin
-// sets them.
+// oidcValues returns the fix: the missing values merged with the existing ones, and how Renku's
+// admin sets them.
 func oidcValues(e steps.Env, origin string) string {
 	list := func(fact, add string) string {
 		have, err := e.Own.List(fact)

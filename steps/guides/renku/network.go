@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the labels and ports of session pods (SwissDataScienceCenter/amalthea:
-// internal/controller, api/v1alpha1).
+// sessionLabels are labels of every session pod. sessionPort and metaPort are its ports
+// (SwissDataScienceCenter/amalthea: internal/controller, api/v1alpha1).
 var sessionLabels = labels.Set{
 	"app.kubernetes.io/name":       "AmaltheaSession",
 	"app.kubernetes.io/created-by": "controller-manager",
@@ -144,7 +144,7 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 // (kubernetes/kubernetes cluster/addons/dns/nodelocaldns).
 const nodeLocalDNS = "169.254.20.10"
 
-// nodeLocalClosed reports whether the cluster runs that cache and the policies block it.
+// nodeLocalClosed reports whether the cluster runs NodeLocal DNSCache and the policies block it.
 func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"},

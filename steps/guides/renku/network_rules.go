@@ -35,8 +35,8 @@ func selects(s *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && sel.Matches(set)
 }
 
-// allowsPort is check.AllowsPort, but resolves named ports, which each pod defines for itself:
-// DNS servers call theirs dns and dns-tcp.
+// allowsPort is check.AllowsPort with named ports. Each pod defines its own port names; DNS
+// servers use dns and dns-tcp.
 func allowsPort(ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32) bool {
 	return check.AllowsPort(ports, protocol, port, func(name string) bool {
 		return strings.HasPrefix(name, "dns") && (port == 53 || port == 5353)
@@ -51,7 +51,8 @@ func everybody(from []networkingv1.NetworkPolicyPeer) bool {
 	})
 }
 
-// allowsOtherPorts reports whether ports include more than the one for signed-in users.
+// allowsOtherPorts reports whether ports include more than sessionPort, the port for signed-in
+// users.
 func allowsOtherPorts(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		return p.Port == nil || p.Port.IntValue() != sessionPort

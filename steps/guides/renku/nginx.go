@@ -39,7 +39,7 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 		)
 	}
 	last := snippets{}
-	for _, m := range maps { // all controllers must accept them: it is unknown which one serves this class
+	for _, m := range maps { // all controllers must accept snippets: it is unknown which controller serves this class
 		minor, err := nginxMinor(ctx, e, m.Namespace)
 		if err != nil {
 			return snippets{}, err

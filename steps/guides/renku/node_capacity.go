@@ -42,7 +42,7 @@ func (w need) fits(n *corev1.Node) bool {
 }
 
 // needs returns the need of each class of the pool, largest first. If no pool is described, it
-// returns that of the largest class as answered.
+// returns the need of the largest class according to the answers class.*.
 func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	d, err := demanded(ctx, e)
 	if err != nil {

@@ -25,8 +25,8 @@ type demand struct {
 	affinity  *corev1.Affinity // Renku's own; nil: none, or unknown
 }
 
-// demanded returns the demand of this link. If Renku's part of it does not exist or cannot be
-// read, only the answers count; node-purpose reports that.
+// demanded returns the demand of this link. If the settings that Renku adds do not exist or
+// cannot be read, only the answers count; check node-purpose reports that.
 func demanded(ctx context.Context, e steps.Env) (demand, error) {
 	d := demand{
 		labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")),
@@ -81,7 +81,7 @@ func required(a *corev1.Affinity) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// affinityWords describes the requirements as text: "renku.io/node-purpose In user".
+// affinityWords returns the requirements in the form "renku.io/node-purpose In user".
 func affinityWords(a *corev1.Affinity) string {
 	var terms []string
 	for _, t := range required(a).NodeSelectorTerms {
@@ -94,7 +94,7 @@ func affinityWords(a *corev1.Affinity) string {
 	return strings.Join(terms, ", or ")
 }
 
-// unfit returns why a node cannot run sessions of that demand, or "" if it can.
+// unfit returns why a node cannot run sessions with that demand, or "" if it can.
 func (d demand) unfit(n *corev1.Node) string {
 	ready := false
 	for _, c := range n.Status.Conditions {

@@ -205,7 +205,7 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// anyLabelled verifies that at least one of the nodes has the labels of the answers.
+// anyLabelled verifies that at least one of the nodes has the labels in want.
 func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
 	n := 0
 	for _, node := range nodes {
@@ -229,8 +229,8 @@ func hasLabels(n *corev1.Node, want []string) bool {
 	})
 }
 
-// elsewhere returns the nodes without these labels on which sessions run anyway, because only
-// the answers name the labels.
+// elsewhere returns the nodes without these labels that sessions can run on anyway. The labels
+// are only answers to carrick: Renku does not require them of a node.
 func elsewhere(ctx context.Context, e steps.Env, nodes []*corev1.Node, want []string) (out []*corev1.Node) {
 	d, err := demanded(ctx, e)
 	if err != nil {

@@ -15,25 +15,26 @@ import (
 )
 
 // The inventory on Renku's own cluster notes the records that this link created in Renku, by
-// action, because Renku's records cannot hold a mark. Undo deletes only records that are noted
-// there.
+// action. Renku's records themselves cannot be marked. Undo deletes only records that the
+// inventory notes.
 const (
 	noteCluster = "register" // the cluster's ULID
 	notePool    = "pool"     // the pool's number
 )
 
-// earlierNotes are the prefixes of the annotations on the kubeconfigs Secret in which earlier
-// versions noted these records; the link's name follows. Everyone who can write that Secret can
-// write them. Therefore apply shows the records that they name and enters them into the
-// inventory, and undo keeps these records.
+// earlierNotes are the prefixes of annotations on the kubeconfigs Secret; the link's name
+// follows. Earlier versions of carrick noted these records there. Everyone who can write that
+// Secret can write the annotations. Therefore apply shows the records that the annotations name
+// and enters them into the inventory, and undo keeps records that only the annotations name.
 var earlierNotes = map[string]string{noteCluster: "carrick/cluster-id.", notePool: "carrick/pool-id."}
 
-// noteAsked is noted before Renku is asked to create a record. If it is still there later, the
-// response was lost and an existing record belongs to this link.
+// noteAsked is the note while a request to create a record is in progress. If a later run still
+// finds it, the response was lost and an existing record belongs to this link.
 const noteAsked = "asked"
 
-// unnoted turns a plan to leave a record into a change if this link created the record and its
-// id is not noted, because the response was lost or an earlier version noted it elsewhere.
+// unnoted turns a plan item that leaves a record unchanged into an update if this link created
+// the record and its id is not noted. This happens if the response was lost or an earlier
+// version noted the id elsewhere.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
 	was, err := inventory.Note(ctx, e, name)
 	note := ""
@@ -100,8 +101,8 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	return found[0].Annotations[earlierNotes[action]+e.Link]
 }
 
-// leftEarlier states that undo keeps a record that an earlier version noted; it returns nil if
-// there is none.
+// leftEarlier returns the plan item that undo keeps a record that an earlier version noted. It
+// returns nil if there is no such record.
 func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.Item {
 	id := clean.Text(earlierNote(ctx, e, action))
 	if id == "" {
@@ -118,8 +119,8 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	}}
 }
 
-// unlessNoted returns the items of a plan while Renku's API is not available: a record that
-// this link has created according to its notes is not created again.
+// unlessNoted returns the plan items for creating a record while Renku's API is not available.
+// It returns none if the notes say that this link has already created the record.
 func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Item) []steps.Item {
 	was, err := inventory.Note(ctx, e, action)
 	if err == nil && (was != "" && was != noteAsked || was == "" && earlierNote(ctx, e, action) != "") {
@@ -128,9 +129,10 @@ func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Ite
 	return []steps.Item{item}
 }
 
-// noteAsking notes that Renku is about to be asked to create a record. The returned function
-// reverts the note if Renku refuses, but keeps a note that another carrick of this link has
-// written in the meantime: if two run at once, one creates the record and the other is refused.
+// noteAsking stores noteAsked before Renku is asked to create a record. The returned function
+// reverts the note and must be called if Renku refuses. It keeps a note that another run of this
+// link has written in the meantime: if two run at once, one creates the record and the other is
+// refused.
 func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progress) (refused func() error, err error) {
 	before, err := inventory.Note(ctx, e, action)
 	if err != nil {

@@ -55,8 +55,7 @@ func operator() steps.Step {
 	}
 }
 
-// whatExists are the permissions that are required to find the existing operator, driver and
-// ingress.
+// whatExists are the permissions required to find the existing operator, driver and ingress.
 var whatExists = slices.Concat(
 	check.Verbs("apps", "deployments", "", "get", "list", "watch"),
 	check.Verbs("apps", "daemonsets", "", "get", "list", "watch"),
@@ -128,8 +127,8 @@ func operatorQuestions() []steps.Question {
 				default:
 					from += "; a csi-rclone exists in " + clean.Name(ns)
 				}
-				// not the namespace of an existing one: any tenant can create a DaemonSet of that name, and
-				// the namespace becomes privileged
+				// The namespace of an existing csi-rclone is not the default: any tenant can
+				// create a DaemonSet of that name, and carrick makes the namespace privileged.
 				return rcloneSpace, from
 			},
 		},
@@ -159,8 +158,8 @@ func sourceOfCharts(e steps.Env) (any, string) {
 	return publicCharts, public + "; Renku's release uses " + clean.Name(other) + "; answer that to use it"
 }
 
-// localVersion returns the version that runs on the local cluster, or else the one that Renku's
-// chart names.
+// localVersion returns a Default function: the version that runs on the local cluster, or else
+// the version that Renku's chart names, or else otherwise.
 func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		s, err := seenOf(e.Peer, fact)
@@ -187,7 +186,7 @@ func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 
 var checkVersion = check.ValidVersion("0.30.2")
 
-// atLeast reports whether v is at least the version least; an invalid version is not.
+// atLeast reports whether v is at least the version least. It returns false if v is invalid.
 func atLeast(v, least string) bool {
 	have, err := version.ParseSemantic(v)
 	return err == nil && have.AtLeast(version.MustParseSemantic(least))
@@ -196,9 +195,9 @@ func atLeast(v, least string) bool {
 // caNames returns the Secrets with CA certificates that sessions mount.
 func caNames(e steps.Env) ([]string, error) { return e.Peer.List("session-cas") }
 
-// copiesCAs also reports true if the names of these Secrets cannot be read; the plan then
-// explains the error. If the names are absent, there is nothing to copy, and the check reports
-// that.
+// copiesCAs reports whether there are CA Secrets to copy. It also returns true if their names
+// cannot be read; the plan then explains the error. If the names are absent, there is nothing to
+// copy, and the check reports that.
 func copiesCAs(e steps.Env) bool {
 	names, err := caNames(e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {

@@ -116,8 +116,9 @@ func onlyByHand(byHand bool, r steps.Result) steps.Result {
 	return r
 }
 
-// versionFix is the fix for a version mismatch: carrick's own action if carrick installed the
-// release, otherwise an explicit request to change an unmanaged release.
+// versionFix returns the fix for a version mismatch. It is "", carrick's own action, if carrick
+// installed the release or nothing is installed. Otherwise it is an explicit command that
+// changes the unmanaged release.
 func versionFix(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {
@@ -224,9 +225,9 @@ func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	return sameVersion(e, there, here, fix, byHand)
 }
 
-// sameVersion compares the versions of one product on both sides. Equal versions pass, another
-// version with the same definition works, everything else fails. byHand means that the fix
-// installs a definition that the action does not change.
+// sameVersion compares the versions of one product on both sides. Equal versions pass. Different
+// versions with the same session CRD are a warning, and different CRDs a failure. byHand means
+// that the fix replaces the CRD, which the action does not.
 func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.Result {
 	found := fmt.Sprintf("%s: %s. %s: %s", e.SideName(), there, e.PeerName(), here)
 	want := here.version()

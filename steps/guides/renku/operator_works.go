@@ -16,13 +16,14 @@ import (
 	"carrick/steps/check"
 )
 
-// workingOperator returns ready, or a failure if the operator is available but cannot work. Its
-// probes succeed without the API server (amalthea: cmd/amalthea/main.go, healthz.Ping).
+// workingOperator returns ready, or a failure if the operator is available but cannot work. The
+// operator's probes do not show this, because they succeed without the API server (amalthea:
+// cmd/amalthea/main.go, healthz.Ping).
 func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, ready steps.Result) steps.Result {
 	at := e.Kubectl() + " -n " + d.Namespace
 	if operatorEnv(d)["CLUSTER_SCOPED"] == "true" {
-		// The operator's cache lists them there. Without that permission it never starts to reconcile
-		// (amalthea: cmd/amalthea/main.go, cache.Options).
+		// The operator's cache lists sessions in all namespaces. Without that permission the
+		// operator never starts to reconcile (amalthea: cmd/amalthea/main.go, cache.Options).
 		name := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 		account := check.Account{Namespace: d.Namespace, Name: name}
 		lists := check.Verbs(sessionsKind.Group, sessionsKind.Resource, "", "list")

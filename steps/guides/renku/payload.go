@@ -80,7 +80,7 @@ func plainJSON(v map[string]any) map[string]any {
 		err = json.Unmarshal(b, &out)
 	}
 	if err != nil {
-		panic(err) // it contains only text, numbers and maps of them
+		panic(err) // v contains only types that JSON can encode
 	}
 	return out
 }

@@ -115,7 +115,8 @@ func poolsWhere(ctx context.Context, api *web.Client, listed, whole func(pool) b
 	return out, nil
 }
 
-// poolQuotas returns the quotas of the pools of this cluster, each as "quota pool".
+// poolQuotas returns the quotas of the pools of this cluster, each as "ID NAME" with the id of
+// the quota and the name of the pool.
 func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {

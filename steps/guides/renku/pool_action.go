@@ -55,7 +55,7 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// standingPool adjusts a plan item to existing pools of the same name.
+// standingPool adapts a plan item to existing pools of the same name.
 func standingPool(d described, item steps.Item, id string, named []pool) steps.Item {
 	if len(named) == 0 {
 		return item
@@ -116,8 +116,8 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return mendPool(ctx, e, api, d, stored, say)
 }
 
-// postPool creates the pool, notes that it belongs to this link, and reads it back, because
-// only that shows what Renku created on the remote cluster.
+// postPool creates the pool, notes that it belongs to this link, and reads the pool back,
+// because only the stored pool shows what Renku created on the remote cluster.
 func postPool(
 	ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress,
 ) (pool, error) {
@@ -263,9 +263,9 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return inventory.SetNote(ctx, e, notePool, "", say)
 }
 
-// notRemoved explains an error of deleting a pool. Renku's error does not name a request that
-// the remote cluster denied. With a kubeconfig of an earlier version of carrick the likely one
-// is the deletion of the PriorityClass, see deletionRule.
+// notRemoved explains an error of deleting a pool. If the remote cluster denied a request,
+// Renku's error does not name that request. With a kubeconfig of an earlier version of carrick
+// it is probably the deletion of the PriorityClass, see deletionRule.
 func notRemoved(e steps.Env, id int, err error) error {
 	failed := failing(e, fmt.Sprintf("removing pool %d", id), err)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
@@ -279,7 +279,7 @@ func notRemoved(e steps.Env, id int, err error) error {
 }
 
 // lostPool returns the pool whose creation was requested but whose response was lost, or 0 if
-// it was not created.
+// Renku did not create it.
 func lostPool(ctx context.Context, e steps.Env, api *web.Client) (int, error) {
 	var rows []map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {

@@ -60,8 +60,8 @@ func fillPool(e steps.Env, p *yaml.Node) {
 	}
 }
 
-// biggest returns the class that the answers describe, and whether it is larger than all
-// others.
+// biggest returns the class that the answers class.* describe, and whether none of classes is at
+// least as large.
 func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
 	if err != nil {
@@ -95,7 +95,7 @@ func yamlValue(n *yaml.Node, key string) *yaml.Node {
 func put(n *yaml.Node, key string, value any) {
 	v := &yaml.Node{}
 	if v.Encode(value) != nil {
-		return // a text or a list of texts can always be encoded
+		return // strings and lists of strings can always be encoded
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

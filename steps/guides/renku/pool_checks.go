@@ -66,8 +66,9 @@ func resourcePoolChecks() []steps.Check {
 	}
 }
 
-// poolProblems returns the violated rules of Renku and of this guide, which requires that the
-// pool's PriorityClass is one that carrick created.
+// poolProblems returns the violated rules of Renku and of this guide. The guide requires that
+// pools.quotas contains the quota's id, because carrick creates only the PriorityClasses listed
+// there.
 func poolProblems(e steps.Env, d described) []string {
 	out := d.problems()
 	if len(out) > 0 || d.Quota == nil {
@@ -157,7 +158,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// quotaOwner determines which pool owns the ResourceQuota with the pool's quota id.
+// quotaOwner returns the verdict on which pool owns the ResourceQuota with the pool's quota id.
 func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	name := d.Quota.ID
 	id, err := poolNumber(e)
@@ -190,8 +191,8 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	return unasked(e, err)
 }
 
-// restoreQuota is the command that sets the pool's ResourceQuota to the values of pool.spec, as
-// Renku does (renku-data-services components/renku_data_services/crc/models.py).
+// restoreQuota returns the command that sets the pool's ResourceQuota to the values of
+// pool.spec, as Renku does (renku-data-services components/renku_data_services/crc/models.py).
 func restoreQuota(e steps.Env, d described) string {
 	hard := map[string]string{
 		"requests.cpu": fmt.Sprint(math.Ceil(d.Quota.CPU)), "requests.memory": fmt.Sprintf("%.0f", d.Quota.Memory*1e9),
@@ -203,8 +204,7 @@ func restoreQuota(e steps.Env, d described) string {
 		" " + steps.JSONPatch(steps.PatchOp{Op: "replace", Path: "/spec/hard", Value: hard})
 }
 
-// poolOfQuota returns the name of the pool of this cluster that has that quota, or "" if none
-// has it.
+// poolOfQuota returns the name of this cluster's pool with that quota, or "" if no pool has it.
 func poolOfQuota(e steps.Env, quota string) (string, error) {
 	all, err := e.Peer.List("pool-quotas")
 	if steps.IsAbsent(err) {
@@ -238,7 +238,8 @@ func poolMade(ctx context.Context, e steps.Env) steps.Result {
 	return judgePools(d.Name, id, named)
 }
 
-// judgePools determines whether the pools with that name belong to a cluster.
+// judgePools returns the verdict on the pools named name. Exactly one of them must be on the
+// cluster with that id, and none on another cluster.
 func judgePools(name, id string, named []pool) steps.Result {
 	var ours, astray []string
 	for _, p := range named {

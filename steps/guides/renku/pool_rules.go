@@ -15,7 +15,7 @@ import (
 // components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API checks most of
 // them; the rules that it leaves to the database or to Kubernetes are checked here, too.
 
-// valueRule returns the fault of one value of a pool's description, or "".
+// valueRule checks one value of a pool's description. It returns the fault, or "".
 type valueRule func(n *yaml.Node) string
 
 type poolField struct {
@@ -57,7 +57,7 @@ var classFields = map[string]poolField{
 	"quota_enforced":  {false, boolValue},
 }
 
-// unrelated are keys that Renku knows but that must not be set here.
+// unrelated are keys that Renku accepts but that pool.spec must not set, with the reason.
 var unrelated = map[string]string{
 	"remote": "it is for FirecREST and Runai, not for remote clusters",
 	"id":     "Renku assigns it",
@@ -191,13 +191,13 @@ func affinity(n *yaml.Node) string {
 	return ""
 }
 
-// poolFault is one rule that a pool violates; line is 0 if it concerns the whole pool.
+// poolFault is one rule that a pool violates. line is 0 if the fault concerns the whole pool.
 type poolFault struct {
 	line int
 	text string
 }
 
-// walk checks the keys and values of one mapping.
+// walk checks the keys and values of one mapping. It returns the faults and the values by key.
 func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []poolFault, values map[string]*yaml.Node) {
 	values = map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {

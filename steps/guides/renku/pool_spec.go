@@ -62,7 +62,7 @@ type described struct {
 	faults  []poolFault
 }
 
-// problems returns the faults as text with line numbers.
+// problems returns the faults as messages with line numbers.
 func (d described) problems() []string {
 	var out []string
 	for _, f := range d.faults {
@@ -194,8 +194,8 @@ func thePool(e steps.Env) (described, error) {
 }
 
 // tooTight returns the classes that Renku accepts but whose sessions could never start. The
-// quota is in GB and the class in GiB, and a session's sidecars count, too. The margins for
-// them are estimates: 0.2 CPUs and 0.3 GB.
+// quota's memory is in GB and the class's in GiB, and a session's sidecars count, too. The
+// sidecars are estimated at 0.2 CPUs and 0.3 GB.
 func (d described) tooTight() []string {
 	var out []string
 	for _, c := range d.Classes {

@@ -83,9 +83,9 @@ func poolDifferences(want, have pool) []string {
 	return out
 }
 
-// ourPool verifies that a pool belongs to this link, because another Renku has pools with the
-// same numbers. It must be on this link's cluster or have this link's pool name. A pool that
-// does not exist is not an error.
+// ourPool verifies that a pool belongs to this link, because pools of another Renku can have the
+// same numbers. The pool must be on this link's cluster or have this link's pool name. A pool
+// that does not exist is not an error.
 func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 	p, err := onePool(ctx, api, id)
 	if isGone(err) {

@@ -52,7 +52,7 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 			wrong = append(wrong, name)
 		}
 	}
-	fix := "" // apply creates a missing class; a wrong one is immutable
+	fix := "" // apply creates a missing class but cannot change an existing one, which is immutable
 	if len(wrong) > 0 {
 		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + e.ApplyStep("prerequisites")
 	}

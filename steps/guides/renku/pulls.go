@@ -17,8 +17,8 @@ import (
 // sidecars, project images.
 var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", "ghcr.io"}
 
-// imagePulls checks the image pulls of the nodes: a request from this machine would prove
-// nothing about them.
+// imagePulls returns the check that the nodes can pull images. It inspects pods and nodes,
+// because a pull from this machine would prove nothing about the nodes.
 func imagePulls() steps.Check {
 	return steps.Check{
 		Name: "image-pulls", Title: "The remote nodes can pull the images of sessions", On: steps.Remote,
@@ -81,7 +81,7 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("nodes have images from %s", strings.Join(have, ", "))
 }
 
-// failedPulls names at most three pods whose images cannot be pulled.
+// failedPulls describes at most three pods whose images cannot be pulled.
 func failedPulls(pods []*corev1.Pod) []string {
 	var out []string
 	for _, p := range pods {

@@ -30,7 +30,7 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	pool, _ := thePool(e) // unknown sizes do not fail the check
 	var tight []bounds
 	for _, q := range quotas {
-		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // the pool's has its own check
+		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // own check: quota-free
 			tight = append(tight, tooLittle(e, pool, q)...)
 		}
 	}
@@ -80,7 +80,7 @@ metadata: {name: default-cpu-limit}
 spec: {limits: [{type: Container, default: {cpu: "2"}}]}
 `
 
-// bounds explains why a ResourceQuota or a LimitRange rejects sessions.
+// bounds is the reason why a ResourceQuota or a LimitRange rejects sessions.
 type bounds struct {
 	kind, name string
 	class      string // the only class that it rejects; "": all
@@ -96,7 +96,7 @@ func (r bounds) words() string {
 	return out
 }
 
-// fix is the command that removes the bounds.
+// fix returns the command that removes the bounds.
 func (r bounds) fix(e steps.Env) string {
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
 		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
@@ -110,8 +110,8 @@ func classesOf(d described) []resourceClass {
 	return d.Classes
 }
 
-// refusals returns the bounds for the classes for which bad finds a reason, merged if they
-// affect all classes.
+// refusals returns the bounds for each class for which bad returns a reason. If that is every
+// class, it returns one bounds value without a class.
 func refusals(
 	classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp),
 ) []bounds {
@@ -158,8 +158,8 @@ func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
 	return true
 }
 
-// neededBy returns the minimum that one session of a class requires of each resource that
-// quotas count. Sidecars require more on top.
+// neededBy returns the minimum that one session of a class requires of each resource that quotas
+// count. It does not include the sidecars.
 func neededBy(e steps.Env, c resourceClass) map[corev1.ResourceName]resource.Quantity {
 	one, cpu, memory := resource.MustParse("1"), cpuOf(c), memoryOf(c)
 	out := map[corev1.ResourceName]resource.Quantity{
@@ -210,9 +210,9 @@ func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	})
 }
 
-// outOfRange returns the classes whose containers, pods or volumes a LimitRange rejects.
-// Without cpu_limit_factor sessions have no CPU limit of their own: a default limit below their
-// request is rejected, too (kubernetes/kubernetes:
+// outOfRange returns the classes whose containers, pods or volumes a LimitRange rejects. Without
+// cpu_limit_factor sessions have no CPU limit of their own, so a default limit below their
+// request rejects them, too (kubernetes/kubernetes:
 // plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
 func outOfRange(d described, r *corev1.LimitRange) []bounds {
 	classes, largest := classesOf(d), resource.Quantity{}

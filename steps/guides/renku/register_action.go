@@ -24,8 +24,8 @@ func registerCluster() steps.Action {
 	}
 }
 
-// clusterItem is a plan item for the cluster. Its text is the same with and without a sign-in,
-// so that the plan does not change after it was confirmed.
+// clusterItem returns a plan item for the cluster. Its text is the same with and without a
+// sign-in, so that the plan does not change after it was confirmed.
 func clusterItem(verb steps.Verb, payload map[string]any) steps.Item {
 	return steps.Item{
 		Verb: verb, What: fmt.Sprintf("cluster %q in Renku (POST /api/data/clusters)", textOf(payload, "name")),
@@ -60,7 +60,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// changeItem is the plan item for a cluster that already exists in Renku.
+// changeItem returns the plan item for a cluster that already exists in Renku.
 func changeItem(payload, row map[string]any) steps.Item {
 	item := clusterItem(steps.Update, payload)
 	item.What = fmt.Sprintf("cluster %q in Renku (PATCH /api/data/clusters/%s)", textOf(row, "name"), textOf(row, "id"))
@@ -132,8 +132,8 @@ func postCluster(
 	var row map[string]any
 	_, err = api.JSON(ctx, "POST", "/clusters", payload, &row)
 	if refusesEmptySecret(err, payload) {
-		// A Renku that passes the flag on rejects an empty name next to it; a Renku that drops the
-		// flag requires the empty name.
+		// Some versions of Renku store the flag of the default certificate and then reject an
+		// empty Secret name. Other versions drop the flag and require the empty name.
 		less := plainJSON(payload)
 		delete(less, fieldTLS)
 		say.Say("Renku rejects an empty TLS Secret together with the default certificate; retrying without it")
@@ -160,7 +160,7 @@ func postCluster(
 	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
-// refusesEmptySecret reports whether an error is the database's constraint on the pair of TLS
+// refusesEmptySecret reports whether the database rejected the combination of the two TLS
 // fields.
 func refusesEmptySecret(err error, payload map[string]any) bool {
 	e := (*web.Error)(nil)
@@ -213,7 +213,7 @@ func mendCluster(
 		return failing(e, "read the cluster back", err)
 	}
 	if left := differences(payload, now); len(left) > 0 {
-		return fmt.Errorf("Renku accepted the change, but a field still differs: %s", left[0])
+		return fmt.Errorf("a field still differs, although Renku accepted the change: %s", left[0])
 	}
 	return nil
 }

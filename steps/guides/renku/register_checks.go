@@ -36,7 +36,8 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, data services %s", api.Base(), out.Version)
 }
 
-// newerFields were added to Renku after remote clusters.
+// newerFields are fields of a cluster that the first versions of Renku with remote clusters do
+// not have.
 var newerFields = []string{fieldDefault, "service_account_name"}
 
 func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
@@ -97,7 +98,7 @@ func schemaProperties(schema any, into map[string]bool) {
 	}
 }
 
-// rowWithName returns another cluster with this link's cluster name.
+// rowWithName returns another cluster with this link's cluster name, or nil if there is none.
 func rowWithName(rows []map[string]any, name, config string) map[string]any {
 	for _, row := range rows {
 		if textOf(row, "name") == name && textOf(row, "config_name") != config {

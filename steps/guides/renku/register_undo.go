@@ -69,7 +69,8 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 	}}}
 }
 
-// pointing returns why the cluster cannot be deleted while pools of others refer to it, or "".
+// pointing returns why the cluster cannot be deleted: pools that this link did not create refer
+// to it. It returns "" if there are none.
 func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 	own, err := inventory.Note(ctx, e, notePool)
 	if err != nil {
@@ -139,9 +140,9 @@ func hasID(rows []map[string]any, id string) bool {
 	return false
 }
 
-// isGone reports whether the requested object no longer exists in Renku. Renku also answers 404
-// for a pool whose cluster it has not loaded, and keeps the pool (renku-data-services @
-// e81895b4: k8s/clients.py K8sClusterClientsPool).
+// isGone reports whether the requested object no longer exists in Renku. Not every 404 means
+// that: Renku also answers 404 for a pool whose cluster it has not loaded, and keeps the pool
+// (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
 func isGone(err error) bool {
 	e := (*web.Error)(nil)
 	return errors.As(err, &e) && e.Status == 404 && !strings.Contains(e.Message, notLoaded)

@@ -18,10 +18,10 @@ import (
 	"carrick/steps"
 )
 
-// releaseFacts are the facts about Renku itself on the local cluster. They come from the Helm
-// release, or, if there is none (Argo CD renders charts without a release), from labels and
-// Deployments. Values of a release can contain passwords: each fact extracts only the one value
-// in its name.
+// releaseFacts returns the facts about Renku itself on the local cluster. They come from the
+// Helm release, or, if there is none (Argo CD renders charts without a release), from labels and
+// Deployments. Values of a release can contain passwords, so each fact extracts only the one
+// value in its name.
 //
 // Source: SwissDataScienceCenter/renku helm-chart/renku/values.yaml and templates.
 func releaseFacts() []steps.Fact {
@@ -64,8 +64,8 @@ func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Relea
 	})
 }
 
-// renkuRelease returns the release of Renku's chart. It returns Absent if there is none, and
-// another error if it cannot be determined.
+// renkuRelease returns the release of Renku's chart. It returns an AbsentError if there is none,
+// and another error if it cannot be determined.
 func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	ns := renkuNamespace(e)
 	found, err := releases(ctx, e, ns)
@@ -88,8 +88,8 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	)
 }
 
-// valued returns Renku's release for a fact that is only a default: if reading it is forbidden,
-// the fact is absent and gives the reason.
+// valued returns Renku's release for a fact that is only a default. If the user is not allowed
+// to read the release, it returns an AbsentError with the reason.
 func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	r, err := renkuRelease(ctx, e)
 	if apierrors.IsForbidden(err) {
@@ -120,7 +120,8 @@ func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	return text, nil
 }
 
-// releaseFact returns a fact that reads a value of Renku's release with helmText or helmList.
+// releaseFact returns the Learn function of a fact that reads a value of Renku's release with
+// helmText or helmList.
 func releaseFact[T any](
 	read func(context.Context, steps.Env, string) (T, error), path string,
 ) func(context.Context, steps.Env) (any, error) {
@@ -132,8 +133,8 @@ const kubeconfigsPath = "dataService.remoteClustersKubeconfigSecretName"
 // kubeconfigsVolume is the volume through which Renku's services mount kubeconfigs.
 const kubeconfigsVolume = "remote-cluster-kubeconfigs"
 
-// kubeconfigsSecret returns the Secret that running services mount, or else the one in the
-// release's values.
+// kubeconfigsSecret returns the name of the Secret that running services mount, or else the name
+// in the release's values.
 func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 	services, err := dataServices(ctx, e)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 )
 
 // helmList returns a value of Renku's release that is a string with a JSON list, which can be
-// empty. It returns Absent if the chart has no such value.
+// empty. It returns an AbsentError if the chart has no such value.
 func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -36,7 +36,7 @@ func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 	}
 	list, err := jsonList(v)
 	if err != nil {
-		return nil, fmt.Errorf("Renku's Helm value %s %w", path, err)
+		return nil, fmt.Errorf("the Helm value %s of Renku %w", path, err)
 	}
 	return list, nil
 }
@@ -79,8 +79,9 @@ func redirectPort(ctx context.Context, e steps.Env) (any, error) {
 	return port, nil
 }
 
-// redirect returns the host and port of the only extra redirect URI of the sessions' client
-// that is not in Renku's own domain: the login expects sessions there.
+// redirect returns the host and port at which Renku's login expects sessions. It reads them from
+// the extra redirect URIs of the sessions' client and ignores Renku's own domain. If they name
+// no host or several hosts, it returns an AbsentError.
 func redirect(ctx context.Context, e steps.Env) (host string, port int, err error) {
 	list, err := helmList(ctx, e, redirectsPath)
 	if err != nil {

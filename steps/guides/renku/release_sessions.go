@@ -91,8 +91,8 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 	return out, nil
 }
 
-// onlyCertificates returns the PEM of a value's certificates without surrounding text, or "" if
-// it contains none or anything else.
+// onlyCertificates returns the PEM of a value's certificates without surrounding text. It
+// returns "" if the value contains no certificate, or a PEM block of another type.
 func onlyCertificates(v masked.Value) string {
 	var out []byte
 	rest := []byte(v.Reveal())
@@ -108,7 +108,8 @@ func onlyCertificates(v masked.Value) string {
 	}
 }
 
-// renkuCA returns all of them together: the CAs to trust in addition to the system's roots.
+// renkuCA returns the certificates of customCAs as one PEM string: the CAs to trust in addition
+// to the system's roots.
 func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	v, err := customCAs(ctx, e)
 	if err != nil {

@@ -70,10 +70,10 @@ func restart() steps.Step {
 	}
 }
 
-// restartedFor returns the name of the pod template's annotation whose value is the cause of
-// the restart.
+// restartedFor returns the name of the pod template annotation that records the cause of the
+// restart.
 func restartedFor(link string) string {
-	const most = 63 // of the part after the slash
+	const most = 63 // maximum length of the part after the slash
 	name := "restarted-for." + link
 	if len(name) > most {
 		name = name[:most-13] + "." + strings.TrimPrefix(masked.New(link).Hash(), "sha256:")
@@ -81,8 +81,8 @@ func restartedFor(link string) string {
 	return "carrick/" + name
 }
 
-// cause identifies why the services must be restarted: the stored kubeconfig and the cluster's
-// row, and the time of the later of the two.
+// cause identifies why the services must be restarted. hash covers the stored kubeconfig and the
+// id of the cluster's row; since is when the later of the two was written.
 type cause struct {
 	hash  string
 	since time.Time
@@ -165,12 +165,13 @@ const clocksApart = 5 * time.Second
 // serviceState is the state of one service with regard to a cause.
 type serviceState struct {
 	service
-	marked bool // restarted for this very cause
-	fresh  bool // all its pods started after it
+	marked bool // carrick restarted the service for this cause
+	fresh  bool // all its pods started after the cause
 	since  time.Time
 }
 
-// knows reports whether the service does not have to be restarted.
+// knows reports whether the service does not have to be restarted, because it has already read
+// the new state.
 func (s serviceState) knows() bool { return s.marked || s.fresh }
 
 func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {

@@ -31,7 +31,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	if storedIsProved(ctx, e).Status == steps.Fail { // the cause will be a different one by then
+	if storedIsProved(ctx, e).Status == steps.Fail { // updating the Secret will change the cause
 		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret must be updated first")
 	}
 	all, err := serviceStates(ctx, e, c)
@@ -111,8 +111,8 @@ func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 const rolloutWithin = 5 * time.Minute
 
 // awaitRollouts waits until all pods of the services are new and ready, and reports progress.
-// told are the Deployments that were changed, with the annotation that they got: the cached
-// Deployments can be older. If it times out, the error names the services that are not ready.
+// told maps the UIDs of the changed Deployments to the new value of the annotation, because the
+// cached Deployments can be older. On timeout, the error names the services that are not ready.
 func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, say steps.Progress) error {
 	short, cancel := context.WithTimeout(ctx, rolloutWithin)
 	defer cancel()
@@ -183,8 +183,8 @@ func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
 	return "", nil
 }
 
-// planRestartAgain plans the undo of a restart: removing its annotation starts the services
-// once more, without the cluster.
+// planRestartAgain plans the undo of a restart. Removing the annotation restarts the services
+// once more, then without the cluster.
 func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	marked, err := markedServices(ctx, e)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"carrick/steps/check"
 )
 
-// roleRules are the rules of the Role in the session namespace: the union of the requests of
-// data-service, k8s-watcher, data-tasks and secrets-storage, which share one identity.
+// roleRules returns the rules of the Role in the session namespace: the union of the permissions
+// that data-service, k8s-watcher, data-tasks and secrets-storage use, because they share one
+// identity.
 //
 // Source: SwissDataScienceCenter/renku helm-chart/renku/templates/data-service (rbac,
-// rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and secrets-storage/rbac. The
-// published guide's Role is older: it grants two more verbs on quotas, and nothing for the
-// options.
+// rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and secrets-storage/rbac. The published
+// guide's Role is older: it grants two more verbs on quotas, and nothing for the options.
 func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
@@ -39,7 +39,7 @@ func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// clusterRules are the rules for cluster-wide resources, which a Role cannot grant: priority
+// clusterRules returns the rules for cluster-wide resources, which a Role cannot grant: priority
 // classes and nodes.
 func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{rule("scheduling.k8s.io", "priorityclasses", "get", "list")}
@@ -49,11 +49,11 @@ func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// deletionRule is the permission that Renku requires to delete a pool with a quota: it deletes
-// the PriorityClass before the pool, and answers a 403 with HTTP 500 (renku-data-services @
-// e81895b4: components/renku_data_services/crc/db.py delete_quota, k8s/clients.py
-// K8sClusterClient.delete). Each class has its own ClusterRole, because two links can share the
-// account but not the pools.
+// deletionRule returns the permission that Renku requires to delete a pool with a quota. Renku
+// deletes the PriorityClass before the pool, and answers HTTP 500 if the remote cluster answers
+// 403 (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
+// k8s/clients.py K8sClusterClient.delete). Each class has its own ClusterRole, because two links
+// can share the account but not the pools.
 func deletionRule(classes ...string) rbacv1.PolicyRule {
 	r := rule("scheduling.k8s.io", "priorityclasses", "delete")
 	r.ResourceNames = classes
@@ -64,7 +64,7 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// usedPermissions are the 22 permissions in the session namespace that Renku's code actually
+// usedPermissions returns the 22 permissions in the session namespace that Renku's code actually
 // uses (renku-data-services, every call of its Kubernetes clients).
 func usedPermissions(ns string) []permission.Rule {
 	return slices.Concat(
@@ -77,7 +77,8 @@ func usedPermissions(ns string) []permission.Rule {
 	)
 }
 
-// optionalPermissions are the permissions that Renku uses there if its options are enabled.
+// optionalPermissions returns the permissions in the session namespace that Renku uses only if
+// its options are enabled.
 func optionalPermissions(e steps.Env) (out []permission.Rule) {
 	ns := sessionsNamespace(e)
 	if e.Answers.Bool("renku.tracking") {

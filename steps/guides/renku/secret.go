@@ -11,7 +11,7 @@ import (
 	"carrick/steps/action"
 )
 
-// secret is the step that passes the kubeconfig to Renku: one key of a Secret that Renku's
+// secret returns the step that passes the kubeconfig to Renku: one key of a Secret that Renku's
 // services mount as a directory.
 func secret() steps.Step {
 	return steps.Step{

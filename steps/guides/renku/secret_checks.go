@@ -78,7 +78,7 @@ func secretChecks() []steps.Check {
 	}
 }
 
-// registeredKubeconfig returns the value under this link's key.
+// registeredKubeconfig returns the value under this link's key of the kubeconfigs Secret.
 func registeredKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -189,7 +189,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed("a different kubeconfig is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
 }
 
-// differing names the differences between two kubeconfigs and reveals no secret of either.
+// differing returns the differences between two kubeconfigs and reveals no secret of either.
 func differing(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
@@ -210,14 +210,14 @@ func differing(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// normalKubeconfig returns a kubeconfig without differences in formatting.
+// normalKubeconfig returns a kubeconfig in a uniform format, for comparison.
 func normalKubeconfig(k kubeconfig.Config) masked.Value {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }
 
-// renkuUpgrade returns the command with which Renku's admin sets values of the local release.
-// extra are further arguments. It returns "" if there is no Helm release to upgrade.
+// renkuUpgrade returns the helm upgrade command that sets values of Renku's release. extra are
+// further arguments. It returns "" if there is no Helm release to upgrade.
 func renkuUpgrade(e steps.Env, extra string) string {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -226,7 +226,8 @@ func renkuUpgrade(e steps.Env, extra string) string {
 	return upgradeLine(textOf(r, "name"), textOf(r, "version"), renkuNamespace(e)+helmSide(e), extra)
 }
 
-// upgradeLine quotes the release's own texts, because users paste the line into a shell.
+// upgradeLine returns a helm upgrade command. It quotes strings from the release, because users
+// paste the command into a shell.
 func upgradeLine(name, version, where, extra string) string {
 	return fmt.Sprintf(
 		"helm upgrade %s renku/renku -n %s --version %s --reuse-values %s", steps.Quoted(name), where, steps.Quoted(version),
@@ -239,7 +240,7 @@ func helmSide(e steps.Env) string {
 	return strings.TrimPrefix(e.Helm(), "helm")
 }
 
-// setValue tells Renku's admin how to have the Secret mounted.
+// setValue returns the fix that makes Renku's services mount the Secret.
 func setValue(e steps.Env) string {
 	_, name := secretWhere(e)
 	after := "    # once Secret " + name + " exists, not before: without it new pods stay in ContainerCreating"
@@ -263,7 +264,7 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 	case !errors.As(err, &absent):
 		return steps.Errored(err)
 	}
-	if _, err := e.Own.Value("release"); err != nil { // the running Deployments show it, too
+	if _, err := e.Own.Value("release"); err != nil { // without a release, read the running Deployments
 		mounted, err := e.Own.Text("kubeconfigs-secret")
 		switch {
 		case err == nil && mounted == name:

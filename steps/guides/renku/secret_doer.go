@@ -60,11 +60,11 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	return c, err
 }
 
-// fitForRenku describes the kubeconfig's server and user, and rejects a kubeconfig that would
-// run a command, read a file or send other requests in Renku's pods. The checks of the remote
-// side already report this, but if another admin runs them, their verdicts are only that
-// admin's claim, and kr8s runs the command that a kubeconfig's user names (kr8s-org/kr8s:
-// kr8s/_auth.py).
+// fitForRenku describes the kubeconfig's server and user. It rejects a kubeconfig that would run
+// a command, read a file or send other requests in Renku's pods: kr8s runs the command that a
+// kubeconfig's user names (kr8s-org/kr8s: kr8s/_auth.py). The checks of the remote side already
+// report such a kubeconfig, but if another admin runs them, their verdicts are only that admin's
+// claim.
 func fitForRenku(e steps.Env) (string, error) {
 	m, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -77,7 +77,8 @@ func fitForRenku(e steps.Env) (string, error) {
 	return said, nil
 }
 
-// leadsTo returns the server of a kubeconfig and the user that it authenticates as.
+// leadsTo describes the server of a kubeconfig and the user that it authenticates as. It returns
+// an error if Renku cannot use the server.
 func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 	k, err := kubeconfig.Parse([]byte(config.Reveal()))
 	if err != nil {
@@ -98,7 +99,7 @@ func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 	), nil
 }
 
-// Do saves a value that is to be taken over, then applies.
+// Do saves the value of another tool before apply takes over the key.
 func (s sharedSecret) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	e.Apply.Replace = false
 	if _, err := fitForRenku(e); err != nil {
@@ -125,8 +126,8 @@ func bareSecret(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// PlanUndo releases a Secret that this link created if it now contains keys of others or if
-// pods mount it. Otherwise it deletes the Secret.
+// PlanUndo keeps a Secret that this link created if the Secret now contains keys of others or if
+// pods mount it. Then only the link's own parts are removed. Otherwise the Secret is deleted.
 func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -258,7 +259,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	return s.Manifest.Undo(ctx, e, say)
 }
 
-// othersKeys returns the keys of a Secret that the manager does not own alone.
+// othersKeys returns the keys of a Secret that the field manager does not own exclusively.
 func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	data, _, _ := unstructured.NestedMap(live.Object, "data")
 	var out []string

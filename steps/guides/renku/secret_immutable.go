@@ -27,9 +27,9 @@ func isImmutable(o *unstructured.Unstructured) bool {
 	return is
 }
 
-// recreateSecret is the command that recreates the kubeconfigs Secret as a mutable one, with
-// the keys of others. It omits the link's own key: apply writes that again, so that undo can
-// remove it.
+// recreateSecret returns the command that recreates the kubeconfigs Secret as a mutable one,
+// with the keys of others. It omits the link's own key: apply writes that again, so that undo
+// can remove it.
 func recreateSecret(ctx context.Context, e steps.Env) string {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")

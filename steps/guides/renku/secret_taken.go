@@ -19,8 +19,9 @@ import (
 	"carrick/steps/check"
 )
 
-// noteTaken + link is the annotation on the Secret that names the key that this link took over:
-// undo restores that key instead of deleting it.
+// noteTaken is the prefix of an annotation on the Secret; the link's name follows. The
+// annotation names the key that this link took over, so that undo restores that key instead of
+// deleting it.
 const noteTaken = "carrick/taken."
 
 // givenBack is the field manager of a restored key, which belongs to its former owner again.
@@ -75,8 +76,8 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 
 const backupEnding = ".before"
 
-// checkBackup prevents another admin's link file from naming an arbitrary file of this machine
-// to be read or written.
+// checkBackup rejects a file name that does not end in ".before". Otherwise another admin's link
+// file could make carrick read or write an arbitrary file of this machine.
 func checkBackup(v string) error {
 	if !strings.HasSuffix(v, backupEnding) {
 		return fmt.Errorf("%q is not a backup file name: use a name that ends in %s", v, backupEnding)
@@ -84,7 +85,7 @@ func checkBackup(v string) error {
 	return nil
 }
 
-// saveOnce writes a file that only its owner can read, and overwrites none.
+// saveOnce writes a file that only its owner can read. It never overwrites an existing file.
 func saveOnce(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -111,8 +112,8 @@ func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 }
 
 // formerly returns the value that a key had before it was taken over, and describes what undo
-// does with the key. If the file no longer exists, the current value is kept: a key that others
-// depend on is never left empty.
+// does with the key. If the backup file cannot be read, it returns the current value, because a
+// key that others depend on must not be left empty.
 func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded, words string) {
 	file := e.Answers.Text("secret.backup")
 	raw, err := readBackup(file)

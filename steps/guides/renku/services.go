@@ -18,15 +18,16 @@ import (
 
 const dataServiceApp = "renku-data-service"
 
-// watcherApp loads the kubeconfigs at its start; the other services load them when they first
-// access a cluster (renku-data-services components/renku_data_services/k8s).
+// watcherApp is the service that loads the kubeconfigs at its start. The other services load
+// them when they first access a cluster (renku-data-services
+// components/renku_data_services/k8s).
 const watcherApp = "renku-k8s-watcher"
 
-// serviceApps are the labels "app" of the Deployments that read the kubeconfigs, in the order
-// of the screen (SwissDataScienceCenter/renku helm-chart/renku/templates).
+// serviceApps are the labels "app" of the Deployments that read the kubeconfigs, in display
+// order (SwissDataScienceCenter/renku helm-chart/renku/templates).
 var serviceApps = []string{dataServiceApp, watcherApp, "renku-data-tasks", "renku-secrets-storage"}
 
-// service is one Deployment of Renku, or nil if none has that label.
+// service is one service of Renku. Its Deployment is nil if no Deployment has the label app.
 type service struct {
 	app string
 	*appsv1.Deployment
@@ -43,8 +44,8 @@ func serviceDeployments(ctx context.Context, e steps.Env) ([]*appsv1.Deployment,
 	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), anyService)
 }
 
-// servicesOf returns the four services, each with every matching Deployment; a single release
-// has one of each.
+// servicesOf returns the four services, with one entry for each matching Deployment. A single
+// release has one Deployment of each service.
 func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	var all []*appsv1.Deployment
 	var release any // nil: unknown
@@ -108,8 +109,8 @@ func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// rolledOut reports whether all pods of a Deployment are available and run its newest template,
-// and otherwise the progress.
+// rolledOut reports whether all pods of a Deployment are available and run its newest template.
+// If not, it returns the progress.
 func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {

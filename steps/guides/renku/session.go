@@ -67,8 +67,8 @@ func sessionQuestions() []steps.Question {
 	}
 }
 
-// testName returns the name of the test session. Its StatefulSet puts the name and a hash into
-// a label of 63 characters.
+// testName returns the name of the test session, at most 50 characters long: its StatefulSet
+// puts the name and a hash into a label of 63 characters.
 func testName(e steps.Env) string {
 	const most = 50
 	name := "carrick-test-" + e.Link
@@ -86,8 +86,8 @@ func testPath(e steps.Env) string {
 	return doubleSlash.ReplaceAllString("/"+e.Answers.Text("sessions.path")+"/"+testName(e), "/")
 }
 
-// sessionValues are the values that Renku computes from the cluster's row and the pool
-// (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
+// sessionValues returns the template values that Renku computes from the cluster's row and the
+// pool (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
 func sessionValues() action.Values {
 	value := func(of func(steps.Env) any) func(context.Context, steps.Env) (any, error) {
 		return func(_ context.Context, e steps.Env) (any, error) { return of(e), nil }
@@ -145,8 +145,8 @@ func pairs(list []string) any {
 	return out
 }
 
-// belongs reports whether an object is part of the test session: the operator labels the
-// objects that it creates, owns them, and names them after the session.
+// belongs reports whether an object is part of the test session. The operator labels the objects
+// that it creates, sets an owner reference, or names them after the session.
 func belongs(o *unstructured.Unstructured, name string) bool {
 	if o.GetLabels()["app.kubernetes.io/instance"] == name || o.GetName() == name {
 		return true

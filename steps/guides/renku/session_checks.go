@@ -73,7 +73,7 @@ func sessionChecks() []steps.Check {
 	}
 }
 
-// ofSession wraps a check that apply can fix only while the session does not exist.
+// ofSession wraps a check whose result apply can fix only while the session does not exist.
 func ofSession(run func(context.Context, steps.Env) steps.Result) func(context.Context, steps.Env) steps.Result {
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		r := run(ctx, e)
@@ -88,7 +88,7 @@ func theSession(ctx context.Context, e steps.Env) (*unstructured.Unstructured, e
 	return e.Cluster.Get(ctx, sessionsKind, sessionsNamespace(e), testName(e))
 }
 
-// noSession returns the verdict for an error of reading the session.
+// noSession returns the verdict on a session that cannot be read.
 func noSession(e steps.Env, err error) steps.Result {
 	return check.Missing(err, "AmaltheaSession "+sessionsNamespace(e)+"/"+testName(e), "")
 }
@@ -170,8 +170,8 @@ func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructu
 	return out, nil
 }
 
-// operatorLogs is the command that shows why the operator could not create an object of a session. It retries at least
-// every 17 minutes.
+// operatorLogs returns the command that shows why the operator could not create an object of a
+// session. The operator retries at least every 17 minutes.
 func operatorLogs(e steps.Env, session string) string {
 	ns, name := e.Own.FieldText("operator-stands", "namespace"), e.Own.FieldText("operator-stands", "name")
 	if name == "" {
@@ -180,8 +180,8 @@ func operatorLogs(e steps.Env, session string) string {
 	return e.Kubectl() + " -n " + ns + " logs deployment/" + name + " --since=1h | grep " + session
 }
 
-// partOf returns the object of one kind that belongs to the session. It returns nil and a
-// result that says so if the object does not exist yet.
+// partOf returns the object of one kind that belongs to the session. If the object does not
+// exist yet, it returns nil and a result that says so.
 func partOf(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string,
 ) (*unstructured.Unstructured, steps.Result) {

@@ -17,12 +17,12 @@ import (
 	"carrick/steps/action"
 )
 
-// testSession creates the session with only the permissions that Renku will have, so that
-// creating it proves them. Planning and undo use the admin's permissions, which works even if
-// the credential no longer exists.
+// testSession creates the session with Renku's kubeconfig, which proves that its permissions
+// suffice. Planning and undo use the admin's permissions, so that they work even if the
+// credential no longer exists.
 type testSession struct{ action.Manifest }
 
-// Plan requires the host, because every session needs one.
+// Plan requires sessions.host, because every session needs a host.
 func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.Answers.Text("sessions.host") == "" {
 		return steps.Change{}, steps.Absent("sessions.host is not set, and every session needs it")
@@ -30,7 +30,7 @@ func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 	return s.Manifest.Plan(ctx, e)
 }
 
-// Do creates the session and follows it until it can be used.
+// Do creates the session and waits until it can be used.
 func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	as, err := withKubeconfig(e)
 	if err == nil {

@@ -71,7 +71,7 @@ func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 	return "", later(err)
 }
 
-// later turns the error of an unavailable API into an absent fact, so that the other steps can
+// later turns the error of an unavailable API into an AbsentError, so that the other steps can
 // still be planned.
 func later(err error) error {
 	if err == nil || steps.IsAbsent(err) {
@@ -100,7 +100,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 		return nil, err
 	}
 	if _, why := badToken(token, time.Now()); why != "" {
-		return nil, fmt.Errorf("Renku would reject the token from the sign-in: %s", why)
+		return nil, fmt.Errorf("the token from the sign-in would be rejected by Renku: %s", why)
 	}
 	if err := e.Keep("renku.token", token); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 	return at.Open()
 }
 
-// apiForUndo returns an API client for undo, which can run days after the sign-in: it signs in
+// apiForUndo returns an API client for undo. Undo can run days after the sign-in, so it signs in
 // again if necessary.
 func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	why, err := lacksToken(ctx, e)
@@ -196,7 +196,7 @@ func (g deviceGrant) lasts() time.Duration {
 
 var errCodeExpired = errors.New("the code expired before anyone signed in; run carrick apply again")
 
-// poll requests the token until it is issued.
+// poll requests the token repeatedly until Keycloak issues it or the sign-in fails.
 func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value, error) {
 	every := usualInterval
 	if grant.Interval > 0 { // limited to a code's maximum lifetime, so that the product cannot overflow
@@ -215,7 +215,7 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 		}
 		status, err := l.realm.Form(ctx, "/protocol/openid-connect/token", form, &got)
 		if (status == 0 || status >= 500) && err != nil && ctx.Err() == nil && lost < lostMax {
-			lost++ // a dropped connection is not a response
+			lost++ // a dropped connection or a server error does not end the sign-in
 			every += slower
 			continue
 		}

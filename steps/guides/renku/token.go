@@ -24,8 +24,8 @@ const adminRole = "renku-admin"
 // getToken is the command that gets a valid token.
 const getToken = "carrick apply LINK --step register    # signs in; or add --secret renku.token=@FILE"
 
-// badToken returns why Renku would reject the token according to its own claims, or "" if they
-// show no problem. Renku itself would answer each problem with a bare 401.
+// badToken returns why Renku would reject the token according to the token's claims, or "" if
+// they show no problem. Renku itself would answer each problem with a bare 401.
 func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	t, err := bearer.Parse(m)
 	switch {

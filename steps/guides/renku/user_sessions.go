@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// userSessionChecks verify that the settings that Renku adds to every session work on the
-// remote cluster.
+// userSessionChecks returns the checks that verify that the settings that Renku adds to every
+// session work on the remote cluster.
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{

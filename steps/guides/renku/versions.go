@@ -61,7 +61,7 @@ func (s seen) fact() map[string]any {
 	return out
 }
 
-// seenOnBoth reads such a fact of both sides concurrently.
+// seenOnBoth reads a version fact (amalthea or csi-rclone) of both sides concurrently.
 func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error) {
 	_ = check.Together(
 		func() error { own, ownErr = seenOf(e.Own, name); return nil },
@@ -70,7 +70,7 @@ func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error
 	return own, peer, ownErr, peerErr
 }
 
-// seenOf reads such a fact from this cluster or from a facts file.
+// seenOf reads a version fact of one side, from the cluster or from a facts file.
 func seenOf(f steps.Facts, name string) (seen, error) {
 	v, err := f.Value(name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s seen) differs() bool {
 // floating reports whether the image tag can point to another image later.
 func (s seen) floating() bool { return s.image == "latest" }
 
-// String returns the versions with their sources: "0.30.2 (label, image), CRD 1f2e3d".
+// String returns the versions with their sources: "0.30.2 by label, image; CRD 1f2e3d".
 func (s seen) String() string {
 	var parts []string
 	for _, v := range slices.Compact(slices.Sorted(slices.Values([]string{s.label, s.release, s.image}))) {
@@ -188,8 +188,8 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // readReleases finds the release of a chart in a namespace and, on the local side, the chart as
-// a dependency of Renku's own. Unreadable releases are not an error but are recorded, because
-// the other sources remain.
+// a dependency of Renku's own chart. If releases cannot be read, it records the reason in
+// s.unread and returns no error, because the other sources remain.
 func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) {
 	found, err := releases(ctx, e, namespace)
 	for _, r := range found {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// workloads lists in all namespaces, or only in namespace if that is forbidden.
+// workloads lists objects in all namespaces, or only in namespace if listing all is forbidden.
 func workloads[T any](
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
 ) ([]*T, error) {
@@ -75,8 +75,8 @@ func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment
 	return check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 }
 
-// operatorEnv returns the environment variables of the operator's container. Without a release
-// namespace it watches "default" (amalthea 0.31.0 cmd/amalthea/main.go).
+// operatorEnv returns the environment variables of the operator's container. Without
+// RELEASE_NAMESPACE the operator watches "default" (amalthea 0.31.0 cmd/amalthea/main.go).
 func operatorEnv(d *appsv1.Deployment) map[string]string {
 	out := map[string]string{"RELEASE_NAMESPACE": "default"}
 	for _, c := range d.Spec.Template.Spec.Containers {

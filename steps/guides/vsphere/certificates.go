@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the Secrets of the certificate. If cert-manager is used, Certificates of the same
-// names write them.
+// These are the Secrets of the certificate. If cert-manager is used, it writes them for
+// Certificates of the same names.
 const (
 	tlsSecret                  = "vsphere-extensions-tls" // upstream's name
 	certificateAuthoritySecret = "vsphere-extensions-ca"
@@ -122,7 +122,7 @@ func certificateQuestions() []steps.Question {
 	}
 }
 
-// both is a condition: a and b.
+// both returns the condition that a and b are true.
 func both(a, b func(steps.Env) bool) func(steps.Env) bool {
 	return func(e steps.Env) bool { return a(e) && b(e) }
 }
@@ -136,7 +136,8 @@ func certificateSigner(e steps.Env) string {
 	return e.Answers.Text("cert.source")
 }
 
-// webhookSignedBy is a condition: a webhook exists, and source signs its certificate.
+// webhookSignedBy returns the condition that the guide uses a webhook and that source signs its
+// certificate.
 func webhookSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return usesWebhook(e) && certificateSigner(e) == source }
 }
@@ -165,8 +166,8 @@ func hosts(e steps.Env) []string { return []string{host(e), host(e) + ".cluster.
 
 func extensionHosts(_ context.Context, e steps.Env) (any, error) { return hosts(e), nil }
 
-// keystores makes cert-manager write a Java keystore next to the certificate; nil if no program
-// reads it.
+// keystores returns the Certificate field that makes cert-manager write a Java keystore next to the
+// certificate. It returns nil if no program reads the keystore.
 func keystores(_ context.Context, e steps.Env) (any, error) {
 	if !runsUpstream(e) {
 		return nil, nil
@@ -221,7 +222,7 @@ func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, 
 	return s, "Secret " + s.Namespace + "/" + s.Name, nil
 }
 
-// certificatePermissions are the permissions that this step requires.
+// certificatePermissions returns the permissions that this step requires.
 func certificatePermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil

@@ -80,7 +80,7 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, level %s", ns.Name, clean.Text(level))
 }
 
-// certFix is the fix for the Secret.
+// certFix returns the fix for the Secret.
 func certFix(e steps.Env) string {
 	if certificateSigner(e) == certs.ByCertManager {
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
@@ -98,7 +98,7 @@ func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	return err == nil && time.Now().After(chain[0].NotAfter)
 }
 
-// renewFix is the fix for a certificate that expires soon.
+// renewFix returns the fix for a certificate that expires soon.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
 		if issuesNow(e, s) {
@@ -168,7 +168,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// caFix is the fix for a CA that expires soon.
+// caFix returns the fix for a CA that expires soon.
 func caFix(e steps.Env) string {
 	return fmt.Sprintf(
 		"%s delete secret %s %s -n %s && %s && %s    # writes the new CA into the webhook",
@@ -177,7 +177,7 @@ func caFix(e steps.Env) string {
 	)
 }
 
-// proves verifies that one of some CAs has signed the certificate of a Secret. It ignores
+// proves verifies that one of the CAs in roots signed the certificate of a Secret. It ignores
 // expiry, which another check reports. what describes the CAs.
 func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))

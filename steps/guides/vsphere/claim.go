@@ -87,10 +87,10 @@ func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
 	return pod.Spec.Containers[0].Image, "pod " + pod.Namespace + "/" + pod.Name, nil
 }
 
-// trialPods are omitted from exports.
+// trialPods creates the test pods.
 type trialPods struct{ action.Manifest }
 
-// Export omits them.
+// Export omits the test pods.
 func (t trialPods) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: trialHand}}, nil
 }

@@ -92,7 +92,7 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	return unbound(ctx, e, c)
 }
 
-// claimedOn returns the objects that the claim, and with it its pods, depended on.
+// claimedOn returns the objects on which the claim, and therefore its pods, depended.
 func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -113,7 +113,7 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return t, nil
 }
 
-// tryAgain is the command that deletes the trial's objects and runs it again.
+// tryAgain returns the command that deletes the test objects and repeats the test.
 func tryAgain(e steps.Env) string {
 	return fmt.Sprintf("%s -n %s delete pods -l %s; %s -n %s delete persistentvolumeclaim %s && %s",
 		e.Kubectl(), trialNamespace(e), e.OwnedBy("claim-pods").Labels, e.Kubectl(), trialNamespace(e), triedName(e, "claim"),
@@ -150,7 +150,7 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	)
 }
 
-// unbound reports the known cause.
+// unbound returns the verdict on a claim that is not bound, with the cause if it is known.
 func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -262,13 +262,13 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 	return steps.Failed(fmt.Sprintf("pod %s on node %s failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
 }
 
-// waiting is an object of a trial whose events may explain why it waits.
+// waiting is a test object whose events may explain why it waits.
 type waiting struct {
 	kind, name string
 	uid        types.UID
 }
 
-// trialsWaiting returns the existing pods and claim that are waiting.
+// trialsWaiting returns the existing test pods and the test claim that are waiting.
 func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
 	var out []waiting
 	for _, own := range []string{"a", "b"} {

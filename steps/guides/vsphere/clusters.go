@@ -62,7 +62,7 @@ func versionCheck() steps.Check {
 
 var minorVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(\D|$)`)
 
-// minorOf returns the 26 of "v1.26.5+vmware.2"; ok is false if version has none.
+// minorOf returns the 26 of "v1.26.5+vmware.2"; ok is false if version has no minor version.
 func minorOf(version string) (minor int, ok bool) {
 	found := minorVersion.FindStringSubmatch(version)
 	if found == nil {

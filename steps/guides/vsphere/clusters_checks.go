@@ -68,7 +68,7 @@ func clusterChecks() []steps.Check {
 	}
 }
 
-// asSupervisor returns the fact is-supervisor; known is false if the side does not exist.
+// asSupervisor returns the fact is-supervisor. known is false if the side does not exist.
 func asSupervisor(f steps.Facts) (is, known bool, err error) {
 	v, err := f.Value("is-supervisor")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -202,7 +202,7 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// declareFix explains where a default class is declared; class may be "".
+// declareFix explains where to declare a default class. class may be "".
 func declareFix(e steps.Env, class string) string {
 	if class == "" {
 		class = "CLASS"

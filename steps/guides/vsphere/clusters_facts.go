@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// clusterFacts determine the guide's methods: they are based on what the clusters serve, never
-// on their version string.
+// clusterFacts returns the facts from which the guide selects its methods. They depend on the kinds
+// that the clusters serve, never on version strings.
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
@@ -45,8 +45,8 @@ func clusterFacts() []steps.Fact {
 	}
 }
 
-// served returns the kinds of a group that the cluster serves, of all names or of one. Unlike
-// CRDs, every signed-in user can read them.
+// served returns the kinds of an API group that the cluster serves. If resource is not "", it
+// returns only the kind with that name. Unlike CRDs, every authenticated user can read this list.
 func served(ctx context.Context, e steps.Env, group, resource string) ([]cluster.Kind, error) {
 	all, err := e.Cluster.Served(ctx)
 	if err != nil {
@@ -76,7 +76,8 @@ func learnBranch(ctx context.Context, e steps.Env) (any, error) {
 	return branchLabels, nil
 }
 
-// servesMAP returns the best served version; alpha versions do not count.
+// servesMAP returns the newest served API version of MutatingAdmissionPolicies. Alpha versions do
+// not count.
 func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "mutatingadmissionpolicies")
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the kinds with which a Supervisor declares guest clusters. The older one was
-// removed in TKG Service 3.3; if it exists, it generates a Cluster of the same name and is the
-// one to change.
+// These are the kinds with which a Supervisor declares guest clusters. TKG Service 3.3 removed the
+// older kind, TanzuKubernetesCluster. If such an object exists, it generates a Cluster of the same
+// name, and changes must be made to the TanzuKubernetesCluster.
 const (
 	tkcGroup, tkcResource   = "run.tanzu.vmware.com", "tanzukubernetesclusters"
 	capiGroup, capiResource = "cluster.x-k8s.io", "clusters"
@@ -132,7 +132,7 @@ func textAt(o map[string]any, path ...string) string {
 	return v
 }
 
-// endpointOf parses an address of Cluster API: {host: …, port: 6443}.
+// endpointOf formats a Cluster API endpoint as host:port, from {host: …, port: 6443}.
 func endpointOf(v any) string {
 	at, _ := v.(map[string]any)
 	host, _ := at["host"].(string)

@@ -154,8 +154,8 @@ func extensionActions() []steps.Action {
 	}
 }
 
-// followerRoles are the permissions of carrick's program. The objects that it created belong to
-// no link: pods depend on them, so undo names and keeps them.
+// followerRoles creates the RBAC objects of carrick's program. The objects that the program itself
+// creates belong to no link. Undo lists and keeps them, because pods depend on them.
 type followerRoles struct{ action.Manifest }
 
 // PlanUndo also shows the objects that the program leaves behind.
@@ -188,7 +188,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	return c, nil
 }
 
-// wholeObject makes an action recreate its one object as a whole.
+// wholeObject returns action a with a wholeDoer for the action's only object.
 func wholeObject(
 	kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action,
 ) steps.Action {
@@ -201,11 +201,11 @@ func wholeObject(
 // profiles.
 func runsExtension(e steps.Env) bool { return usesWebhook(e) || followsProfiles(e) }
 
-// followsProfiles reports whether it binds profiles to a PodSecurityPolicy.
+// followsProfiles reports whether the extension binds profiles to a PodSecurityPolicy.
 func followsProfiles(e steps.Env) bool { return pspBranch(e) && e.Answers.Bool("security.follow") }
 
-// runsUpstream reports whether the published program runs. Without a webhook it is always
-// carrick's.
+// runsUpstream reports whether the extension is the published program. Without a webhook it is
+// always carrick's program.
 func runsUpstream(e steps.Env) bool {
 	return usesWebhook(e) && e.Answers.Text("extension.program") == byUpstream
 }
@@ -243,8 +243,8 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// upstreamCause changes with the settings that the published program reads only at its start:
-// its class and the keystore.
+// upstreamCause returns a value that changes with the settings that the published program reads
+// only at startup: the class and the keystore.
 func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 	s, err := extensionCertificate(ctx, e)
 	if err != nil {
@@ -253,8 +253,9 @@ func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 	return steps.HashOf(sharedClassName(e) + "\n" + s.Data["tls.crt"].Reveal())[:12], nil
 }
 
-// hookConditions exclude every claim that must not be changed; nil if the API server does not
-// support conditions, so that the extension checks them itself.
+// hookConditions returns match conditions that exclude every claim that must not be changed. It
+// returns nil if the API server does not support match conditions. The extension then checks the
+// conditions itself.
 func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	if knows, err := e.Own.Value("serves-conditions"); err != nil || knows != true {
 		return nil, err
@@ -266,8 +267,8 @@ func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	}, nil
 }
 
-// hookCA returns the webhook's CA bundle. carrick writes it with both signers, so that nothing
-// has to inject it.
+// hookCA returns the webhook's CA bundle. carrick writes the bundle itself with either signer, so
+// no CA injector is required.
 func hookCA(_ context.Context, e steps.Env) (any, error) {
 	text, err := e.Own.Text("extension-ca")
 	return base64.StdEncoding.EncodeToString([]byte(text)), err
@@ -280,7 +281,7 @@ func defaultImage(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// extensionPermissions are the permissions that this step requires.
+// extensionPermissions returns the permissions that this step requires.
 func extensionPermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil
@@ -312,8 +313,8 @@ func extensionPermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// followerPermissions are the permissions granted to the program: users can only grant
-// permissions that they have.
+// followerPermissions returns the permissions that carrick grants to its program. The admin must
+// have them, because users can only grant permissions that they have.
 func followerPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),

@@ -70,7 +70,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// refusedBy reports that pods are rejected; nil if none is.
+// refusedBy returns the verdict if the extension's pods are rejected, or else nil.
 func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	why := check.ReplicaFailure(s.Deployment)
 	if why == "" {
@@ -146,7 +146,8 @@ func pullFix(e steps.Env, image string) string {
 		answer(e, "extension.image", "its name")
 }
 
-// pinned reports whether an image is the same at each pull.
+// pinned reports whether an image has a digest or a tag other than latest, so that every pull
+// should return the same image.
 func pinned(image string) bool {
 	_, tag, has := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	return strings.Contains(image, "@sha256:") || (has && tag != "latest")
@@ -192,7 +193,7 @@ const (
 	// podTokenLife is how long the API server accepts a pod's token that is not renewed
 	// (kubernetes/kubernetes: pkg/serviceaccount, ExpirationExtensionSeconds).
 	podTokenLife = 365 * 24 * time.Hour
-	// often is the number of restarts from which they are reported.
+	// often is the number of restarts from which a check reports them.
 	often = 5
 )
 

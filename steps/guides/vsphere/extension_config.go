@@ -86,7 +86,7 @@ func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, s
 	return m, propertyOf(m.Data[configFile]), nil
 }
 
-// propertyOf returns the class in a properties file; the last of several lines counts.
+// propertyOf returns the class in a properties file. If several lines set it, the last one counts.
 func propertyOf(text string) string {
 	out := ""
 	for line := range strings.Lines(text) {
@@ -97,8 +97,8 @@ func propertyOf(text string) string {
 	return out
 }
 
-// setProperty is the command that writes the class into the ConfigMap and restarts the program.
-// The published README's command uses the ConfigMap's name as a namespace.
+// setProperty returns the command that writes the class into the ConfigMap and restarts the
+// program. The published README's command uses the ConfigMap's name as a namespace.
 func setProperty(e steps.Env) string {
 	in := e.Kubectl() + " -n " + extensionSpace(e)
 	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, sharedClassName(e))
@@ -224,8 +224,8 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
 }
 
-// fromFile returns the class in the file that was applied with kubectl; ok is false if none
-// was.
+// fromFile returns the class in the file that was last applied with kubectl, or false if there is
+// none.
 func fromFile(m *corev1.ConfigMap) (string, bool) {
 	var file corev1.ConfigMap
 	text, ok := m.Annotations[corev1.LastAppliedConfigAnnotation]

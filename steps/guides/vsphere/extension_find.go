@@ -63,7 +63,7 @@ func (s *extensionState) read(c corev1.Container) {
 	}
 }
 
-// port returns the port on which its pods serve admission reviews.
+// port returns the port on which the extension's pods serve admission reviews.
 func (s *extensionState) port() int32 {
 	if s.program == byUpstream {
 		return upstreamPort
@@ -83,7 +83,7 @@ func (s *extensionState) makesKeystore() bool {
 	)
 }
 
-// extensionPods returns its pods that are not being deleted.
+// extensionPods returns the extension's pods that are not being deleted.
 func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, extensionSpace(e), cluster.Selector{Labels: "app=" + extensionName},
@@ -94,7 +94,7 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
 }
 
-// remade is the command that replaces unmanaged objects with carrick's.
+// remade returns the command that replaces unmanaged objects with carrick's.
 func remade(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {

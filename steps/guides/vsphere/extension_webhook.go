@@ -123,8 +123,8 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", c.Name)
 }
 
-// endsHere verifies that the CA in a webhook remains valid, if it differs from the one next to
-// the certificate, which another check judges.
+// endsHere verifies that the CA in a webhook remains valid, if it differs from the CA in the
+// certificate's Secret, which another check judges.
 func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
 	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
 		return steps.Passed("it is the CA in the certificate's Secret")
@@ -159,8 +159,8 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("new claims in namespaces with %s=%s, failurePolicy %s", key, value, *w.FailurePolicy)
 }
 
-// wrongHook describes what prevents a webhook from working, or makes it affect more than it
-// should; "" if nothing does.
+// wrongHook describes what prevents a webhook from working, or makes it affect more than it should.
+// It returns "" if the webhook is correct.
 func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.ClientConfig.Service
 	switch is, _ := rulesCoverClaims(w.Rules); {

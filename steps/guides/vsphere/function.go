@@ -25,15 +25,15 @@ func function() steps.Step {
 	}
 }
 
-// These are how long the outcome of a claim is cached while nothing changes: an API server
-// enforces a policy some time after it was written; later, little changes except the state of a
-// webhook's pods.
+// These limit how long the outcome of a tested claim is cached while nothing changes. claimAge
+// applies at first, because an API server enforces a new policy with a delay. claimSteady applies
+// later, when little changes except the state of a webhook's pods.
 const (
 	claimAge    = 3 * time.Second
 	claimSteady = 15 * time.Second
 )
 
-// triedClaim is a claim that is only tried by dry run.
+// triedClaim is a claim that is only tested by dry run.
 type triedClaim struct {
 	name   string // "without a class"
 	mode   corev1.PersistentVolumeAccessMode
@@ -61,20 +61,20 @@ func (t triedClaim) object(namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// outcome is the outcome of a claim.
+// outcome is the result of testing a claim.
 type outcome struct {
 	triedClaim
 	got     string
-	has     bool   // it has a class, which may be ""
+	has     bool   // the claim has a class, which may be ""
 	refused string // why it was rejected; "": it was accepted
 }
 
-// tryClaims tries claims in a namespace by dry run, all concurrently.
+// tryClaims tests claims in a namespace by dry run, all concurrently.
 func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...triedClaim) ([]outcome, error) {
 	return tryClaimsFor(ctx, e, claimSteady, namespace, all...)
 }
 
-// tryClaimsFor is tryClaims with an answer that is cached for at most steady while nothing
+// tryClaimsFor is tryClaims with an outcome that is cached for at most steady while nothing
 // changes.
 func tryClaimsFor(
 	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...triedClaim,
@@ -102,9 +102,9 @@ func tryClaimsFor(
 	return out, check.Together(looks...)
 }
 
-// hangsOn reads all objects that affect the admission of a claim, so that a change of one
-// triggers a new trial: the namespace's labels, the default class, policies, webhooks, and the
-// pods behind them.
+// hangsOn reads all objects that affect the admission of a claim, so that a change of one triggers
+// a new test: the namespace's labels, the default class, policies, webhooks, and the pods behind
+// them.
 func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 	if _, err := e.Cluster.Get(ctx, check.Namespaces, "", namespace); err != nil {
 		return err
@@ -139,8 +139,8 @@ func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 	return check.Together(looks...)
 }
 
-// tryIn returns the namespace in which claims are tried: this guide's own, or that of a profile
-// in a set-up that the guide did not create.
+// tryIn returns the namespace in which claims are tested: this guide's test namespace, or that of a
+// profile in a setup that the guide did not create.
 func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	key, value := namespaceSelector(e)
 	looked := func(labels map[string]string) bool { return !exchanges(e) || labels[key] == value }
@@ -172,8 +172,8 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	)
 }
 
-// tryInEach returns the namespaces in which a shared claim is tried: that of tryIn, and those
-// of all profiles with the label. A policy can be bound to only some of them.
+// tryInEach returns the namespaces in which a shared claim is tested: that of tryIn, and those of
+// all profiles with the label. A policy can be bound to only some of them.
 func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	first, err := tryIn(ctx, e)
 	if err != nil {
@@ -193,7 +193,7 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, nil
 }
 
-// functionPermissions are the permissions that this step requires.
+// functionPermissions returns the permissions that this step requires.
 func functionPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, also in profiles' namespaces

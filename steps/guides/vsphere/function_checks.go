@@ -93,7 +93,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	got := make([][]outcome, len(spaces))
 	var looks []func() error
 	for i, in := range spaces {
-		looks = append(looks, func() (err error) { // the more profiles, the less often each is tried
+		looks = append(looks, func() (err error) { // the more profiles, the less often each is tested
 			got[i], err = tryClaimsFor(ctx, e, claimSteady*time.Duration(len(spaces)), in, claims...)
 			return err
 		})
@@ -166,7 +166,7 @@ func (o outcome) word() string {
 	return clean.Text(o.got)
 }
 
-// mutationFix is the fix if claims do not get their class; "" means the check's own action.
+// mutationFix returns the fix if claims do not get their class. "" means the check's own action.
 func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.method") {
 	case byWebhook:
@@ -233,7 +233,7 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in %s", cmp.Or(usual, "no class"), in)
 }
 
-// whoFix is the command that finds out what changes claims that must stay unchanged.
+// whoFix returns the command that finds out what changes claims that must stay unchanged.
 func whoFix(e steps.Env) string {
 	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # shows what changes claims; then " +
 		e.ApplyStep("mutation")

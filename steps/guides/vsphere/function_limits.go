@@ -26,7 +26,7 @@ import (
 // components/profile-controller/controllers/profile_controller.go, KFQUOTA).
 const profileQuota = "kf-resource-quota"
 
-// isTooSmall reports whether a LimitRange rejected a claim as too small. The tried claim is
+// isTooSmall reports whether a LimitRange rejected a claim as too small. The tested claim is
 // smaller than those of pipelines, so this proves nothing about them.
 func isTooSmall(why string) bool {
 	return strings.Contains(why, "minimum storage usage per PersistentVolumeClaim is") && !strings.Contains(why, "maximum")
@@ -38,7 +38,8 @@ type limit struct {
 	used           bool // a ResourceQuota that allows claims but is used up
 }
 
-// limitOf returns the limit that rejected a claim in a namespace with the message why.
+// limitOf returns the ResourceQuota or LimitRange that rejected a claim in a namespace. why is the
+// API server's message.
 func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if by, _ := check.Refuser(why); by == check.ByLimits {
 		return rangeOf(ctx, e, in, why)
@@ -68,7 +69,7 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, err
 }
 
-// quotaFix is the command that removes limits of a ResourceQuota, or of the Profile if its
+// quotaFix returns the command that removes limits of a ResourceQuota, or of the Profile if its
 // controller would restore the quota.
 func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string]any) (string, error) {
 	what, spec := "-n "+in+" patch resourcequota "+steps.Quoted(name), map[string]any{"hard": hard}
@@ -86,7 +87,7 @@ func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string
 		e.Kubectl(), what, steps.Quoted(string(patch))), err
 }
 
-// hasHard reports whether the quota in a Profile contains one of some limits.
+// hasHard reports whether the quota in a Profile contains at least one of the given limits.
 func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
 	hard, _, _ := unstructured.NestedMap(profile.Object, "spec", "resourceQuotaSpec", "hard")
 	for key := range limits {
@@ -128,7 +129,7 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, nil
 }
 
-// underLimits is the verdict if the claim gets its class in some namespaces, and limits reject
+// underLimits returns the verdict if the claim gets its class in some namespaces, and limits reject
 // it in others. A quota that is used up is as intended.
 func underLimits(ctx context.Context, e steps.Env, passed string, refused []outcome, in []string) steps.Result {
 	var found, used []string

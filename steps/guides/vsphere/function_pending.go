@@ -61,8 +61,8 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// notProvisioned explains why a user's claim of the shared class has no volume; nil if nothing
-// shows that provisioning fails.
+// notProvisioned explains why a user's claim of the shared class has no volume. It returns nil if
+// nothing indicates that provisioning fails.
 func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -86,7 +86,7 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 	return &r
 }
 
-// triedHere reports whether an object belongs to a trial of this link, which may be Pending on
+// triedHere reports whether an object belongs to a test of this link, which may be Pending on
 // purpose.
 func triedHere(e steps.Env, labels map[string]string) bool {
 	return labels["carrick/link."+e.Link] != ""
@@ -100,7 +100,7 @@ func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bo
 		)
 }
 
-// recreate is the command that recreates an empty claim with the shared class.
+// recreate returns the command that recreates an empty claim with the shared class.
 func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
 	at := e.Kubectl() + " -n " + c.Namespace
 	return fmt.Sprintf(

@@ -1,7 +1,7 @@
-// Package vsphere is the guide that gives Kubeflow and Kale on a Tanzu guest cluster volumes
-// that many pods can write to, and lets their pods start under the cluster's pod security: a
-// class for such volumes, the rule by which claims get it, and the level of the profiles'
-// namespaces.
+// Package vsphere is the guide that prepares a Tanzu guest cluster for Kubeflow and Kale. It sets
+// up a StorageClass for volumes that many pods can write to, a policy or webhook that assigns this
+// class to claims, and the Pod Security level of the profiles' namespaces, so that their pods are
+// admitted.
 //
 // Sources: SoeldnerConsult/vSphere-extensions (additional, src/main/java/de/keeyzar),
 // kubeflow/dashboard (components/profile-controller), kubeflow/manifests
@@ -44,8 +44,8 @@ func Guide() *steps.Guide {
 			function(),
 			profile(),
 		},
-		// Objects that change claims are deleted before the program that serves them, because a
-		// webhook without a server cannot be answered.
+		// The objects that change claims are deleted before the program that serves the webhook,
+		// because without it API calls to the webhook fail.
 		Undo: nil,
 	}
 }

@@ -148,14 +148,14 @@ func labelValue(_ context.Context, e steps.Env) (any, error) {
 	return value, nil
 }
 
-// sharedClaim is a CEL condition: many pods will write to the claim.
+// sharedClaim is the CEL condition that the claim requests ReadWriteMany.
 const sharedClaim = "has(object.spec.accessModes) && 'ReadWriteMany' in object.spec.accessModes"
 
-// unnamedVolume is a CEL condition: the claim does not request a volume by name. A claim that
-// does is bound to that volume, which has the class that the claim requests.
+// unnamedVolume is the CEL condition that the claim does not request a volume by name. A claim with
+// a volume name is bound to that volume, which has the class that the claim requests.
 const unnamedVolume = "!has(object.spec.volumeName) || object.spec.volumeName == ''"
 
-// exchanged is a CEL condition: the claim has a class that is replaced.
+// exchanged returns the CEL condition that the claim has no class, or a class that is replaced.
 func exchanged(e steps.Env) string {
 	out := "!has(object.spec.storageClassName)"
 	if from := e.Answers.List("mutation.replaces"); len(from) > 0 {
@@ -168,7 +168,7 @@ func exchanged(e steps.Env) string {
 	return out
 }
 
-// assigned is a CEL expression: the claim with its new class.
+// assigned returns the CEL expression that sets the claim's new class.
 func assigned(e steps.Env) string {
 	return "Object{spec: Object.spec{storageClassName: " + celText(sharedClassName(e)) + "}}"
 }
@@ -189,7 +189,7 @@ func policyKinds(e steps.Env) (policies, bindings schema.GroupVersionResource, e
 	return gv.WithResource("mutatingadmissionpolicies"), gv.WithResource("mutatingadmissionpolicybindings"), err
 }
 
-// mutationPermissions are the permissions that this step requires.
+// mutationPermissions returns the permissions that this step requires.
 func mutationPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", check.MutatingWebhooks), check.ToFollow("", kyvernoKinds...),

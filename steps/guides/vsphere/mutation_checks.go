@@ -110,8 +110,8 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// wrongPolicy describes what prevents a policy from setting the class, or makes it affect more
-// than it should; "" if nothing does.
+// wrongPolicy describes what prevents a policy from setting the class, or makes it affect more than
+// it should. It returns "" if the policy is correct.
 func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	var rules []admissionv1.RuleWithOperations
 	if c := p.Spec.MatchConstraints; c != nil {

@@ -25,18 +25,18 @@ const mutatePath = "/pvc/mutate"
 
 // mutator is a webhook or policy that is called for each new claim.
 type mutator struct {
-	by       string // of the answers of mutation.method; "": none of them
+	by       string // the corresponding value of mutation.method; "": none
 	kind     string
 	name     string
-	resource string // as kubectl calls it
+	resource string // kubectl's name for the kind
 	sure     bool   // it changes classes; false: its effect is unknown
 	wide     bool   // it is called for all new objects
 	told     bool   // its effect is defined by policies, which are listed themselves
 	service  *admissionv1.ServiceReference
 
-	selects []metav1.LabelSelector // of namespaces
+	selects []metav1.LabelSelector // selectors of namespaces
 	fail    string
-	text    string // of a policy
+	text    string // a policy's expressions
 }
 
 func (m mutator) String() string { return m.kind + " " + clean.Text(m.name) }
@@ -57,7 +57,8 @@ func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return slices.Concat(found...), err
 }
 
-// rulesCoverClaims reports whether rules match the creation of claims, and whether they name claims.
+// rulesCoverClaims reports whether rules match the creation of claims, and whether they name claims
+// instead of using a wildcard.
 func rulesCoverClaims(rules []admissionv1.RuleWithOperations) (is, named bool) {
 	for _, r := range rules {
 		if !covers(r.APIGroups, "") || !covers(r.APIVersions, "v1") ||
@@ -81,8 +82,8 @@ func covers(list []string, v string) bool {
 	return slices.Contains(list, v) || slices.Contains(list, "*")
 }
 
-// policyMutators are the MutatingAdmissionPolicies that have a binding; without one they have no
-// effect.
+// policyMutators returns the MutatingAdmissionPolicies that have a binding. Without a binding a
+// policy has no effect.
 func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	policies, bindings, err := policyKinds(e)
 	if steps.IsAbsent(err) {
@@ -133,7 +134,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// policyText returns the expressions of a policy's mutations and conditions as one text.
+// policyText returns the expressions of a policy's mutations and conditions as one string.
 func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	out := []string{mutationText(p)}
 	for _, c := range p.Spec.MatchConditions {
@@ -142,7 +143,7 @@ func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	return strings.Join(out, "\n")
 }
 
-// mutationText returns the expressions of a policy's mutations as one text.
+// mutationText returns the expressions of a policy's mutations as one string.
 func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 	var out []string
 	for _, m := range p.Spec.Mutations {
@@ -193,7 +194,7 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// notServed ignores the error that a kind is not served.
+// notServed returns err, or nil if err means that the cluster does not serve a kind.
 func notServed(err error) error {
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil

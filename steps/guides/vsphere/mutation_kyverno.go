@@ -26,8 +26,8 @@ var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "policies.kyverno.io", Version: "v1alpha1", Resource: "mutatingpolicies"},
 }
 
-// kyvernoPolicy is the ClusterPolicy that sets the class. A claim with the class "" has one, and
-// keeps it: Kyverno's expressions treat "" as missing, so the policy tests for the key.
+// kyvernoPolicy returns the ClusterPolicy that sets the class. A claim with the explicit class ""
+// keeps it. Because Kyverno's expressions treat "" as missing, the policy tests for the key.
 func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	key, value := namespaceSelector(e)
 	from := []any{}
@@ -62,8 +62,8 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	}}
 }
 
-// kyvernoMutators are Kyverno's policies that change the class of claims; none
-// where there is no Kyverno. A policy that is served in several versions is one.
+// kyvernoMutators returns Kyverno's policies that change the class of claims, or none if Kyverno is
+// not installed. A policy that is served in several versions counts once.
 func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
 	seen := map[types.UID]bool{}
@@ -94,7 +94,7 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 }
 
 // changesClass reports whether a Kyverno policy changes the class of claims, in one of its rules or
-// as a whole. Its conditions and its status change nothing.
+// as a whole. The policy's conditions and status are ignored.
 func changesClass(o *unstructured.Unstructured) bool {
 	if whole, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "mutations"); found {
 		matched, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "matchConstraints")
@@ -108,7 +108,8 @@ func changesClass(o *unstructured.Unstructured) bool {
 	})
 }
 
-// speaks reports whether a part of an object contains a lower-case word.
+// speaks reports whether the JSON of part of an object contains a word, ignoring case. The word
+// must be in lower case.
 func speaks(part any, word string) bool {
 	raw, err := json.Marshal(part)
 	return err == nil && strings.Contains(strings.ToLower(string(raw)), word)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyDoer creates the policy and its binding. An unmanaged policy that does the same is kept,
-// and only bound if it is not.
+// policyDoer creates the policy and its binding. An unmanaged policy that does the same is kept.
+// carrick then only creates the binding if it is missing.
 type policyDoer struct{ action.Manifest }
 
 // OthersStay marks that an unmanaged policy that does what is required is kept.
@@ -75,7 +75,7 @@ func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err er
 	return policy, err == nil && !triedHere(e, b.Labels) && bindsWhole(b), err
 }
 
-// bindsWhole reports whether a binding applies the policy to all objects that it selects.
+// bindsWhole reports whether a binding applies the policy to all objects that the policy selects.
 func bindsWhole(b *admissionv1.MutatingAdmissionPolicyBinding) bool {
 	return b.Spec.PolicyName == policyName && !narrows(b.Spec.MatchResources)
 }

@@ -17,9 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// The defaults of Kubeflow's notebook form
-// (kubeflow/notebooks: components/crud-web-apps/jupyter): a ConfigMap whose name
-// ends in a hash.
+// These are the name prefix and the key of the ConfigMap with the defaults of Kubeflow's notebook
+// form (kubeflow/notebooks: components/crud-web-apps/jupyter). The name ends in a hash.
 const (
 	formPrefix = "jupyter-web-app-config"
 	formKey    = "spawner_ui_config.yaml"
@@ -32,7 +31,7 @@ type formVolume struct {
 	shared    bool
 }
 
-// notebookForm is what the form says of a notebook's volume.
+// notebookForm returns the volume that the form configures for a notebook.
 func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	maps, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, kubeflowSpace, cluster.Selector{})
 	if err != nil {

@@ -6,27 +6,27 @@ import (
 	"carrick/steps"
 )
 
-// page is what admins follow without carrick.
+// page is the published guide that admins follow without carrick.
 const page = "https://github.com/SoeldnerConsult/vSphere-extensions"
 
-// Where the class of volumes that many pods write to comes from.
+// These are the sources of the StorageClass for shared volumes, which many pods can write to.
 const (
 	native  = "native" // the cluster's own file volumes
 	byNFS   = "nfs"    // a provisioner that this guide installs
-	byClass = "class"  // a class that is there
+	byClass = "class"  // an existing class
 )
 
-// Who changes the class of claims.
+// These are the methods of changing the class of claims.
 const (
 	byPolicy  = "policy"
 	byWebhook = "webhook"
 	byNobody  = "none"
 )
 
-// How pods are let in.
+// These are the mechanisms that control the admission of pods.
 const (
 	branchPSP    = "psp"    // the cluster still serves PodSecurityPolicies
-	branchLabels = "labels" // namespaces have levels
+	branchLabels = "labels" // namespaces have Pod Security levels
 )
 
 // vSphereCSI is the provisioner of a guest cluster's own classes (kubernetes-sigs/vsphere-csi-driver).
@@ -34,8 +34,8 @@ const vSphereCSI = "csi.vsphere.vmware.com"
 
 var profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
-// pspBranch reports whether the guest cluster still serves PodSecurityPolicies; false if that is
-// unknown, which the checks that need it report.
+// pspBranch reports whether the guest cluster still serves PodSecurityPolicies. It returns false if
+// that is unknown. The checks that depend on it report the error.
 func pspBranch(e steps.Env) bool {
 	branch, err := e.Own.Text("branch")
 	return err == nil && branch == branchPSP
@@ -47,13 +47,13 @@ func usesWebhook(e steps.Env) bool { return e.Answers.Text("mutation.method") ==
 
 func usesPolicy(e steps.Env) bool { return e.Answers.Text("mutation.method") == byPolicy }
 
-// trialNamespace is the namespace in which this guide tries things.
+// trialNamespace returns the namespace for this guide's test objects.
 func trialNamespace(e steps.Env) string { return e.Answers.Text("storage.namespace") }
 
-// sharedClassName is the one for volumes that many pods write to.
+// sharedClassName returns the name of the StorageClass for shared volumes.
 func sharedClassName(e steps.Env) string { return e.Answers.Text("storage.class") }
 
-// answer says how an answer is changed.
+// answer returns the instruction to change an answer.
 func answer(e steps.Env, key, value string) string {
 	return "answer " + key + " with " + value + ": carrick " + e.LinkFile()
 }

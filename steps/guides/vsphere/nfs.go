@@ -11,7 +11,7 @@ import (
 	"carrick/steps/check"
 )
 
-// nfsChart is upstream's chart, and what carrick calls its release.
+// nfsChart is the name of upstream's chart, and of carrick's release of it.
 const nfsChart = "nfs-subdir-external-provisioner"
 
 func nfs() steps.Step {
@@ -54,11 +54,12 @@ func nfs() steps.Step {
 
 func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 
-// installsNFS reports whether carrick installs the provisioner. An unmanaged one at the answered place is not changed,
-// unless it is a Helm release of the same chart in another version.
+// installsNFS reports whether carrick installs the provisioner. carrick does not change an
+// unmanaged one in the answered namespace, unless it is a Helm release of the same chart in another
+// version.
 func installsNFS(e steps.Env) bool {
 	there, err := e.Own.Value("nfs-there")
-	// where it can't be read the plan says why
+	// if the fact cannot be read, the plan reports why
 	if !usesNFS(e) || err != nil || e.Exporting || factField(there, "made") != "" {
 		return usesNFS(e)
 	}
@@ -68,17 +69,19 @@ func installsNFS(e steps.Env) bool {
 
 func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) }
 
-// eachSpace is one namespace, for the asset that lets its pods in.
+// eachSpace returns a list of one namespace, for the manifest that allows its pods under
+// PodSecurityPolicies.
 func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]any, error) {
 	return func(_ context.Context, e steps.Env) ([]any, error) { return []any{of(e)}, nil }
 }
 
-// provisionerName is by what the class names the provisioner: two releases must not share it.
+// provisionerName returns the provisioner that the class names. Two releases must not share it.
 func provisionerName(e steps.Env) string { return "cluster.local/" + e.Answers.Text("nfs.release") }
 
-// nfsValues are the chart's values. With mount options the chart makes a volume and a claim for the root of the export,
-// else its pod has the export as a volume directly, which the level restricted refuses. Of pod security policies
-// it makes none: API servers from 1.25 on refuse them.
+// nfsValues returns the chart's values. With mount options the chart creates a PersistentVolume and
+// a claim for the root of the export. Without them the pod mounts the export directly, which Pod
+// Security level restricted rejects. PodSecurityPolicies are disabled, because API servers reject
+// them since 1.25.
 func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	a := e.Answers
 	export := map[string]any{"server": a.Text("nfs.server"), "path": a.Text("nfs.path"), "reclaimPolicy": "Retain"}
@@ -101,7 +104,7 @@ func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// splitImage parts an image's name from its tag.
+// splitImage splits an image reference into repository and tag.
 func splitImage(image string) (repository, tag string) {
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
 		return image[:i], image[i+1:]
@@ -129,21 +132,21 @@ func nfsPermissions(e steps.Env) []permission.Rule {
 	)
 }
 
-// watching is what it takes to see how the provisioner does.
+// watching returns the permissions to monitor the provisioner.
 func watching(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.ToFollow(namespace, check.Pods, check.Events), check.Verbs("", "pods/log", namespace, "get"),
-		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account may
+		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account is allowed to do
 	)
 }
 
-// nodePermissions are what the chart gives the provisioner besides, from 4.0.10 on: its library reads the node that was
-// chosen for a claim of a class with WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0:
-// controller/controller.go).
+// nodePermissions returns the permissions that the chart grants additionally since 4.0.10. The
+// provisioner's library reads the node that was selected for a claim of a class with
+// WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go).
 func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }
 
-// provisionerPermissions are what the provisioner takes, in all namespaces and in its own (upstream's chart:
-// clusterrole.yaml, role.yaml).
+// provisionerPermissions returns the permissions that the provisioner requires, in all namespaces
+// and in its own (upstream's chart: clusterrole.yaml, role.yaml).
 func provisionerPermissions(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),

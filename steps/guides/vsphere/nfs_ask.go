@@ -91,7 +91,7 @@ func nfsQuestions() []steps.Question {
 	}
 }
 
-// standingField returns a default from the existing provisioner.
+// standingField returns a default: a field of the existing provisioner.
 func standingField(name string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		stands, err := e.Own.Value("nfs-stands")
@@ -132,7 +132,8 @@ func validNFSImage(v string) error {
 
 var checkChartVersion = check.ValidVersion("4.0.18")
 
-// adoptedClass returns the class of an existing provisioner; nil if there is none.
+// adoptedClass returns the existing class for shared volumes and its description, or nil if there
+// is none.
 func adoptedClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, string, error) {
 	c, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -181,7 +182,8 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 	return v, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// adoptNFSImage is an image that is not the chart's own, of a provisioner that Helm installed with its class.
+// adoptNFSImage adopts an image that is not the chart's default, if Helm installed the provisioner
+// together with its class.
 func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
@@ -197,7 +199,8 @@ func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	return image, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// nodeAddressesForNFS are the addresses by which the NFS server sees the nodes where nothing between translates them.
+// nodeAddressesForNFS returns the addresses from which the nodes connect to the NFS server if there
+// is no NAT in between.
 func nodeAddressesForNFS(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

@@ -14,20 +14,20 @@ import (
 	"carrick/steps/inventory"
 )
 
-// provisionerChart is the chart of the provisioner. It stays as long as volumes of others are of its class: pods would
-// keep them, but they would no longer be deleted or archived.
+// provisionerChart installs the chart of the provisioner. Undo keeps it while claims of others have
+// volumes of its class: pods could still use the volumes, but nothing would delete or archive them.
 type provisionerChart struct{ action.Chart }
 
-// PlanUndo leaves a provisioner that others need.
+// PlanUndo keeps a provisioner that claims of others need.
 func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := whileNeeded(ctx, e, p.Chart.PlanUndo)
 	if i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Held }); i >= 0 {
-		c.Items = c.Items[i : i+1] // the release stands for all that is in it
+		c.Items = c.Items[i : i+1] // the release represents all of its objects
 	}
 	return c, err
 }
 
-// Undo removes it if nothing else needs it.
+// Undo uninstalls the chart if no claims of others need it.
 func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
@@ -36,18 +36,19 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 	return p.Chart.Undo(ctx, e, say)
 }
 
-// besideProvisioner is what the provisioner's pod needs, and stays as long.
+// besideProvisioner creates objects that the provisioner's pod needs. Undo keeps them as long as
+// the provisioner.
 type besideProvisioner struct{ action.Manifest }
 
 // OthersStay marks that an unmanaged provisioner and its namespace are kept.
 func (besideProvisioner) OthersStay() {}
 
-// PlanUndo leaves what a provisioner needs that others need.
+// PlanUndo keeps the objects while claims of others need the provisioner.
 func (b besideProvisioner) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return whileNeeded(ctx, e, b.Manifest.PlanUndo)
 }
 
-// Undo removes it if nothing else needs it.
+// Undo deletes the objects if no claims of others need the provisioner.
 func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
@@ -56,7 +57,7 @@ func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Prog
 	return b.Manifest.Undo(ctx, e, say)
 }
 
-// provisionerSpace is its namespace. An unmanaged one is not changed.
+// provisionerSpace creates the provisioner's namespace. An unmanaged namespace is not changed.
 type provisionerSpace struct{ besideProvisioner }
 
 // Plan keeps an unmanaged namespace.
@@ -64,12 +65,13 @@ func (p provisionerSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, 
 	return planSpace(ctx, e, nfsSpace(e), p.Manifest)
 }
 
-// Do creates it unless it is unmanaged.
+// Do creates the namespace unless an unmanaged one exists.
 func (p provisionerSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, nfsSpace(e), p.Manifest, say)
 }
 
-// whileNeeded is the plan of an undo that takes nothing away as long as claims of others have volumes of the class.
+// whileNeeded returns the plan of an undo that deletes nothing while claims of others have volumes
+// of the class.
 func whileNeeded(
 	ctx context.Context, e steps.Env, plan func(context.Context, steps.Env) (steps.Change, error),
 ) (steps.Change, error) {
@@ -91,7 +93,8 @@ func whileNeeded(
 	return c, nil
 }
 
-// claimsOfOthers are claims outside this link of a class that it created.
+// claimsOfOthers returns the claims of the class that this link created, except the link's own test
+// claims.
 func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	classes, err := e.Cluster.List(ctx, check.StorageClasses, "", e.OwnedBy("nfs-chart"))
 	if err != nil || len(classes) == 0 {

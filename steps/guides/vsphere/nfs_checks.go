@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// Where upstream says so.
+// These are the sources of the rules that these checks apply.
 const (
 	mountCode = "kubernetes/kubernetes: pkg/volume/nfs, staging/src/k8s.io/mount-utils/mount_linux.go (the message of " +
 		"a mount helper that is not there)"

@@ -19,17 +19,18 @@ import (
 	"carrick/steps/check"
 )
 
-// What a mount that failed says of its cause.
+// These are the causes of a failed mount.
 const (
-	noExport   = "export"  // the server does not let this address in
-	noFolder   = "folder"  // it exports no such folder
-	noWay      = "network" // it does not answer
-	noVersion  = "version" // it does not speak that version
-	noHelper   = "helper"  // the node can't mount NFS
+	noExport   = "export"  // the server does not export the folder to this address
+	noFolder   = "folder"  // the server exports no such folder
+	noWay      = "network" // the server does not answer
+	noVersion  = "version" // the server does not support that NFS version
+	noHelper   = "helper"  // the node has no mount helper for NFS
 	elseFailed = "other"
 )
 
-// mountWords are what mount.nfs and the kubelet say (linux-nfs: utils/mount/error.c; mount-utils).
+// mountWords maps parts of the messages of mount.nfs and the kubelet to causes (linux-nfs:
+// utils/mount/error.c; mount-utils).
 var mountWords = []struct{ part, cause string }{
 	{"access denied by server", noExport},
 	{"/sbin/mount.", noHelper},
@@ -43,8 +44,9 @@ var mountWords = []struct{ part, cause string }{
 	{"requested nfs version or transport protocol", noVersion},
 }
 
-// With these an older kubelet begins and ends the event that sums up that a pod's volumes are not mounted yet. It says
-// nothing of the cause (kubernetes/kubernetes: pkg/kubelet/kubelet.go, SyncPod).
+// These are the start and the end of the event in which an older kubelet reports that a pod's
+// volumes are not mounted yet. The event does not give the cause (kubernetes/kubernetes:
+// pkg/kubelet/kubelet.go, SyncPod).
 const (
 	mountSummary = "Unable to attach or mount volumes: "
 	mountWaited  = "timed out waiting for the condition"
@@ -60,11 +62,12 @@ func mountCause(message string) string {
 	return elseFailed
 }
 
-// mountHint begins the line with which mount(8) of util-linux ends the output of a mount system call that failed
-// (sys-utils/mount.c, from 2.38 on).
+// mountHint is the start of the last line that mount(8) of util-linux prints if the mount system
+// call failed (sys-utils/mount.c, since 2.38).
 const mountHint = "dmesg(1) may have more information"
 
-// causeLine returns the line of a mount's output that says why it failed. The lines before it repeat the arguments.
+// causeLine returns the line of a mount's output that explains why it failed. The lines before
+// repeat the arguments.
 func causeLine(message string) string {
 	cause, last := mountCause(message), ""
 	for _, line := range strings.Split(message, "\n") {
@@ -83,9 +86,10 @@ func causeLine(message string) string {
 // mountFault is a pod whose volume could not be mounted.
 type mountFault struct{ pod, node, message, cause string }
 
-// mounts are what the pods show that mount the export: the provisioner's, and those with which claims are tried.
+// mounts describes the pods that mount the export: the provisioner's pods, and those that test
+// claims.
 type mounts struct {
-	done    []string // pods that have it, and their nodes
+	done    []string // pods that have mounted it, and their nodes
 	waiting []*corev1.Pod
 	faults  []mountFault
 }
@@ -117,7 +121,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 	return out, nil
 }
 
-// causes leaves out the kubelet's summaries where another event of a mount says more.
+// causes removes the kubelet's summary events if another event gives the cause of a failed mount.
 func causes(events []*corev1.Event) []*corev1.Event {
 	out := slices.DeleteFunc(slices.Clone(events), func(v *corev1.Event) bool {
 		return strings.HasPrefix(v.Message, mountSummary)
@@ -128,7 +132,7 @@ func causes(events []*corev1.Event) []*corev1.Event {
 	return out
 }
 
-// mountingPods are the provisioner's pods, and those that this link tries.
+// mountingPods returns the provisioner's pods and this link's test pods.
 func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), e.OwnedBy("claim-pods"))
 	if err != nil {
@@ -142,14 +146,15 @@ func mountingPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return slices.Concat(own, pods), err
 }
 
-// hasStarted: a container starts once all volumes of its pod are mounted.
+// hasStarted reports whether a container of the pod has started. Containers start only when all
+// volumes of the pod are mounted.
 func hasStarted(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.State.Running != nil || s.State.Terminated != nil
 	})
 }
 
-// lastLine is the end of a log.
+// lastLine returns the last line of a log.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	return lines[len(lines)-1]
@@ -242,7 +247,8 @@ func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Skipped("no pod has mounted NFS yet")
 }
 
-// exportLine lets the guest in, as /etc/exports has it. insecure: what translates addresses uses ports above 1023.
+// exportLine returns the line of /etc/exports that allows the guest to mount the folder. It
+// includes insecure, because NAT uses source ports above 1023.
 func exportLine(e steps.Env) string {
 	networks := e.Answers.List("nfs.networks")
 	if len(networks) == 0 {
@@ -258,7 +264,7 @@ func exportLine(e steps.Env) string {
 	return line
 }
 
-// exportFix is the fix for the server's admin, and what to check there.
+// exportFix returns the fix for the NFS server's admin.
 func exportFix(e steps.Env) string {
 	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > " +
 		"Namespaces > Network > Workload Network"
@@ -271,7 +277,7 @@ func exportFix(e steps.Env) string {
 	)
 }
 
-// manualMount are the published guide's ways to look closer.
+// manualMount returns the published guide's troubleshooting commands.
 func manualMount(e steps.Env) string {
 	options := ""
 	if list := e.Answers.List("nfs.options"); len(list) > 0 {

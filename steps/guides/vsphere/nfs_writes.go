@@ -14,16 +14,16 @@ import (
 	"carrick/steps/check"
 )
 
-// refusedWrites are what a server says to who may not write, as the provisioner repeats it.
+// refusedWrites are an NFS server's errors for a rejected write, as the provisioner reports them.
 var refusedWrites = []string{"permission denied", "operation not permitted", "read-only file system"}
 
-// refusedWrite is the line of a text in which a write is refused; "": none is.
+// refusedWrite returns the first line of a text that reports a rejected write, or "".
 func refusedWrite(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		low := strings.ToLower(line)
 		for _, words := range refusedWrites {
 			if strings.Contains(low, words) {
-				if _, after, ok := strings.Cut(line, "] "); ok { // what a log puts before
+				if _, after, ok := strings.Cut(line, "] "); ok { // the prefix of a log line
 					line = after
 				}
 				return strings.TrimSpace(line)
@@ -33,8 +33,9 @@ func refusedWrite(text string) string {
 	return ""
 }
 
-// nfsWrites: a volume that was made is a folder that was made. While the claim of this guide waits, its events and the
-// provisioner's log say why; what they said before it was bound is over.
+// nfsWrites reports whether the provisioner can write to the export. An existing volume proves that
+// it created a folder. While the test claim is not bound, its events and the provisioner's log give
+// the reason. Once it is bound, they are outdated and ignored.
 func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	own, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
@@ -65,7 +66,8 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Skipped("the provisioner has not created a volume of class %s yet", sharedClassName(e))
 }
 
-// whyUnbound is where events of a claim, or the provisioner, say that a write was refused.
+// whyUnbound returns the message about a rejected write in the events of a claim or the log of the
+// provisioner, or "".
 func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) (string, error) {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -82,9 +84,10 @@ func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClai
 	return refusedWrite(log), err
 }
 
-// retryFix makes the provisioner try again. It doubles the wait between tries from 15 s to 1000 s, and gives up after
-// 15 failures (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go, processNextClaimWorkItem). Until
-// the next try the last event of a claim remains. "" where no provisioner of NFS is used or found.
+// retryFix returns the command that makes the provisioner retry, or "" if no NFS provisioner is
+// used or found. The provisioner doubles the delay between retries from 15 s to 1000 s, and gives
+// up after 15 failures (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go,
+// processNextClaimWorkItem). Until the next retry, the last event of the claim remains.
 func retryFix(ctx context.Context, e steps.Env) string {
 	if !usesNFS(e) {
 		return ""

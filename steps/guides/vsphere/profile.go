@@ -81,7 +81,7 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 	}
 }
 
-// profilePermissions are what it takes to do this step.
+// profilePermissions returns the permissions that this step requires.
 func profilePermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),
@@ -93,14 +93,15 @@ func profilePermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// ownerNote is the annotation by which the controller knows whose a namespace is.
+// ownerNote is the annotation in which the profile controller stores the owner of a namespace.
 const ownerNote = "owner"
 
-// trialProfile creates a Profile unless its namespace belongs to another owner, and
-// waits with its undo until the namespace has gone with it.
+// trialProfile creates a Profile unless its namespace belongs to another owner. Undo waits until
+// the namespace is also deleted.
 type trialProfile struct{ action.Manifest }
 
-// Plan refuses a name that is taken: the controller would leave that namespace alone, and say so in its log alone.
+// Plan rejects the name of a namespace with another owner. The controller would ignore that
+// namespace and report it only in its log.
 func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	name := e.Answers.Text("profile.name")
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
@@ -119,7 +120,7 @@ func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	return t.Manifest.Plan(ctx, e)
 }
 
-// PlanUndo says what goes with it.
+// PlanUndo notes that the namespace is deleted with the Profile.
 func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
@@ -130,7 +131,7 @@ func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	return c, err
 }
 
-// Undo returns when the namespace is gone, too.
+// Undo deletes the Profile and waits until its namespace is deleted.
 func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	spaces, err := t.spaces(ctx, e)
 	if err != nil {
@@ -147,7 +148,8 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	return nil
 }
 
-// spaces are the namespaces that go with the profiles that this link made.
+// spaces returns the namespaces that are deleted with this link's profiles, as a map from name to
+// UID.
 func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
 	made, err := inventory.MadeBy(ctx, e, profileKind, e.Action)
@@ -170,7 +172,7 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 	return out, nil
 }
 
-// Export leaves it out: it is tried.
+// Export omits the test profile.
 func (t trialProfile) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# carrick itself creates the test profile and undo removes it: it is not part of the setup"},

@@ -121,9 +121,10 @@ func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p use
 	return steps.Passed("%s", p.name)
 }
 
-// notTheirs is for a profile whose namespace is another user's, or the cluster's. Deleting the profile deletes a
-// namespace that the profile controller created for it. The controller stops at a namespace that is not the profile's
-// before it comes to the finalizer, so that a deletion would wait for it indefinitely (Reconcile).
+// notTheirs returns the verdict on a profile whose namespace belongs to another user or to the
+// cluster. Deleting the profile also deletes a namespace that the profile controller created for
+// it. If the namespace is not the profile's, the controller stops before it removes the finalizer,
+// so the profile would never be deleted (Reconcile).
 func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	fix := fmt.Sprintf("%s describe namespace/%[2]s profile/%[2]s", e.Kubectl(), steps.Quoted(p.name))
 	created := slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid })
@@ -147,8 +148,8 @@ func orNobody(user string) string {
 	return clean.Text(user)
 }
 
-// wantedLabels are what profiles' namespaces are to have: what the file says, and
-// the label that selects claims.
+// wantedLabels returns the labels that profiles' namespaces must have: those of the labels file,
+// and the label that selects claims.
 func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 	out := map[string]string{}
 	f, err := labelsFile(ctx, e)
@@ -156,7 +157,7 @@ func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 		return nil, err
 	}
 	maps.Copy(out, f.labels)
-	if out[check.EnforceLabel] != level(e) { // labels-file says so, and profile-levels names the namespaces
+	if out[check.EnforceLabel] != level(e) { // labels-file reports it, and profile-levels names the namespaces
 		delete(out, check.EnforceLabel)
 	}
 	if exchanges(e) {
@@ -245,7 +246,7 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Errored(err)
 		}
-		if len(without) == 0 { // such as by a binding of all accounts of the cluster
+		if len(without) == 0 { // such as by a binding of all ServiceAccounts of the cluster
 			others++
 			continue
 		}

@@ -18,16 +18,17 @@ import (
 // kubeflow/dashboard: components/profile-controller/manifests/kustomize/base).
 const profileController = "profiles-deployment"
 
-// controllerState is what is known of the profile controller.
+// controllerState is the state of the profile controller.
 type controllerState struct {
-	*appsv1.Deployment           // nil: there is none of that name
-	down               string    // why no new profile gets its namespace; "": it runs, or there is none
-	since              time.Time // of a controller that has pods to come; zero: it gets none
-	risk               string    // what fails later: a new Profile, or a pod that replaces another; "": nothing
+	*appsv1.Deployment           // nil: it does not exist or cannot be read
+	down               string    // why new profiles get no namespace; "": it runs or does not exist
+	since              time.Time // since when its pods have been starting; zero: they are not
+	risk               string    // what will fail: new Profiles, or replacing a pod; "": nothing
 	fix                string
 }
 
-// theController reads the profile controller. One of several replicas is enough: the others wait for its lease.
+// theController reads the state of the profile controller. One available replica is enough, because
+// the others only wait for its lease.
 func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	at := e.Kubectl() + " -n " + kubeflowSpace + " "
 	var d *appsv1.Deployment
@@ -92,7 +93,8 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 // controllerWithin is how long the profile controller can take to start, or to follow a change.
 const controllerWithin = time.Minute
 
-// lacking is the verdict on a profile or its namespace that lacks something that the profile controller gives it.
+// lacking returns the verdict on a profile or its namespace that lacks something that the profile
+// controller adds.
 func (s controllerState) lacking(since time.Time, found string) steps.Result {
 	if s.down != "" && s.since.IsZero() {
 		return steps.Failed(found+": "+s.down, s.fix).WithoutAction()
@@ -103,7 +105,7 @@ func (s controllerState) lacking(since time.Time, found string) steps.Result {
 	return steps.Waits(since, "%s", found).Or(s.fix)
 }
 
-// idle is the verdict where nothing lacks anything from the profile controller, and the next profile would.
+// idle returns the verdict if existing profiles are complete, but new ones would not be.
 func (s controllerState) idle(found string) steps.Result {
 	found = s.down + ". New profiles get no namespace; " + found
 	if !s.since.IsZero() && time.Since(s.since) < controllerWithin {

@@ -16,19 +16,19 @@ import (
 	"carrick/steps/check"
 )
 
-// userProfile is a Profile of Kubeflow: it stands for a user and their namespace,
-// which is called as it is (kubeflow/dashboard: components/profile-controller).
+// userProfile is a Kubeflow Profile. It represents a user and their namespace, which has the same
+// name (kubeflow/dashboard: components/profile-controller).
 type userProfile struct {
 	name, owner string
 	uid         types.UID
 	made        time.Time
 	ends        bool
 	held        bool // it has a finalizer
-	trial       bool // this link has made it
+	trial       bool // this link created it
 }
 
-// profiles are all that are there, in the order of their names. Where the cluster
-// knows none the error is an AbsentError.
+// profiles returns all Profiles, sorted by name. It returns an AbsentError if the cluster does not
+// serve Profiles.
 func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	all, err := e.Cluster.List(ctx, profileKind, "", cluster.Selector{})
 	if errors.Is(err, failure.ErrNotServed) {
@@ -49,14 +49,14 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 	return out, nil
 }
 
-// owns reports whether a namespace is that of the profile's owner, as the profile controller and cluster/extension test
-// it: a profile can have the name of any namespace.
+// owns reports whether a namespace belongs to the profile's owner, with the same test as the
+// profile controller and cluster/extension. A profile can have the name of any namespace.
 func (p userProfile) owns(ns *corev1.Namespace) bool {
 	return p.name == ns.Name && p.owner != "" && ns.Annotations[ownerNote] == p.owner
 }
 
-// profileSpaces are the namespaces of profiles that are there and stay, in the
-// order of their names.
+// profileSpaces returns the existing namespaces of profiles, sorted by name, except those that are
+// being deleted.
 func profileSpaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
 	var owners []userProfile
 	var all []*corev1.Namespace

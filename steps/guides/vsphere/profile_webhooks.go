@@ -20,22 +20,25 @@ import (
 	"carrick/steps/check"
 )
 
-// requiredWebhook is a webhook that must answer before something is created.
+// requiredWebhook is a webhook with failurePolicy Fail that the API server calls for each new
+// Profile or its namespace.
 type requiredWebhook struct {
 	kind, config, resource, name string
-	index, of                    int // in its configuration
+	index, of                    int // position and number of webhooks in its configuration
 	service                      *admissionv1.ServiceReference
-	profiles                     bool // it is asked about Profiles, and else about their namespaces
+	profiles                     bool // called for Profiles; false: for their namespaces
 }
 
-// failedWebhook is a webhook whose Service has no endpoint; found is "" where there is none.
+// failedWebhook is a webhook whose Service has no ready endpoint. found is "" if there is no such
+// webhook.
 type failedWebhook struct {
 	found, fix string
 	profiles   bool
 }
 
-// webhookWithoutEndpoint finds a webhook that refuses each new Profile or its namespace because no pod answers for it.
-// One that refuses the namespaces of existing Profiles comes first.
+// webhookWithoutEndpoint finds a webhook that rejects each new Profile or its namespace because its
+// Service has no ready endpoint. It prefers a webhook that rejects namespaces, because it also
+// affects existing Profiles.
 func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, error) {
 	hooks, err := requiredWebhooks(ctx, e)
 	if err != nil {
@@ -50,7 +53,7 @@ func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, er
 			if err != nil && !apierrors.IsForbidden(err) {
 				return failedWebhook{}, err
 			}
-			answers[service] = ready > 0 || err != nil // nothing is known of what can't be listed
+			answers[service] = ready > 0 || err != nil // endpoints that cannot be listed are assumed to be ready
 		}
 		if answers[service] || out.found != "" && (h.profiles || !out.profiles) {
 			continue
@@ -65,7 +68,8 @@ func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, er
 	return out, nil
 }
 
-// fix has pods answer for the webhook, or removes it where its Service does not exist.
+// fix returns the command that makes the webhook's pods ready, or that removes the webhook if its
+// Service does not exist.
 func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	at := e.Kubectl() + " -n " + steps.Quoted(h.service.Namespace)
 	usual := at + " get service,deployments,pods    # make the pods of its Service ready"
@@ -100,8 +104,9 @@ func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	return usual, nil
 }
 
-// requiredWebhooks are the webhooks that are asked about each new Profile or its namespace, and must answer. Those with
-// matchConditions are left out: what they are asked about can't be told.
+// requiredWebhooks returns the webhooks that the API server calls for each new Profile or its
+// namespace and that must answer. It omits webhooks with matchConditions, because carrick does not
+// evaluate them.
 func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, error) {
 	var out []requiredWebhook
 	var space map[string]string
@@ -134,7 +139,7 @@ func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, erro
 		case createsGlobal(rules, check.Namespaces) && selectorMatches(namespaces, space) &&
 			selectorMatches(objects, space):
 		case createsGlobal(rules, profileKind) && selectorMatches(objects, nil):
-			h.profiles = true // a namespaceSelector does not apply to what has no namespace
+			h.profiles = true // a namespaceSelector does not apply to cluster-scoped objects
 		default:
 			return
 		}
@@ -161,7 +166,8 @@ func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, erro
 	return out, nil
 }
 
-// unlessForbidden is an error of a read, but for a refusal: what may not be read is left out then.
+// unlessForbidden returns err, or nil if the read was forbidden. Objects that cannot be read are
+// ignored.
 func unlessForbidden(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -169,8 +175,8 @@ func unlessForbidden(err error) error {
 	return err
 }
 
-// newSpaceLabels are those with which the profile controller creates a namespace, and the API server's own
-// (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
+// newSpaceLabels returns the labels that the profile controller and the API server set on a new
+// namespace (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
 func newSpaceLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 	f, err := labelsFile(ctx, e)
 	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {
@@ -181,7 +187,7 @@ func newSpaceLabels(ctx context.Context, e steps.Env) (map[string]string, error)
 	return out, nil
 }
 
-// createsGlobal reports whether rules cover the creation of a kind without a namespace.
+// createsGlobal reports whether rules match the creation of objects of a cluster-scoped kind.
 func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
 		within := r.Scope != nil && *r.Scope == admissionv1.NamespacedScope
@@ -193,7 +199,7 @@ func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVers
 	})
 }
 
-// selectorMatches reports whether a selector selects labels; one that is not there selects all.
+// selectorMatches reports whether a selector selects labels. A nil selector selects everything.
 func selectorMatches(s *metav1.LabelSelector, of map[string]string) bool {
 	if s == nil {
 		return true

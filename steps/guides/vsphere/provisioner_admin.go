@@ -16,11 +16,12 @@ import (
 	"carrick/steps/check"
 )
 
-// anything is what cluster-admin grants.
+// anything is the rule that cluster-admin grants.
 var anything = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 
-// adminBindings finds the bindings that allow a provisioner's ServiceAccount anything, everywhere or in a namespace;
-// found is "" where there is none. What it needs comes from bindings of its own.
+// adminBindings finds the bindings that allow a provisioner's ServiceAccount everything,
+// cluster-wide or in a namespace. found is "" if there are none. Separate bindings grant the
+// permissions that the provisioner requires.
 func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Account) (found, fix string, err error) {
 	grants, err := check.Grants(ctx, e.Cluster, a.Namespace)
 	if apierrors.IsForbidden(err) {
@@ -64,7 +65,8 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 	return check.FirstOf(says, 3, "; "), fix, nil
 }
 
-// allowsAnything says which binding allows an account anything, and where; again is whether another was named before.
+// allowsAnything describes which binding allows an account everything, and where. again means that
+// a previous description has already named the account.
 func allowsAnything(g check.Grant, a check.Account, again bool) string {
 	binding, where := "ClusterRoleBinding "+g.Binding, ""
 	if g.Of != "" {
@@ -79,7 +81,8 @@ func allowsAnything(g check.Grant, a check.Account, again bool) string {
 		clean.Name(binding), clean.Name(ref.Kind+" "+ref.Name), who, where)
 }
 
-// missingGrants grants what a provisioner needs and has no longer with these rules alone; "": they suffice.
+// missingGrants returns the commands that grant the permissions that a provisioner requires and
+// these rules do not grant, or "" if the rules suffice.
 func missingGrants(
 	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
 ) string {
@@ -101,7 +104,8 @@ func missingGrants(
 	return strings.Join(slices.Compact(fixes), "\n")
 }
 
-// endpointRightsFix lets a provisioner write the Endpoints of its leader election.
+// endpointRightsFix returns the command that allows a provisioner to write the Endpoints of its
+// leader election.
 func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -112,7 +116,8 @@ func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account
 		e.Kubectl(), p.Name, p.Namespace, account)
 }
 
-// grantAll reports whether rules, by the namespace of their bindings ("": everywhere), grant all of the rights.
+// grantAll reports whether rules grant all permissions. The keys of rules are the namespaces of
+// their bindings ("": cluster-wide).
 func grantAll(rules map[string][]rbacv1.PolicyRule, rights []permission.Rule) bool {
 	for _, r := range rights {
 		granted := rules[""]

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// noSelfLink is the minor version from which on objects have no selfLink any more.
+// noSelfLink is the Kubernetes minor version since which objects no longer have a selfLink.
 const noSelfLink = 20
 
 func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
@@ -24,7 +24,7 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	var p *provisioner
 	err := check.Together(
 		func() (err error) { p, err = theProvisioner(ctx, e); return err },
-		func() error { _, _, _ = apiServer(ctx, e); return nil }, // egressDenied needs it, and says what is wrong with it
+		func() error { _, _, _ = apiServer(ctx, e); return nil }, // prefetch for egressDenied, which reports errors
 	)
 	if err != nil {
 		return steps.Errored(err)
@@ -84,7 +84,8 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, %s", p.at(), p.image)
 }
 
-// isOldImage tells the generation that needs selfLink; upstream's present one is called otherwise.
+// isOldImage reports whether an image is of the generation that requires selfLink. Upstream's
+// current image has another name.
 func isOldImage(image string) bool { return strings.Contains(image, "nfs-client-provisioner") }
 
 func oldFix(e steps.Env, p *provisioner) string {
@@ -101,7 +102,8 @@ func logFix(e steps.Env, p *provisioner) string {
 	return fmt.Sprintf("%s -n %s logs deployment/%s --tail=50", e.Kubectl(), p.Namespace, p.Name)
 }
 
-// provisionerLog is the end of what the newest of its pods has said; "" where there is none yet.
+// provisionerLog returns the end of the log of the provisioner's newest started pod, or "" if no
+// pod has started yet.
 func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, error) {
 	pods, err := check.PodsOf(ctx, e.Cluster, p.Deployment)
 	if err != nil {
@@ -119,7 +121,8 @@ func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, e
 	return check.PodLog(ctx, e.Cluster, newest, "", 200, 30*time.Second)
 }
 
-// stuck adds to a Deployment that is not available what it says of the cause.
+// stuck returns the verdict on a Deployment that is not available, with the cause if it is known,
+// or else r.
 func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
 	if why := check.ReplicaFailure(p.Deployment); why != "" {
 		return steps.Failed(fmt.Sprintf("pods of %s are rejected: %s", p.at(), clean.Text(why)), levelFix(e, p.Namespace))
@@ -223,7 +226,8 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("ServiceAccount %s/%s has all permissions of upstream's roles", p.Namespace, account)
 }
 
-// rightsFix gives a provisioner its rights back: upstream's roles have its name.
+// rightsFix returns the command that restores a provisioner's permissions. Upstream derives the
+// names of the roles from the provisioner's name.
 func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -245,7 +249,8 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
 }
 
-// nodeRightsFix lets a provisioner read nodes, which the role of an older chart does not.
+// nodeRightsFix returns the command that allows a provisioner to read nodes. The roles of older
+// charts do not grant this.
 func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -270,7 +275,7 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := levelFix(e, name)
-	if inventory.CreatedBy(ns.Annotations) == "" { // who else runs pods there?
+	if inventory.CreatedBy(ns.Annotations) == "" { // other users may run pods there
 		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) +
 			"    # shows which pods would be rejected; without --dry-run=server it sets the level"
 	}

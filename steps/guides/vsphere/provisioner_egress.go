@@ -14,10 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// apiServerPorts are the usual ones on which pods reach API servers: of the Service kubernetes, and of its endpoints.
+// apiServerPorts are the usual ports on which pods reach the API server: that of the Service
+// kubernetes, and that of its endpoints.
 var apiServerPorts = []int32{443, 6443}
 
-// apiServer is where pods reach the API server: the Service kubernetes, and what is behind it.
+// apiServer returns the addresses and ports on which pods reach the API server: those of the
+// Service kubernetes and of its endpoints.
 func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []int32, err error) {
 	e.Cluster.StartGet(check.Services, "default", "kubernetes")
 	of := cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"}
@@ -49,8 +51,9 @@ func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []in
 	return append(addresses, s.Spec.ClusterIPs...), ports, nil
 }
 
-// egressDenied finds NetworkPolicies that keep the provisioner's pods from the API server; found is "" where none does.
-// The export is mounted by the kubelet, to which they do not apply.
+// egressDenied finds NetworkPolicies that prevent the provisioner's pods from reaching the API
+// server. found is "" if there are none. They do not affect NFS, because the kubelet mounts the
+// export.
 func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix string, err error) {
 	addresses, ports, err := apiServer(ctx, e)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"carrick/steps/check"
 )
 
-// quotaRefusesNextPod finds a ResourceQuota that refuses the next pod of a Deployment whose pods run; found is "" where
-// none does. A quota refuses no pod that exists, so that nothing shows before a pod stops.
+// quotaRefusesNextPod finds a ResourceQuota that will reject the next pod of a Deployment whose
+// pods are running. found is "" if there is none. A quota does not affect existing pods, so the
+// problem has no symptom until a pod stops.
 func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment) (found, fix string, err error) {
 	all, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, "", cluster.Selector{})
 	if apierrors.IsForbidden(err) {
@@ -48,8 +49,9 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 	return "", "", nil
 }
 
-// refusesNext reports whether a limit is below what is used already, as it is when a pod has been counted before the
-// quota, or allows fewer pods than a Deployment has. A quota that is just used up lets a pod replace another.
+// refusesNext reports whether a limit is below the current usage, which is possible if the pods are
+// older than the quota, or allows fewer pods than a Deployment has. A quota that is exactly used up
+// still allows a pod to be replaced.
 func refusesNext(q *corev1.ResourceQuota, key corev1.ResourceName, d *appsv1.Deployment) bool {
 	hard, used := q.Spec.Hard[key], q.Status.Used[key]
 	switch of := strings.TrimPrefix(string(key), "count/"); {

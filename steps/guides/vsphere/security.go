@@ -10,8 +10,9 @@ import (
 	"carrick/steps/check"
 )
 
-// pspRole is the ClusterRole by which Tanzu guests of before 1.25 let pods do
-// everything, and bindingPrefix how the published guide calls its bindings.
+// pspRole is the ClusterRole with which Tanzu guests before 1.25 allow pods everything, and pspName
+// is its PodSecurityPolicy. bindingPrefix is the prefix of the names of the published guide's
+// RoleBindings.
 const (
 	pspRole       = "psp:vmware-system-privileged"
 	pspName       = "vmware-system-privileged"
@@ -82,21 +83,21 @@ func security() steps.Step {
 	}
 }
 
-// labelsBranch reports whether levels alone decide the admission of pods.
+// labelsBranch reports whether Pod Security levels alone control the admission of pods.
 func labelsBranch(e steps.Env) bool { return !pspBranch(e) }
 
 func deletesLeftovers(e steps.Env) bool {
 	return labelsBranch(e) && e.Answers.Bool("security.leftovers")
 }
 
-// hasLabelsFile holds also where it can't be read whether there is one: the plan
-// then says why.
+// hasLabelsFile reports whether the labels file exists. It also returns true if the file cannot be
+// read. The plan then reports why.
 func hasLabelsFile(e steps.Env) bool {
 	_, err := e.Own.Text("labels-file")
 	return !steps.IsAbsent(err)
 }
 
-// level is the one that profiles' namespaces are to have.
+// level returns the answered Pod Security level of profiles' namespaces.
 func level(e steps.Env) string { return e.Answers.Text("security.level") }
 
 func defaultSecurityLevel(e steps.Env) (any, string) {
@@ -110,8 +111,7 @@ func defaultSecurityLevel(e steps.Env) (any, string) {
 	return check.Baseline, "Kubeflow's manifests"
 }
 
-// adoptSecurityLevel is what the labels file says, else what most namespaces of profiles
-// have.
+// adoptSecurityLevel adopts the level in the labels file, or else that of most profile namespaces.
 func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	f, err := labelsFile(ctx, e)
 	if err == nil && slices.Contains(check.Levels, f.labels[check.EnforceLabel]) {
@@ -137,8 +137,7 @@ func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	return most, "the profile namespaces", nil
 }
 
-// adoptFollow reports whether such bindings exist: the published guide's extension
-// creates them.
+// adoptFollow adopts true if RoleBindings of the published guide's extension exist.
 func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	all, err := pspBindings(ctx, e)
 	if err != nil || len(all) == 0 {
@@ -147,7 +146,7 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	return true, "RoleBinding " + all[0].Namespace + "/" + all[0].Name, nil
 }
 
-// securityPermissions are what it takes to do this step.
+// securityPermissions returns the permissions that this step requires.
 func securityPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow(

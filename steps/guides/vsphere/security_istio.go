@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// How the network of pods with a sidecar is set up.
+// These are the ways in which Istio sets up the network of pods with a sidecar.
 const (
 	istioCNI  = "cni"  // by a DaemonSet on each node
 	istioInit = "init" // by an init container in each pod
@@ -30,17 +30,17 @@ const (
 	istioHooks = "app=sidecar-injector"
 )
 
-// istioParts are what is there of Istio.
+// istioParts describes which parts of Istio exist.
 type istioParts struct {
 	cni    *appsv1.DaemonSet // nil: none
 	pilots []string          // Deployments of istiod
-	asks   []string          // namespaces of profiles whose pods are to get a sidecar
+	asks   []string          // profile namespaces that request sidecars
 }
 
-// injects is the label by which a namespace asks for sidecars.
+// injects is the label with which a namespace requests sidecars.
 const injects = "istio-injection"
 
-// there reports whether pods get sidecars, and what shows that.
+// there reports whether pods get sidecars, and by which evidence.
 func (p istioParts) there() (by string, is bool) {
 	switch {
 	case len(p.pilots) > 0:
@@ -79,7 +79,9 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 	return out, err
 }
 
-// pilots are the Deployments of istiod that inject sidecars. A Deployment with its label elsewhere can be any tenant's.
+// pilots returns the Deployments of istiod that inject sidecars. They must be in Istio's namespace
+// or in that of an injection webhook's Service, because any tenant can create a Deployment with
+// istiod's label.
 func pilots(ctx context.Context, e steps.Env) ([]string, error) {
 	var all []*appsv1.Deployment
 	var hooks []*admissionv1.MutatingWebhookConfiguration
@@ -112,7 +114,8 @@ func pilots(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, err
 }
 
-// learnIstio goes by istiod alone: what namespaces ask for decides no level.
+// learnIstio returns how Istio sets up the network of pods. It ignores the sidecar labels of
+// namespaces, because they must not affect the level.
 func learnIstio(ctx context.Context, e steps.Env) (any, error) {
 	parts, err := istio(ctx, e)
 	if err != nil {

@@ -17,9 +17,10 @@ import (
 	"carrick/steps/check"
 )
 
-// Where Kubeflow's profile controller reads the labels of profiles' namespaces:
-// a ConfigMap whose name ends in a hash of kustomize (kubeflow/manifests:
-// applications/profiles; kubeflow/dashboard: components/profile-controller/manifests).
+// These are the namespace and the key of the ConfigMap from which Kubeflow's profile controller
+// reads the labels of profiles' namespaces. The ConfigMap's name ends in a hash from kustomize
+// (kubeflow/manifests: applications/profiles; kubeflow/dashboard:
+// components/profile-controller/manifests).
 const (
 	kubeflowSpace = "kubeflow"
 	labelsKey     = "namespace-labels.yaml"
@@ -27,20 +28,20 @@ const (
 
 var labelsNames = []string{"namespace-labels-data", "profiles-namespace-labels-data"}
 
-// namespaceLabels is the current file.
+// namespaceLabels is the current labels file.
 type namespaceLabels struct {
 	namespace, name string
 	text            string
 	labels          map[string]string
-	broken          error // why it can't be read; labels is nil then
+	broken          error // why it cannot be parsed; labels is then nil
 	others          []string
-	marked          bool // this link has written into it
+	marked          bool // this link has changed it
 }
 
 func (f namespaceLabels) String() string { return f.namespace + "/" + f.name }
 
-// labelsFile is the ConfigMap that the controller's pods mount, where several are
-// there: a deploy of the manifests leaves those of before behind.
+// labelsFile returns the ConfigMap that the controller's pods mount. Several can exist, because
+// each deployment of the manifests leaves the previous one behind.
 func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	var maps []*corev1.ConfigMap
 	var deployments []*appsv1.Deployment
@@ -100,7 +101,8 @@ func mounted(deployments []*appsv1.Deployment, name string) bool {
 	})
 }
 
-// readLabels reads the file as the controller does, with yaml.v2 into a map of strings: true and 1 are labels, too
+// readLabels parses the file as the controller does, with yaml.v2 into a map of strings. Unquoted
+// true and 1 are therefore valid label values
 // (components/profile-controller/controllers/profile_controller.go, readDefaultLabelsFromFile).
 func readLabels(text string) (map[string]string, error) {
 	var out map[string]string
@@ -116,8 +118,8 @@ func learnLabelsFile(ctx context.Context, e steps.Env) (any, error) {
 	return f.String(), nil
 }
 
-// levelLabels are what carrick puts into a file that has not the level: who makes
-// a pod is told what restricted would say of it, too.
+// levelLabels returns the labels that carrick adds to a file without the level. They also make the
+// API server warn users whose pods violate the level restricted.
 func levelLabels(e steps.Env) map[string]string {
 	return map[string]string{
 		check.EnforceLabel:                           level(e),
@@ -127,7 +129,7 @@ func levelLabels(e steps.Env) map[string]string {
 	}
 }
 
-// withLevel is a text of the file with the level in it, and all else to the letter.
+// withLevel returns the file's content with the level set and everything else unchanged.
 func withLevel(text string, want map[string]string) (string, error) {
 	was, err := readLabels(text)
 	if err != nil {
@@ -192,7 +194,7 @@ func editLabels(e steps.Env, namespace, name string) string {
 	return fmt.Sprintf("%s -n %s edit configmap %s", e.Kubectl(), namespace, steps.Quoted(name))
 }
 
-// theirs reports whether another tool has set the level; it then stays unmanaged.
+// theirs reports whether another tool has set the level. carrick then does not manage it.
 func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (namespaceLabels, bool, error) {
 	f, err := labelsFile(ctx, e)
 	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
@@ -207,7 +209,7 @@ func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Edit.Do(ctx, e, say)
 }
 
-// Plan notes what overwrites the level.
+// Plan notes that the next deployment of Kubeflow's manifests overwrites the level.
 func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	f, theirs, err := d.theirs(ctx, e)
 	if err != nil {
@@ -227,7 +229,7 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, err
 }
 
-// PlanUndo says what stays.
+// PlanUndo notes that the labels of existing namespaces remain.
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
@@ -243,8 +245,8 @@ func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, err
 }
 
-// Export is what belongs into the manifests: the ConfigMap's own name is made
-// there, of a hash.
+// Export returns the labels for the Kubeflow manifests. It exports no ConfigMap, because kustomize
+// generates its name with a hash.
 func (d labelsDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	text := "# For namespace-labels.yaml of Kubeflow's profile controller, in addition to its labels.\n"
 	want := levelLabels(e)

@@ -14,9 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// leftoverBindings deletes bindings to roles of removed PodSecurityPolicies. An undo
-// does not recreate them: the plan says so. A binding whose role grants anything
-// else is kept.
+// leftoverBindings deletes bindings to roles of removed PodSecurityPolicies. Undo does not recreate
+// them, as the plan states. A binding whose role grants anything else is kept.
 func leftoverBindings() action.Call {
 	return action.Call{
 		Preview: planLeftovers,

@@ -103,11 +103,12 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in ConfigMap %s", has, f)
 }
 
-// notebook is a pod as Kubeflow's notebook controller makes them
-// (kubeflow/kubeflow: components/notebook-controller): what its namespace adds is
-// added to it, too. Its form has them ask for processors and memory, which a quota
-// may want; so little is meant to fit into any. Where the level is to be restricted
-// it is one of an image that is made for that: Kubeflow's own are refused there.
+// notebook returns a pod like those that Kubeflow's notebook controller creates (kubeflow/kubeflow:
+// components/notebook-controller). In a dry run, the webhooks of its namespace change it as they
+// would a real notebook. It requests CPU and memory, because Kubeflow's form does and a quota can
+// require it, but so little that it fits into any quota. For level restricted, the pod has the
+// securityContext of an image that is built for it, because Kubeflow's own images are rejected
+// there.
 func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	group := int64(100)
 	pod := corev1.Pod{}
@@ -143,8 +144,8 @@ func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
-// notebookRefusals asks each namespace whether it would take a notebook's pod, and says
-// why not; by name.
+// notebookRefusals tests by dry run whether each namespace accepts a notebook pod. It returns the
+// reasons for rejections by namespace.
 func notebookRefusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map[string]string, error) {
 	asked := spaces[:min(len(spaces), check.MostTried)]
 	why := make([]string, len(asked))
@@ -247,8 +248,9 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("level %s is set in all %d profile namespaces and admits notebook pods", level(e), len(spaces))
 }
 
-// sortByLevel sorts namespaces by their level: none; narrower or wider than the answered one, with the level after the
-// name; and held, which have none while the cluster's own refuses a notebook.
+// sortByLevel sorts namespaces by their Pod Security level. Those in none have no level. Those in
+// narrow and wide have a stricter or less strict level than the answered one, which follows the
+// name. Those in held have no level, and the cluster's default rejects a notebook there.
 func sortByLevel(
 	e steps.Env, spaces []*corev1.Namespace, refused map[string]string,
 ) (none, narrow, wide, held []string) {
@@ -268,7 +270,7 @@ func sortByLevel(
 	return none, narrow, wide, held
 }
 
-// relabelAll are the commands that set the level of namespaces of sortByLevel.
+// relabelAll returns the commands that set the level of namespaces from sortByLevel.
 func relabelAll(e steps.Env, names []string) string {
 	var lines []string
 	for _, of := range names {
@@ -279,7 +281,7 @@ func relabelAll(e steps.Env, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// parted takes those out of all for whom it is so, and returns them.
+// parted removes the entries whose value satisfies is from all, and returns them.
 func parted(all map[string]string, is func(string) bool) map[string]string {
 	out := map[string]string{}
 	for name, why := range all {
@@ -291,14 +293,13 @@ func parted(all map[string]string, is func(string) bool) map[string]string {
 	return out
 }
 
-// relabel gives a namespace the level.
+// relabel returns the command that sets the level of a namespace.
 func relabel(e steps.Env, namespace string) string {
 	return fmt.Sprintf("%s label --overwrite namespace %s %s=%s", e.Kubectl(), namespace, check.EnforceLabel, level(e))
 }
 
-// onItsWay makes a verdict on namespaces without a level wait for as long as the
-// controller may take to read its file again: nodes refresh ConfigMaps once a
-// minute.
+// onItsWay turns the verdict on namespaces without a level into one that waits while the controller
+// may not have read the changed labels file yet. Nodes refresh ConfigMaps once a minute.
 func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	f, err := labelsFile(ctx, e)
 	if err != nil || f.labels[check.EnforceLabel] != level(e) {
@@ -321,7 +322,7 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 		r.Found, level(e), written.Changed.UTC().Format(time.DateTime)))
 }
 
-// refusedAnyway is for namespaces that have the level, and refuse a notebook still.
+// refusedAnyway returns the verdict on namespaces that have the level but still reject a notebook.
 func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	var names []string
 	for name := range refused {
@@ -346,7 +347,8 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	).WithoutAction()
 }
 
-// levelWarnings asks what would be said to the level where it is not yet.
+// levelWarnings tests by dry run which running pods the level would reject in namespaces that do
+// not have it yet.
 func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {

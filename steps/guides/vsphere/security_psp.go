@@ -110,11 +110,12 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// accounts are those as which a profile's pods run: notebooks and pipelines as
-// default-editor (kubeflow/dashboard: components/profile-controller/controllers/profile_controller.go).
+// accounts are the ServiceAccounts of a profile's pods. Notebooks and pipelines run as
+// default-editor (kubeflow/dashboard:
+// components/profile-controller/controllers/profile_controller.go).
 var accounts = []string{"default", "default-editor"}
 
-// pspAllowed asks for each namespace whether its pods may use the policy.
+// pspAllowed returns the namespaces whose pods are not allowed to use the PodSecurityPolicy.
 func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without []string, err error) {
 	may := make([][]bool, len(namespaces))
 	var asks []func() error
@@ -173,8 +174,8 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(found, "")
 }
 
-// pspBindings are the RoleBindings to PodSecurityPolicy roles that have the published
-// guide's names, whoever created them.
+// pspBindings returns the RoleBindings to PodSecurityPolicy roles that have the published guide's
+// names, regardless of who created them.
 func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
 	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{})
 	if err != nil {
@@ -186,8 +187,8 @@ func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error
 	}), nil
 }
 
-// unboundProfiles are the namespaces of profiles for which carrick creates the
-// binding, or did: correct bindings of another tool stay unmanaged.
+// unboundProfiles returns the profile namespaces for which carrick creates or has created the
+// binding. Correct bindings of another tool stay unmanaged.
 func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	spaces, err := profileSpaces(ctx, e)
 	if steps.IsAbsent(err) {
@@ -207,7 +208,8 @@ func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	}), nil
 }
 
-// bindsAll reports whether a binding is like those of the published guide.
+// bindsAll reports whether a binding grants pspRole to all ServiceAccounts of a namespace, under
+// the name that the published guide uses.
 func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 	return b.Name == bindingPrefix+namespace && b.RoleRef.Name == pspRole &&
 		slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
@@ -215,7 +217,8 @@ func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 		})
 }
 
-// eachOf are the names of namespaces, for a manifest that is rendered once for each.
+// eachOf returns the names of the namespaces that satisfy is, for a manifest that is rendered once
+// for each.
 func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	var out []any
 	for _, ns := range spaces {
@@ -226,8 +229,8 @@ func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	return out
 }
 
-// stillFollows says that the extension goes on making bindings on a cluster that serves
-// no PodSecurityPolicies any more; "": it does not.
+// stillFollows returns a finding if the extension still creates bindings on a cluster that no
+// longer serves PodSecurityPolicies, or "".
 func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err error) {
 	s, err := theExtension(ctx, e)
 	if steps.IsAbsent(err) {

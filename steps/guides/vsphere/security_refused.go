@@ -17,13 +17,14 @@ import (
 	"carrick/steps/check"
 )
 
-// What controllers say in an event when their pods are refused, and by whom.
+// These are parts of the messages of events about rejected pods, by the admission plugin that
+// rejects them.
 const (
 	byPSP   = "unable to validate against any pod security policy"
 	byLevel = "violates PodSecurity"
 )
 
-// owners are what makes pods, by the kind that an event names.
+// owners are the resources of the workloads that create pods, by the kind that an event names.
 var owners = map[string]schema.GroupVersionResource{
 	"ReplicaSet":  {Group: "apps", Version: "v1", Resource: "replicasets"},
 	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -31,7 +32,7 @@ var owners = map[string]schema.GroupVersionResource{
 	"Job":         check.Jobs,
 }
 
-// refusedPods is one workload whose pods are refused.
+// refusedPods is a workload whose pods are rejected.
 type refusedPods struct{ kind, namespace, name, why string }
 
 func podsRefused(ctx context.Context, e steps.Env) steps.Result {
@@ -67,7 +68,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(fmt.Sprintf("workloads have rejected pods: %s (%s)", check.Some(names), r.why), fix)
 }
 
-// restartController has a controller try at once.
+// restartController returns the command that makes a workload's controller retry immediately.
 func restartController(e steps.Env, r refusedPods) string {
 	at := e.Kubectl() + " -n " + r.namespace + " "
 	switch r.kind {
@@ -79,9 +80,8 @@ func restartController(e steps.Env, r refusedPods) string {
 	return at + "describe " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
 }
 
-// refusedIn are the workloads of namespaces of which an event says that their pods
-// are refused, and that lack pods still: an event stays for an hour, whatever has
-// been mended.
+// refusedIn returns the workloads in namespaces whose pods were rejected according to an event, and
+// that still lack pods. An event remains for an hour, even if the cause has been fixed.
 func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refusedPods, error) {
 	events, err := check.List[corev1.Event](
 		ctx, e.Cluster, check.Events, "", cluster.Selector{Fields: "reason=FailedCreate"},
@@ -128,7 +128,7 @@ func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refused
 	return out, nil
 }
 
-// whyRefused is the part of an event that says what is refused.
+// whyRefused returns the part of an event's message that explains the rejection.
 func whyRefused(message string) string {
 	message = clean.Text(message)
 	for _, mark := range []string{byPSP, byLevel} {
@@ -139,7 +139,7 @@ func whyRefused(message string) string {
 	return message
 }
 
-// lacksPods reports whether a workload has fewer pods than it asks for.
+// lacksPods reports whether a workload has fewer pods than it requests.
 func lacksPods(o *unstructured.Unstructured) bool {
 	number := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(o.Object, path...)

@@ -72,7 +72,8 @@ func storage() steps.Step {
 	}
 }
 
-// usualSource is the existing source, or else the guest's own volumes.
+// usualSource returns the default source of shared volumes: the existing one, or else the guest's
+// own volumes.
 func usualSource(e steps.Env) (any, string) {
 	if stands, err := e.Own.Value("nfs-stands"); err == nil {
 		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
@@ -103,14 +104,15 @@ func defaultClassName(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// factField is a field of a fact that is a map.
+// factField returns a string field of a fact that is a map, or "".
 func factField(fact any, name string) string {
 	m, _ := fact.(map[string]any)
 	v, _ := m[name].(string)
 	return v
 }
 
-// triesNative holds also where it can't be read whether there is a class to try with: the plan then says why.
+// triesNative reports whether carrick tests the guest's own volumes. It also returns true if the
+// fact native-class cannot be read. The plan then reports why.
 func triesNative(e steps.Env) bool {
 	if !e.Answers.Bool("storage.test") {
 		return false
@@ -120,7 +122,7 @@ func triesNative(e steps.Env) bool {
 	return !errors.As(err, &absent) || e.Answers.Text("storage.source") == native
 }
 
-// triedClass is the class with which the guest's own volumes are tried.
+// triedClass returns the class of the test claim for the guest's own volumes.
 func triedClass(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("storage.source") == native {
 		return sharedClassName(e), nil
@@ -128,10 +130,10 @@ func triedClass(_ context.Context, e steps.Env) (any, error) {
 	return e.Own.Text("native-class")
 }
 
-// triedName is the name of what this link tries.
+// triedName returns the name of a test object of this link.
 func triedName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
-// storageReads are what it takes to see which storage is there.
+// storageReads are the permissions to read the existing storage.
 var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
 
 func storagePermissions(e steps.Env) []permission.Rule {

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/check"
 )
 
-// Where upstream says so.
+// These are the sources of the rules that these checks apply.
 const (
 	fileVolumes     = "https://docs.vmware.com/en/VMware-vSphere/7.0/vmware-vsphere-with-tanzu/GUID-82AC812A-40E3-4563-9329-747634E1AB6E.html (requirements and limits)"
 	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
@@ -97,8 +97,8 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s: %s", c.Name, how)
 }
 
-// keepFix is how a class comes to keep data: it can't be changed. It is deleted only where
-// the next apply makes it again.
+// keepFix returns how to make a class keep the data of deleted claims. A class is immutable, and
+// keepFix deletes it only if the next apply recreates it.
 func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
 		return fmt.Sprintf(
@@ -116,7 +116,8 @@ func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	)
 }
 
-// onDelete says what a class does with a folder whose claim is deleted, as its provisioner reads the parameters.
+// onDelete describes what the provisioner of a class does with the folder of a deleted claim,
+// according to the parameters. erases reports whether it deletes the data.
 func onDelete(c *storagev1.StorageClass) (how string, erases bool) {
 	parameters := c.Parameters
 	switch {
@@ -152,7 +153,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	there := map[string]bool{"": true} // a claim without one is bound by hand, or gets the default one
+	there := map[string]bool{"": true} // a claim without a class is bound manually or gets the default class
 	for _, c := range classes {
 		there[c.Name] = true
 	}

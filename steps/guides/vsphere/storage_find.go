@@ -18,8 +18,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// nativeClass is a class of the guest's own that binds at once, the default one first: a claim of one that waits for a
-// pod proves nothing.
+// nativeClass returns the name of a StorageClass of the vSphere CSI driver. It prefers the default
+// class, and avoids a class with WaitForFirstConsumer if possible, because an unused claim of such
+// a class stays Pending and proves nothing.
 func nativeClass(ctx context.Context, e steps.Env) (any, error) {
 	all, err := allClasses(ctx, e)
 	if err != nil {
@@ -48,8 +49,9 @@ func waitsForPod(c *storagev1.StorageClass) bool {
 // csiNFS is the provisioner of csi-driver-nfs (kubernetes-csi/csi-driver-nfs: pkg/nfs/nfs.go).
 const csiNFS = "nfs.csi.k8s.io"
 
-// sharedClass is a class that is neither the guest's own nor an NFS provisioner's, and that has shown that many pods
-// can have its volumes.
+// sharedClass returns the name of a StorageClass that supports ReadWriteMany and belongs neither to
+// the vSphere CSI driver nor to an NFS provisioner. Either a ReadWriteMany claim of the class is
+// bound, or its provisioner is csi-driver-nfs.
 func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 	var classes []*storagev1.StorageClass
 	var claims []*corev1.PersistentVolumeClaim
@@ -83,7 +85,7 @@ func isShared(c *corev1.PersistentVolumeClaim) bool {
 
 func isBound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
 
-// claimClass is the class of a claim; "": none.
+// claimClass returns the StorageClass that a claim names, or "" if it names none.
 func claimClass(c *corev1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName == nil {
 		return ""
@@ -91,41 +93,44 @@ func claimClass(c *corev1.PersistentVolumeClaim) string {
 	return *c.Spec.StorageClassName
 }
 
-// provisioner is a Deployment that makes volumes of folders on an NFS server, whichever of its three generations
-// (kubernetes-sigs/nfs-subdir-external-provisioner: cmd; helm/charts: stable/nfs-client-provisioner).
+// provisioner is a Deployment that creates volumes as folders on an NFS server. It can be any of
+// the three generations of upstream's provisioner (kubernetes-sigs/nfs-subdir-external-provisioner:
+// cmd; helm/charts: stable/nfs-client-provisioner).
 type provisioner struct {
 	*appsv1.Deployment
 	image              string
 	name, server, path string // PROVISIONER_NAME, NFS_SERVER, NFS_PATH
-	unbound            bool   // no ClusterRoleBinding lets it create volumes
+	unbound            bool   // no ClusterRoleBinding allows it to create volumes
 }
 
-// release is the Helm release that a provisioner is of; "": none.
+// release returns the Helm release that installed the provisioner, or "".
 func (p provisioner) release() string {
 	return cmp.Or(p.Annotations[helmRelease], p.Labels["release"])
 }
 
-// chart is the chart that it is of, with its version; "": none.
+// chart returns the name and version of the Helm chart that installed the provisioner, or "".
 func (p provisioner) chart() string {
 	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
 }
 
-// made is the link that installed it; "": none did.
+// made returns the link that installed the provisioner, or "" if none did.
 func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
 	return inventory.Installer(ctx, e, p.Namespace, p.release(), inventory.CreatedBy(p.Annotations))
 }
 
-// at is its namespace and name.
+// at returns the Deployment's namespace and name, separated by a slash.
 func (p provisioner) at() string { return p.Namespace + "/" + p.Name }
 
-// createVolumes is what upstream's ClusterRole lets a provisioner do (its chart: clusterrole.yaml).
+// createVolumes is the rule in upstream's ClusterRole that allows a provisioner to create volumes
+// (chart: clusterrole.yaml).
 var createVolumes = rbacv1.PolicyRule{
 	APIGroups: []string{volumeKind.Group}, Resources: []string{volumeKind.Resource}, Verbs: []string{"create"},
 }
 
-// provisioners are all of a cluster, then what calls itself one in a namespace ("": in none) without being allowed to
-// create volumes. Whoever has a namespace can create a Deployment there with any variables, those of the guest's own
-// driver as well, and no ClusterRoleBinding.
+// provisioners returns the cluster's NFS provisioners that are allowed to create volumes, followed
+// by those in namespace unboundIn ("": none) that are not. The environment variables alone prove
+// nothing: any user of a namespace can create a Deployment with any variables, even those of the
+// guest's own driver, but cannot create a ClusterRoleBinding.
 func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisioner, error) {
 	e.Cluster.StartList("", check.StorageClasses, check.ClusterRoleBindings, check.ClusterRoles)
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
@@ -169,8 +174,10 @@ func podVariable(env []corev1.EnvVar, name string) string {
 	return ""
 }
 
-// nfsExists is the existing NFS provisioner: the one that a class names, or, where none does, the one of a class's Helm
-// release, whose names then differ by mistake. Of several that fit one class none counts.
+// nfsExists returns the fact about the existing NFS provisioner. This is the provisioner that a
+// class names. If no class names one, it is the provisioner from the Helm release of a class, and
+// the names differ by mistake. If several provisioners match one class, nfsExists returns an
+// AbsentError.
 func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 	all, err := provisioners(ctx, e, "")
 	if err != nil {
@@ -202,7 +209,7 @@ func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 	)
 }
 
-// Helm's annotations on what it installs.
+// These are the annotations that Helm sets on the objects that it installs.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
@@ -214,18 +221,19 @@ func (p provisioner) named(c *storagev1.StorageClass) bool {
 	return p.name == c.Provisioner && (space == "" || space == p.Namespace)
 }
 
-// released reports whether the Helm release that installed a class installed the provisioner.
+// released reports whether the Helm release that installed a class also installed the provisioner.
 func (p provisioner) released(c *storagev1.StorageClass) bool {
 	release := c.Annotations[helmRelease]
 	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace &&
 		c.Provisioner != vSphereCSI
 }
 
-// fact is what is told of a provisioner, with a class of its; an empty one: it has none.
+// fact returns the fact about a provisioner with class c, which is empty if the provisioner has
+// none.
 func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	return map[string]any{
-		// Helm installed the class into the cluster, and the provisioner's namespace is that of the release. Where it did
-		// not, anybody may have made the Deployment.
+		// Helm installed the class, and the release is in the provisioner's namespace. Otherwise
+		// any user of that namespace may have created the Deployment.
 		"released": c.Annotations[helmNamespace] == p.Namespace,
 		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name,
 		"image":  p.image,
@@ -233,8 +241,8 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	}
 }
 
-// nfsThere is the provisioner that Helm keeps under the name that was answered, or one that was installed manually in
-// its place.
+// nfsThere returns the fact about the provisioner in the answered namespace that belongs to the
+// answered Helm release or was installed manually.
 func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	inventory.Start(e)
 	all, err := provisioners(ctx, e, nfsSpace(e))
@@ -251,9 +259,10 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("namespace %s has no NFS provisioner", nfsSpace(e))
 }
 
-// theProvisioner is the one that this link is about: in the place that was answered, else the only one that the class
-// names; nil: there is none. One that lost its ClusterRoleBinding counts in that place alone, and after those that have
-// one.
+// theProvisioner returns the provisioner in the answered namespace, or else the only one that
+// belongs to the class of shared volumes. It returns nil if there is none. A provisioner without
+// its ClusterRoleBinding counts only in the answered namespace, and only if no other one there has
+// it.
 func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil || len(all) == 0 {
@@ -278,7 +287,7 @@ func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	return nil, nil
 }
 
-// theClass is the class of shared volumes.
+// theClass returns the StorageClass for shared volumes.
 func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error) {
 	o, err := check.FromList(ctx, e.Cluster, check.StorageClasses, "", sharedClassName(e))
 	if err != nil {
@@ -287,10 +296,10 @@ func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error)
 	return check.As[storagev1.StorageClass](o)
 }
 
-// tryingActions are those that make claims.
+// tryingActions are the actions that create test claims.
 var tryingActions = []string{"claim", "native-try"}
 
-// adoptSpace is where something of this link was tried before.
+// adoptSpace adopts the namespace of this link's existing test claims.
 func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	for _, action := range tryingActions {
 		claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, action)
@@ -304,7 +313,8 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptTry: a setup by other tools needs no test where an NFS provisioner creates volumes already.
+// adoptTry adopts whether to test the guest's own volumes: true if their test claim exists, and
+// false if an NFS provisioner already exists.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, "native-try")
 	if err != nil {

@@ -19,12 +19,13 @@ import (
 	"carrick/steps/check"
 )
 
-// told is how long a provisioner may take to say that it can't: on a Supervisor without file volumes pvCSI may say
-// nothing for four minutes, which is too long to wait (kubernetes-sigs/vsphere-csi-driver: issue 1658).
+// told is the timeout for a provisioner to report that it cannot create a volume. On a Supervisor
+// without file volumes pvCSI may report nothing for four minutes, which is too long to wait
+// (kubernetes-sigs/vsphere-csi-driver: issue 1658).
 const told = time.Minute
 
-// nativeRWX judges the trial. What it says depends on what was answered: where shared volumes come from NFS, a trial
-// that has failed is the reason for it.
+// nativeRWX judges the test claim of the guest's own volumes. The verdict depends on the answers:
+// if shared volumes come from NFS, a failed test is only the reason for that choice.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
@@ -93,23 +94,25 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	return steps.Passed("class %s provided no shared volume within %s and reported no reason", claimClass(c), told)
 }
 
-// nativeFix gives the guest file volumes.
+// nativeFix returns how to enable file volumes for the guest.
 func nativeFix(e steps.Env) string {
 	return "ask a vSphere admin to enable vSAN File Service and file volumes on the Supervisor (vSphere 7.0U3 or later, " +
 		"TKr 1.22 or later, no NAT between the two networks)\n# otherwise: " +
 		answer(e, "storage.source", byNFS)
 }
 
-// lacksFileVolumes reports whether pvCSI says that it gives no file volume. With the feature file-volume, which is on
-// in the manifests of all guests, it waits four minutes for the Supervisor's claim; only without it does it refuse at
-// once (kubernetes-sigs/vsphere-csi-driver: manifests/guestcluster, pkg/csi/service/wcpguest/controller.go,
-// CreateVolume, and controller_helper.go, validateGuestClusterCreateVolumeRequest).
+// lacksFileVolumes reports whether a message of pvCSI means that file volumes are not available.
+// With the feature file-volume, which the manifests of all guests enable, pvCSI waits four minutes
+// for the Supervisor's claim. Only without the feature does it reject the claim immediately
+// (kubernetes-sigs/vsphere-csi-driver: manifests/guestcluster,
+// pkg/csi/service/wcpguest/controller.go, CreateVolume, and controller_helper.go,
+// validateGuestClusterCreateVolumeRequest).
 func lacksFileVolumes(said string) bool {
 	return strings.Contains(said, "failed to create volume on namespace: ") ||
 		strings.Contains(said, "File volume provisioning is not supported")
 }
 
-// eventsOf are the events about one object, the newest last.
+// eventsOf returns the events about one object, oldest first.
 func eventsOf(
 	ctx context.Context, e steps.Env, namespace, kind, name string, uid types.UID,
 ) ([]*corev1.Event, error) {
@@ -121,7 +124,7 @@ func eventsOf(
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(v *corev1.Event) bool {
-		earlier := v.InvolvedObject.UID != "" && v.InvolvedObject.UID != uid // one of that name that is gone
+		earlier := v.InvolvedObject.UID != "" && v.InvolvedObject.UID != uid // about a deleted object of the same name
 		return v.InvolvedObject.Kind != kind || earlier
 	})
 	slices.SortStableFunc(all, func(a, b *corev1.Event) int { return lastSeen(a).Compare(lastSeen(b)) })
@@ -141,7 +144,7 @@ func lastSeen(v *corev1.Event) time.Time {
 	return out
 }
 
-// eventMessage is the newest message of a reason; "": there is none.
+// eventMessage returns the message of the newest event with that reason, or "".
 func eventMessage(events []*corev1.Event, reason string) string {
 	for _, v := range slices.Backward(events) {
 		if v.Reason == reason {

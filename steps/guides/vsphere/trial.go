@@ -17,22 +17,23 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Test objects are not part of the setup: undo deletes them, and no export has them.
+// Test objects are not part of the setup: undo deletes them, and exports omit them.
 
 const trialHand = "# only carrick's test uses this, and undo deletes it: it is not part of the setup"
 
-// ownSpace is a namespace to try things in. One that carrick did not create stays unchanged, and so does its level.
+// ownSpace creates the test namespace. A namespace that carrick did not create is kept unchanged,
+// including its Pod Security level.
 type ownSpace struct{ action.Manifest }
 
-// OthersStay: a namespace that carrick did not create is kept.
+// OthersStay marks that a namespace that carrick did not create is kept.
 func (ownSpace) OthersStay() {}
 
-// Plan leaves a namespace that carrick did not create.
+// Plan keeps a namespace that carrick did not create.
 func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, trialNamespace(e), o.Manifest)
 }
 
-// Do creates the namespace unless it is another tool's.
+// Do creates the namespace unless another tool has.
 func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, trialNamespace(e), o.Manifest, say)
 }
@@ -48,7 +49,7 @@ func isForeign(ctx context.Context, e steps.Env, name string) (bool, error) {
 
 func planSpace(ctx context.Context, e steps.Env, name string, m action.Manifest) (steps.Change, error) {
 	theirs, err := isForeign(ctx, e, name)
-	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
+	if err != nil && !apierrors.IsForbidden(err) { // reported with all other missing permissions
 		return steps.Change{}, err
 	}
 	if !theirs {
@@ -65,7 +66,7 @@ func doSpace(ctx context.Context, e steps.Env, name string, m action.Manifest, s
 	return m.Do(ctx, e, say)
 }
 
-// Export leaves it out.
+// Export omits the test namespace.
 func (o ownSpace) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: trialHand}}, nil
 }
@@ -74,19 +75,21 @@ func left(what, why string) steps.Change {
 	return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: what, Note: why}}}
 }
 
-// askedNote keeps the class that a claim asked for: what changes claims on their way in may have given it another.
+// askedNote is the annotation with the class that a claim requested. A mutating webhook or policy
+// can replace the class in its spec.
 const askedNote = "carrick/asked-class"
 
 var volumeKind = check.ConfigMaps.GroupVersion().WithResource("persistentvolumes")
 
-// trialClaim is a claim that is made once: the class of a claim can't be changed, neither by its maker nor back. The
-// manifest has the value class.
+// trialClaim creates a test claim once and never updates it, because the class of a claim is
+// immutable. The manifest must have the value "class".
 type trialClaim struct {
 	action.Manifest
-	what string // what the link calls it
+	what string // suffix of the claim's name (see triedName)
 }
 
-// stands reports whether the claim exists and requested the class that is requested now.
+// stands reports whether the claim exists and was created with the class that the answers now
+// configure.
 func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 	want, err := t.Values["class"](ctx, e)
 	if err != nil {
@@ -107,10 +110,10 @@ func claimNamed(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Plan leaves an existing claim, whatever its state.
+// Plan keeps an existing claim, whatever its state.
 func (t trialClaim) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	stands, err := t.stands(ctx, e)
-	if err != nil && !apierrors.IsForbidden(err) { // that is told with all other missing rights
+	if err != nil && !apierrors.IsForbidden(err) { // reported with all other missing permissions
 		return steps.Change{}, err
 	}
 	if stands {
@@ -119,7 +122,7 @@ func (t trialClaim) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return t.Manifest.Plan(ctx, e)
 }
 
-// Do makes the claim, once.
+// Do creates the claim unless it exists.
 func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	stands, err := t.stands(ctx, e)
 	if err != nil || stands {
@@ -135,13 +138,13 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return err
 }
 
-// Export leaves the claim out.
+// Export omits the claim.
 func (t trialClaim) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{{Hand: trialHand}}, nil
 }
 
-// PlanUndo names volumes whose claims are gone already, too: an undo that was interrupted waits for them when it runs
-// again.
+// PlanUndo also lists volumes whose claims no longer exist: after an interrupted undo, the next one
+// waits for them.
 func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -160,7 +163,8 @@ func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, err
 }
 
-// Undo waits until the volumes are gone, too: no one deletes them once their provisioner is gone.
+// Undo also waits until the volumes are deleted, because nothing deletes them once their
+// provisioner is gone.
 func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	volumes, err := t.volumes(ctx, e)
 	if err != nil {
@@ -184,11 +188,11 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	return nil
 }
 
-// volumeGoneWithin is how long a provisioner may take to delete a volume.
+// volumeGoneWithin is the timeout for a provisioner to delete a volume.
 const volumeGoneWithin = time.Minute
 
-// volumes are those that their provisioner deletes after the claims of this action: of claims that exist, and of those
-// that an interrupted undo has deleted.
+// volumes returns the volumes that the provisioner deletes after the claims of this action: those
+// of existing claims, and those whose claims an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
 	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, e.Action)
 	if err != nil {
@@ -215,8 +219,8 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.Persist
 	return append(out, released...), err
 }
 
-// released are the volumes of this link's claim of that name that their provisioner has not deleted yet, although the
-// claim is gone.
+// released returns the volumes of this link's deleted test claim that the provisioner has not
+// deleted yet.
 func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
 	all, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
 	if err != nil {
@@ -239,7 +243,7 @@ func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.Persis
 	return out, nil
 }
 
-// objectNames are the names of objects.
+// objectNames returns the names of objects for display.
 func objectNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {

@@ -1,5 +1,5 @@
-// Command table reads the file of cases and prints how many were tried and held, by kind, after the first few that did
-// not hold. Its exit code is 1 if a case did not hold, or if a kind has no case:
+// Command table reads files of cases and prints how many cases of each kind ran and how many passed, after the names of
+// the first few failed ones. Its exit code is 1 if a case failed, or if a kind has no case:
 //
 //	table [-want crash,fault] FILE...
 package main
@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/clustertest/cases"
 )
 
-// shownFailures is how many failed cases of a kind are named: one failure of a chain fails all cases in it.
+// shownFailures is how many failed cases of a kind are named. One failure in a chain of cases fails all of them.
 const shownFailures = 5
 
 func main() {
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// count reads the named files. If a test ran more than once, only its last run counts. count names that test and the
-// first failed cases of each kind.
+// count counts the cases in the named files. If a test ran more than once, only its last run counts. count prints the
+// names of such tests, and of the first failed cases of each kind.
 func count(files []string) (tried, held map[string]int, err error) {
 	var all []cases.Case
 	for _, path := range files {
@@ -90,7 +90,7 @@ func read(path string) ([]cases.Case, error) {
 	return out, lines.Err()
 }
 
-// print prints the table, and reports whether all cases held.
+// print prints the table, and reports whether every kind has a case and all cases passed.
 func print(tried, held map[string]int) bool {
 	var kinds []string
 	all, good, none := 0, 0, len(tried) == 0

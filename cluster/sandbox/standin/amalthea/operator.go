@@ -9,13 +9,13 @@
 //   - Watched namespaces: cmd/amalthea/main.go (CLUSTER_SCOPED, RELEASE_NAMESPACE)
 //   - Objects of a session: api/v1alpha1/amaltheasession_children.go; the containers that authenticate users:
 //     api/v1alpha1/auth_templates.go
-//   - Which of their fields are updated later: internal/controller/children.go
+//   - Fields that are updated after creation: internal/controller/children.go
 //   - State, error and counts: internal/controller/children.go (State, Status),
 //     internal/controller/children_conditions.go, internal/controller/status.go
 //   - URL: api/v1alpha1/amaltheasession_types.go (GetURL, UrlScheme)
 //
-// The volume of a session is not created by upstream's operator. Here it replaces the provisioner of any StorageClass
-// (volume.go).
+// Upstream's operator does not create the volume of a session. This fake does, in place of the provisioner of any
+// StorageClass (volume.go).
 //
 // Known differences:
 //   - An object that cannot be applied is retried at the next change or resync, without exponential backoff.
@@ -64,11 +64,11 @@ type Operator struct {
 	end     func()
 }
 
-// installed is an operator that is installed in the cluster.
+// installed is an installation of the operator in the cluster.
 type installed struct {
-	namespace string // of the sessions that it reconciles; "" means all
-	https     bool   // every session uses https
-	sidecars  string // image
+	namespace string // namespace whose sessions it reconciles; "" means all
+	https     bool   // all sessions use https
+	sidecars  string // image of the sidecar containers
 }
 
 // Start runs the operator until Close is called or ctx is done.
@@ -96,7 +96,7 @@ func Start(ctx context.Context, config *rest.Config) (*Operator, error) {
 // Close stops the operator and keeps the objects that it created.
 func (o *Operator) Close() { o.end() }
 
-// look reconciles every session once.
+// look reconciles all sessions once.
 func (o *Operator) look(ctx context.Context) error {
 	deployments, err := o.client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: operatorLabel})
 	if err != nil {
@@ -122,7 +122,7 @@ func (o *Operator) look(ctx context.Context) error {
 	return errors.Join(append(all, o.sweep(ctx))...)
 }
 
-// read returns the settings in a Deployment's environment, and whether the Deployment is available.
+// read returns the operator's settings from its Deployment, and whether the Deployment is available.
 func read(d *appsv1.Deployment) (installed, bool) {
 	this := installed{namespace: "default", sidecars: "renku/sidecars:latest"}
 	for _, container := range d.Spec.Template.Spec.Containers {

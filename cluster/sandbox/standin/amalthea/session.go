@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The session states that this fake sets.
+// The values of status.state that this fake sets.
 const (
 	running    = "Running"
 	notReady   = "NotReady"
@@ -27,11 +27,11 @@ const (
 // Ports and names of a session's Service and pod.
 const (
 	sessionPort int32 = 8000  // the default
-	authPort    int32 = 65535 // of the proxy that authenticates users
+	authPort    int32 = 65535 // port of the proxy that authenticates users
 	metaPort    int32 = 65534
 	servicePort       = "amalthea-http"
 	volumeName        = "amalthea-volume"
-	userID      int64 = 1000 // the default, also for the group
+	userID      int64 = 1000 // default user and group ID
 )
 
 // session is an AmaltheaSession, with the fields that this fake reads.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// volumeLabel is the label of the volumes that this fake creates.
+// volumeLabel marks the volumes that this fake creates.
 var volumeLabel = map[string]string{mark: "amalthea-sessions"}
 
 // bind creates a volume for the session's claim, in place of the provisioner of its StorageClass. Kubernetes then binds
@@ -17,7 +17,7 @@ var volumeLabel = map[string]string{mark: "amalthea-sessions"}
 func (o *Operator) bind(ctx context.Context, s *session) error {
 	claim, err := o.client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil || claim.Status.Phase == corev1.ClaimBound || claim.Spec.StorageClassName == nil {
-		return err // the API server sets the default class on a claim that names none
+		return err // a claim without a class has the default class, if one exists: the API server sets it
 	}
 	class, err := o.client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

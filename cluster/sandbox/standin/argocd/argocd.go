@@ -4,15 +4,16 @@
 //
 // Source: argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
 //
-//   - Which Secrets are clusters, and how they are read: util/settings/cluster_informer.go, util/db/cluster.go
-//   - Which cluster an Application targets: util/argo/argo.go (GetDestinationServer, GetDestinationCluster)
+//   - How cluster Secrets are selected and parsed: util/settings/cluster_informer.go, util/db/cluster.go
+//   - How the cluster of an Application is determined: util/argo/argo.go (GetDestinationServer, GetDestinationCluster)
 //   - Validation and its order: util/argo/argo.go (ValidatePermissions), controller/appcontroller.go
 //   - How the cluster is read: gitops-engine/pkg/cache/cluster.go (sync, processApi)
 //   - The status: controller/state.go (CompareAppState), controller/cache/cache.go (GetManagedLiveObjs)
 //
 // Known differences:
-//   - No repository is read. Each renders to nothing, so an Application is Synced unless its cluster causes an error.
-//   - Lists request one object. Instead of watching, the fake lists a cluster again after 30 seconds.
+//   - No repository is read. Every source renders to no objects, so an Application is Synced unless its cluster causes
+//     an error.
+//   - The fake lists only one object of each kind. It does not watch a cluster, but lists it again after 30 seconds.
 //   - Of several Secrets with the same address, the first by name is used. Upstream's index has no order.
 //   - Patterns in a project's destinations are "*" or exact names.
 //   - Not implemented: syncs, sharding, skip-reconcile, respectRBAC, project-scoped clusters, Applications in other
@@ -83,7 +84,7 @@ type condition struct {
 type Player struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	synced  map[string]sync // by the UID of the cluster Secret
+	synced  map[string]sync // keyed by the UID of the cluster Secret
 	end     func()
 }
 
@@ -133,8 +134,8 @@ func (p *Player) look(ctx context.Context) error {
 	return nil
 }
 
-// write writes a result if it differs from the last one, or if the last one is three minutes old
-// (timeout.reconciliation).
+// write writes the conditions into an Application's status if they differ from the last ones, or if the last comparison
+// is three minutes old (timeout.reconciliation).
 func (p *Player) write(ctx context.Context, app *application, wrong []condition) error {
 	now := status{Conditions: wrong}
 	now.Sync, now.Health = map[string]string{"status": "Synced"}, map[string]string{"status": "Healthy"}

@@ -16,13 +16,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is the content of a cluster Secret.
+// cluster is the parsed content of a cluster Secret.
 type cluster struct {
 	name, server string
-	namespaces   []string // nil: all
+	namespaces   []string // nil: all namespaces
 	resources    bool     // also manage cluster-scoped resources if namespaces are named
 	config       rest.Config
-	id, version  string // of the Secret
+	id, version  string // UID and resource version of the Secret
 }
 
 // sync is the result of the last sync of a cluster.
@@ -32,7 +32,7 @@ type sync struct {
 	err     error
 }
 
-// clusters returns the clusters that the Secrets describe, by name. It skips Secrets whose config is not JSON.
+// clusters returns the clusters that the Secrets describe, sorted by name. It skips Secrets whose config is not JSON.
 func (p *Player) clusters(ctx context.Context) (out []cluster, err error) {
 	of := metav1.ListOptions{LabelSelector: "argocd.argoproj.io/secret-type=cluster"}
 	secrets, err := p.client.CoreV1().Secrets(namespace).List(ctx, of)
@@ -80,8 +80,8 @@ func read(s *corev1.Secret) (cluster, error) {
 	return c, nil
 }
 
-// sync lists the objects of a cluster if its Secret has changed, ten seconds after a failed sync
-// (clusterSyncRetryTimeout), or 30 seconds after a successful one.
+// sync lists the objects of a cluster, if its Secret has changed, if the last sync failed at least ten seconds ago
+// (clusterSyncRetryTimeout), or if the last sync succeeded at least 30 seconds ago.
 func (p *Player) sync(ctx context.Context, c cluster) error {
 	last, within := p.synced[c.id], 30*time.Second
 	if last.err != nil {

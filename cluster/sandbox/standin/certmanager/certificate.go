@@ -102,7 +102,7 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 	case !owns:
 		return p.notReady(ctx, c, reason, why, false)
 	}
-	if key := c.Namespace + "/" + c.Name; gone && reason != "Expired" { // a user has requested it
+	if key := c.Namespace + "/" + c.Name; gone && reason != "Expired" { // the user requested a renewal
 		changed := reason == "RequestChanged" || reason == "SecretMismatch"
 		if p.backs[key] && !changed && !asked(c.Status.Conditions) {
 			return p.notReady(ctx, c, reason, why, false)
@@ -126,11 +126,11 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 			delete(status, "failedIssuanceAttempts")
 		})
 	}
-	return nil // the next call of Look sets it Ready
+	return nil // the next call of Look sets the Certificate Ready
 }
 
-// owns reports whether a Certificate is allowed to write its Secret. If another Certificate names the same Secret and
-// wrote it first, that one keeps it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
+// owns reports whether a Certificate is allowed to write its Secret. If two Certificates name the same Secret, the
+// first one to write it owns it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
 func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret) (bool, error) {
 	if secret == nil || secret.Annotations[nameAnnotation] == "" || secret.Annotations[nameAnnotation] == c.Name {
 		return true, nil
@@ -148,8 +148,9 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 	return fills != c.Spec.SecretName, nil
 }
 
-// wants returns why a Certificate must be issued, in upstream's words and order; reason is "" if it need not be
-// (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
+// wants returns why a Certificate must be issued, with upstream's messages and in upstream's order. The reason is "" if
+// the Certificate is up to date (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and
+// checks.go).
 func (c *certificate) wants(
 	secret *corev1.Secret, now time.Time, gone bool,
 ) (reason, why string, has *x509.Certificate) {
@@ -202,7 +203,7 @@ func (c *certificate) wants(
 	return "", "", held.cert
 }
 
-// otherIssuer returns the issuer that signed the certificate in a Secret, if it is not the Certificate's issuer. A
+// otherIssuer returns the issuer that signed the certificate in a Secret, or "" if that is the Certificate's issuer. A
 // Secret without annotations counts as signed by an Issuer of any name.
 func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	const prefix = "cert-manager.io/issuer-"
@@ -218,7 +219,7 @@ func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	return ""
 }
 
-// keyDiffers returns a field in which a private key does not match the spec (pkg/util/pki/match.go,
+// keyDiffers returns the name of a field of the spec that a private key does not match, or "" (pkg/util/pki/match.go,
 // PrivateKeyMatchesSpec).
 func (c *certificate) keyDiffers(key crypto.Signer) string {
 	has, size, algorithm := "", 0, cmp.Or(c.Spec.PrivateKey.Algorithm, "RSA")
@@ -240,9 +241,9 @@ func (c *certificate) keyDiffers(key crypto.Signer) string {
 	return ""
 }
 
-// differs returns a field in which a certificate does not match the spec. If cert-manager did not issue the
-// certificate, a name can be either the common name or a DNS name, and isCA is not compared (pkg/util/pki/match.go,
-// RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
+// differs returns the name of a field of the spec that a certificate does not match, or "". If cert-manager did not
+// issue the certificate, a name can be either the common name or a DNS name, and isCA is not compared
+// (pkg/util/pki/match.go, RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
 func (c *certificate) differs(cert *x509.Certificate, issued bool) string {
 	var ips []string
 	for _, ip := range cert.IPAddresses {

@@ -1,35 +1,35 @@
 // Package certmanager fakes cert-manager, limited to a private CA: Issuers and ClusterIssuers of the kinds selfSigned
-// and ca, and the Certificates that name them, which it really signs. It runs while the Deployment cert-manager is
-// available. It injects CAs into webhooks that name a Certificate while the Deployment cert-manager-cainjector is
-// available.
+// and ca, and the Certificates that reference them. The certificates are real. It runs while the Deployment
+// cert-manager is available. It injects CAs into webhooks that name a Certificate while the Deployment
+// cert-manager-cainjector is available.
 //
 // Sources, in cert-manager/cert-manager v1.21.1 (24e33194):
 //
 //   - pkg/issuer/ca/setup.go, pkg/issuer/selfsigned/setup.go: conditions of issuers. The Secret of a ClusterIssuer is
 //     read from cert-manager's own namespace, that of an Issuer only from the Certificate's namespace.
-//   - internal/controller/certificates/policies (NewTriggerPolicyChain, NewReadinessPolicyChain, checks.go): why a
-//     Certificate is issued or not Ready, in this order and in these words. pkg/util/pki/match.go: which fields are
-//     compared, and how strictly if cert-manager did not write the Secret.
-//   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): of two Certificates with the same
-//     Secret, the one that wrote it first keeps it.
-//   - pkg/util/pki/renewaltime.go: when it is renewed. pkg/util/pki/generate.go, certificatetemplate.go,
+//   - internal/controller/certificates/policies (NewTriggerPolicyChain, NewReadinessPolicyChain, checks.go): the
+//     reasons why a Certificate is issued or not Ready, with their order and messages. pkg/util/pki/match.go: the
+//     fields that are compared, and how strictly if cert-manager did not write the Secret.
+//   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): if two Certificates name the same
+//     Secret, the first one to write it owns it.
+//   - pkg/util/pki/renewaltime.go: the renewal time. pkg/util/pki/generate.go, certificatetemplate.go,
 //     pkg/api/util/usages.go: keys, their encoding and the certificates.
 //   - pkg/controller/certificates/issuing/internal/secret.go and internal/controller/certificates/secrets.go: keys,
 //     labels and annotations of the Secret; pkg/util/useragent.go: the field manager. issuing_controller.go: the
 //     revision, and the removal of the condition Issuing.
 //   - pkg/controller/certificates/keymanager/keymanager_controller.go: with rotationPolicy Never a key that does not
 //     match is not replaced, and nothing is issued.
-//   - pkg/controller/cainjector/sources.go: ca.crt of the Secret that the named Certificate has written.
+//   - pkg/controller/cainjector/sources.go: the injected CA is ca.crt in the Secret of the named Certificate.
 //
-// Known differences: no CertificateRequest is created, so nothing says why an issuer does not sign. Failures are not
-// counted and cause no backoff except that of BackOff. A Secret whose key pair was replaced by another matching pair is
-// kept. Adding a duration to a Certificate without one reissues it. An Ingress does not create a Certificate. ca.crt is
+// Known differences: no CertificateRequest is created, so no object reports why an issuer does not sign. Failures are
+// not counted and cause no backoff except that of BackOff. A Secret whose key pair was replaced by another matching
+// pair is kept. Adding spec.duration to a Certificate reissues it. An Ingress does not create a Certificate. ca.crt is
 // the issuer's own certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are
 // not read, and a change of only usages or secretTemplate is not noticed. The Secret is updated, not applied. CAs are
 // injected only into MutatingWebhookConfigurations.
 //
-// Not in upstream: Expire. Upstream keeps trying to renew, and no Certificate waits there until a user requests a
-// renewal.
+// Expire has no equivalent in upstream. Upstream keeps retrying the renewal, so no Certificate waits until a user
+// requests it.
 package certmanager
 
 import (
@@ -59,7 +59,7 @@ import (
 // Namespace is where cert-manager runs and reads the Secrets of ClusterIssuers.
 const Namespace = "cert-manager"
 
-// manager is the field manager (pkg/util/useragent.go, and the name of the controller).
+// manager is the field manager, which upstream derives from the name of the controller (pkg/util/useragent.go).
 const manager = "cert-manager-certificates-issuing"
 
 var (
@@ -90,8 +90,8 @@ type Player struct {
 	end     func()
 
 	mu      sync.Mutex
-	expired map[string]bool // namespace/name of Certificates that have expired and are not renewed
-	backs   map[string]bool // the expired Certificates that back off after a failure
+	expired map[string]bool // by namespace/name: Certificates that have expired and are not renewed
+	backs   map[string]bool // expired Certificates that back off after a failure
 }
 
 // Start runs cert-manager until Close is called or ctx is done.
@@ -185,7 +185,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(append(faults, p.inject(ctx))...)
 }
 
-// each calls do for each object of a resource.
+// each calls do for every object of a resource.
 func each[T any](
 	ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, do func(*T) error,
 ) error {
@@ -293,7 +293,7 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 }
 
-// with returns conditions with c added or replaced, and whether that changed them.
+// with returns conditions with c added or replaced, and reports whether that changed them.
 func with(all []condition, c condition) ([]condition, bool) {
 	c.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
 	i := slices.IndexFunc(all, func(was condition) bool { return was.Type == c.Type })
@@ -320,7 +320,7 @@ func plain(all []condition) []any {
 	return out
 }
 
-// status updates the status of the current version of an object.
+// status reads the current version of an object, applies change to its status and writes the status back.
 func (p *Player) status(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any),
 ) error {

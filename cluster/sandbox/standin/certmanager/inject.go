@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// injectFrom is the annotation with which a webhook configuration names the Certificate whose CA the API server must
-// trust (pkg/controller/cainjector/sources.go).
+// injectFrom is the annotation of a webhook configuration that names a Certificate, whose CA becomes the caBundle
+// (pkg/controller/cainjector/sources.go).
 const injectFrom = "cert-manager.io/inject-ca-from"
 
-// inject sets the caBundle of webhooks.
+// inject sets the caBundle of annotated webhook configurations.
 func (p *Player) inject(ctx context.Context) error {
 	runs, err := p.client.AppsV1().Deployments(Namespace).Get(ctx, "cert-manager-cainjector", metav1.GetOptions{})
 	if err != nil || runs.Status.AvailableReplicas == 0 {
-		return nil // not every scenario has it
+		return nil // not every scenario installs cainjector
 	}
 	all, err := p.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Player) named(ctx context.Context, ref string) []byte {
 	}
 	held, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
 	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, held, metav1.GetOptions{})
-	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream rejects a Secret that another Certificate has written
+	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream rejects a Secret of another Certificate
 		return nil
 	}
 	return secret.Data["ca.crt"]

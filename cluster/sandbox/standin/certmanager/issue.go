@@ -32,7 +32,7 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 	}
 	if c.Spec.PrivateKey.Rotation == "Never" && secret != nil {
 		if held, err := parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err == nil {
-			if fault := c.keyDiffers(held.key); fault != "" { // upstream waits for the user
+			if fault := c.keyDiffers(held.key); fault != "" { // upstream waits until the user changes the key
 				return fmt.Errorf("the key must not be replaced, and differs in %s", fault)
 			}
 			r.key = held.key
@@ -93,7 +93,7 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 	return err
 }
 
-// stands sets a Certificate Ready, with the validity of the certificate in its Secret.
+// stands sets a Certificate Ready, and copies the validity of the certificate in its Secret into the status.
 func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certificate) error {
 	ready := condition{
 		Type: "Ready", Status: "True", Reason: "Ready", Message: "Certificate is up to date and has not expired",
@@ -117,8 +117,8 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 	})
 }
 
-// notReady sets the conditions of a Certificate that is not issued. As upstream, the messages are those of the policies
-// and never say why an issuer does not sign; that is in the CertificateRequest
+// notReady sets the conditions of a Certificate that is not issued. The messages are those of upstream's policies. They
+// never say why an issuer does not sign, because upstream writes the reason only into the CertificateRequest
 // (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
 func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
 	now, changed := with(

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// pair is a certificate and its key.
+// pair is a certificate and its private key.
 type pair struct {
 	cert *x509.Certificate
 	key  crypto.Signer
@@ -26,7 +26,7 @@ type pair struct {
 	certPEM, keyPEM, caPEM []byte
 }
 
-// parse reads a pair and rejects it if the certificate and the key do not match.
+// parse parses a PEM pair and returns an error if the certificate and the key do not match.
 func parse(certPEM, keyPEM []byte) (*pair, error) {
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
 		return nil, errors.New("no data for tls.crt or tls.key in the Secret")
@@ -116,7 +116,7 @@ func (r request) sign() (*pair, error) {
 	return made, err
 }
 
-// The supported usages (pkg/api/util/usages.go).
+// The key usages that this fake supports (pkg/api/util/usages.go).
 var (
 	keyUsages = map[string]x509.KeyUsage{
 		"digital signature": x509.KeyUsageDigitalSignature, "signing": x509.KeyUsageDigitalSignature,
@@ -128,7 +128,7 @@ var (
 	}
 )
 
-// encode encodes a private key as PEM: as PKCS#1 or SEC 1 by default, and as PKCS#8 only on request
+// encode returns a private key as PEM, in PKCS#1 or SEC 1 by default and in PKCS#8 only on request
 // (pkg/util/pki/generate.go, EncodePrivateKey).
 func encode(key crypto.Signer, encoding string) ([]byte, error) {
 	block := &pem.Block{Type: "PRIVATE KEY"}

@@ -1,9 +1,9 @@
 // Package charts fakes Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and Helm's
-// rendering of its charts. The charts are small ones of our own. They have upstream's names, versions, values and
-// objects, as far as the Renku guide reads them.
+// rendering of its charts. The charts are small charts of our own. They have the names, versions, values and objects of
+// upstream's charts that the Renku guide reads.
 //
-// It is not Helm: Render supports only the template functions that these charts use. With it a scenario can install a
-// chart into a cluster without Helm in the sandbox. Helm itself can install the same charts from the repository.
+// Render supports only the template functions that these charts use. With it, a scenario can install a chart without
+// Helm. Helm itself can install the same charts from the repository.
 //
 // Sources of Renku's charts; the other charts name their sources in their files:
 //
@@ -13,8 +13,8 @@
 //   - amalthea-sessions: SwissDataScienceCenter/amalthea 0.30.2 (e97a521) and 0.31.0 (4760427):
 //     helm-chart/amalthea-sessions, chartpress.yaml
 //   - csi-rclone: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70): deploy/csi-rclone, chartpress.yaml
-//   - The label app.kubernetes.io/version has the appVersion of their Chart.yaml, which upstream never changes. That
-//     the index has an appVersion of the release is a guess: the published charts were not available.
+//   - The label app.kubernetes.io/version has the appVersion of their Chart.yaml, which upstream never changes. The
+//     appVersion in the index is a guess, because the published charts were not available.
 //
 // Known differences of Renku's charts:
 //   - renku has only the four services of Renku: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies, and
@@ -23,7 +23,7 @@
 //     Sentry. Its CustomResourceDefinition has a schema of our own.
 //   - csi-rclone has no sidecars next to the driver, except the registrar, and none of its metrics and caches.
 //   - Values of those parts are ignored, as are nameOverride and fullnameOverride.
-//   - Templates write the namespace where upstream's leave it to Helm.
+//   - Templates set the namespace explicitly. Upstream's leave it to Helm.
 package charts
 
 import (
@@ -41,25 +41,25 @@ import (
 //go:embed all:files
 var embedded embed.FS
 
-// OnDemand are the charts that the guide ondemand installs, each from its own repository
+// OnDemand lists the charts that the guide ondemand installs, each from its own repository
 // (https://osc.github.io/job-pod-reaper and https://osc.github.io/k8-namespace-reaper). Sources:
 //
 //   - OSC/job-pod-reaper 41c1701 (v0.14.0), below charts/job-pod-reaper: names, labels, arguments, RBAC and defaults
-//     are those of values.yaml and of _helpers.tpl, clusterrole.yaml, clusterrolebinding.yaml, deployment.yaml and
-//     serviceaccount.yaml in templates.
+//     from values.yaml and from templates/_helpers.tpl, clusterrole.yaml, clusterrolebinding.yaml, deployment.yaml and
+//     serviceaccount.yaml.
 //   - OSC/k8-namespace-reaper 0d1dcd9 (v0.11.0), below charts/k8-namespace-reaper: likewise.
 //
 // Known differences: upstream's charts also have a Service, probes, a security context, resources and a node selector,
 // and values for these, for names, for RBAC and for more arguments. There is no replicaCount. If reapNamespaces is a
-// list, upstream's chart creates a RoleBinding in each namespace and this one creates none. The programs (main.go of
-// each) are not implemented: nothing is reaped, and there are no metrics.
+// list, upstream's chart creates a RoleBinding in each namespace and this one creates none. The reapers themselves
+// (main.go of each) are not implemented: nothing is reaped, and no metrics are served.
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 
-// InterLink are the charts that the scenario interlink has installed: its own
-// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and the two of the page that its admins follow.
+// InterLink lists the charts that the scenario interlink installs: interLink's own
+// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and two that its installation page names.
 var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 
-// VSphere is the chart that the guide vsphere installs
+// VSphere lists the chart that the guide vsphere installs
 // (https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner).
 //
 // Source: kubernetes-sigs/nfs-subdir-external-provisioner 59a3ca2, charts/nfs-subdir-external-provisioner, whose files
@@ -72,8 +72,8 @@ var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 // and no role permits its use. Chart.yaml has apiVersion v2, upstream's v1.
 var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
 
-// Renku are the charts of Renku's repository, each with its folders. A file in a later folder replaces the file of the
-// same name in an earlier one.
+// Renku lists the charts of Renku's repository, each as a list of folders. A file in a later folder replaces the file
+// of the same name in an earlier folder.
 var Renku = [][]string{
 	{"amalthea-sessions"},
 	{"amalthea-sessions", "amalthea-sessions-0.31.0"},
@@ -84,20 +84,20 @@ var Renku = [][]string{
 // Chart is one version of one chart.
 type Chart struct {
 	Name, Version, AppVersion string
-	Metadata                  map[string]any    // Chart.yaml
-	Values                    map[string]any    // values.yaml, the defaults
+	Metadata                  map[string]any    // the content of Chart.yaml
+	Values                    map[string]any    // the content of values.yaml: the defaults
 	Files                     map[string][]byte // by path, without Chart.yaml
 	Dependencies              []Dependency
 }
 
-// Dependency is a chart that another chart depends on. Condition is the value of the parent chart that enables it, such
-// as "global.csi-rclone.install"; "" means always enabled.
+// Dependency is a chart that another chart depends on. Condition is the parent chart's value that enables the
+// dependency, such as "global.csi-rclone.install". "" means always enabled.
 type Dependency struct {
 	*Chart
 	Condition string
 }
 
-// All returns the charts of a repository. Charts with dependencies name the repository at url as their source.
+// All returns the charts of a catalog. Charts with dependencies declare the repository at url as their source.
 func All(catalog [][]string, url string) ([]*Chart, error) {
 	var all []*Chart
 	for _, folders := range catalog {
@@ -153,7 +153,7 @@ func load(folders []string) (*Chart, error) {
 	return c, nil
 }
 
-// resolve finds the chart's dependencies among the charts that were loaded before it.
+// resolve looks up the chart's dependencies among the charts that were loaded before it.
 func (c *Chart) resolve(before []*Chart, url string) error {
 	entries, _ := c.Metadata["dependencies"].([]any)
 	for _, entry := range entries {

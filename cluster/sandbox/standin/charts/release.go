@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Release describes a chart as Helm would have installed it.
+// Release describes an installation of a chart with Helm.
 type Release struct {
 	Name, Namespace string
 	Values          map[string]any // values that the user set
-	Revision        int            // 0 means 1
-	Replaced        string         // the chart version of a superseded revision; "": the revision is deployed
+	Revision        int            // 0 is treated as 1
+	Replaced        string         // chart version of a superseded revision; "" if the revision is deployed
 	At              time.Time      // time of installation
 }
 
@@ -39,7 +39,7 @@ func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 	return append(objects, secret), nil
 }
 
-// Before returns the Secret that Helm keeps of a superseded revision.
+// Before returns the Secret of a superseded revision, which Helm keeps as history.
 func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
 	_, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 	if err := zip.Close(); err != nil {
 		return nil, err
 	}
-	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // encoded by Helm; the API encodes it a second time
+	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // encoded by Helm; the API encodes it again
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
 		"metadata": map[string]any{

@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// inOrder is the order in which objects are created: dependencies come first.
+// inOrder lists kinds in the order in which objects are created, dependencies first.
 var inOrder = []string{
 	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "CSIDriver", "CustomResourceDefinition",
 	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service", "DaemonSet", "Deployment", "StatefulSet",
 }
 
-// Render returns the objects of the chart and its dependencies, and the manifest that Helm stores in a release.
+// Render returns the objects of the chart and its dependencies, and the manifest that Helm stores in the release.
 func (c *Chart) Render(release, namespace string, values map[string]any) ([]*unstructured.Unstructured, string, error) {
 	var objects []*unstructured.Unstructured
 	err := c.render(release, namespace, merge(c.Values, values), &objects)
@@ -143,7 +143,7 @@ func (d Dependency) wanted(values map[string]any) bool {
 	return wanted
 }
 
-// merge returns base overridden with over, map by map.
+// merge returns base with the values of over, merging nested maps recursively.
 func merge(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

@@ -26,7 +26,7 @@ type Repository struct {
 // Start starts Renku's repository on a free port. It runs until ctx is done or Close is called.
 func Start(ctx context.Context) (*Repository, error) { return StartOf(ctx, Renku) }
 
-// StartOf starts a repository of other charts.
+// StartOf is like Start, for the charts of another catalog.
 func StartOf(ctx context.Context, catalog [][]string) (*Repository, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Repository) Close() { _ = r.server.Close() }
 // Find returns a chart of the repository.
 func (r *Repository) Find(name, version string) (*Chart, error) { return Find(r.Charts, name, version) }
 
-// pack returns the files that the repository serves, by path.
+// pack returns the files that the repository serves, keyed by path.
 func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, error) {
 	var err error
 	if r.Charts, err = All(catalog, r.URL); err != nil {
@@ -71,7 +71,7 @@ func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, 
 		entry["urls"] = []string{r.URL + "/" + name}
 		entries[c.Name] = append([]any{entry}, entries[c.Name]...) // newest first
 	}
-	// JSON is YAML.
+	// JSON is valid YAML.
 	files["/index.yaml"], err = json.MarshalIndent(map[string]any{
 		"apiVersion": "v1", "generated": at.UTC().Format(time.RFC3339), "entries": entries,
 	}, "", " ")

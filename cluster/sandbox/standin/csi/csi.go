@@ -6,8 +6,8 @@
 //
 //   - Pods, registrar and its socket, folder of the registration: csi-rclone: deploy/csi-rclone/templates/
 //     csi-nodeplugin-rclone.yaml
-//   - Name of the driver, which the plugin reads from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. Here it is the
-//     folder of the socket. The chart sets both to storageClassName.
+//   - Name of the driver, which the plugin reads from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. This fake reads it
+//     from the folder of the socket. The chart sets both to storageClassName.
 //   - Registration, and deregistration when the socket disappears: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
 //     (RegisterPlugin, DeRegisterPlugin)
 //   - Entries of a CSINode: kubernetes @ 01aa0f3f: pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
@@ -15,7 +15,7 @@
 // Known differences:
 //   - A driver registers when its pod is Ready. A real one registers when its registrar runs.
 //   - The CSINode of a node exists only while it lists a driver. A kubelet creates an empty one when it starts.
-//   - That a registrar outside of the kubelet's folder is not detected is a guess: pkg/kubelet/pluginmanager was not
+//   - A registrar outside of the kubelet's folder is not detected. This is a guess: pkg/kubelet/pluginmanager was not
 //     read.
 //   - Only the folder of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
 //     registrar's --kubelet-registration-path regardless of its kubeletDir, so with another kubeletDir upstream's
@@ -41,20 +41,20 @@ import (
 
 const (
 	pluginLabel  = "app=csi-nodeplugin-rclone"
-	registration = "/var/lib/kubelet/plugins_registry" // where this kubelet detects registrars
-	socketFlag   = "--kubelet-registration-path="      // …/plugins/DRIVER/csi.sock
-	mark         = "carrick/stand-in"                  // of the CSINodes that this fake created
+	registration = "/var/lib/kubelet/plugins_registry" // folder in which this kubelet detects registrars
+	socketFlag   = "--kubelet-registration-path="      // followed by …/plugins/DRIVER/csi.sock
+	mark         = "carrick/stand-in"                  // marks the CSINodes that this fake created
 )
 
-// Driver registers the CSI drivers of one cluster.
+// Driver is the fake CSI registration of one cluster's nodes.
 type Driver struct {
 	client kubernetes.Interface
 	mu     sync.Mutex      // serializes calls of Look
-	known  map[string]bool // drivers that have registered once; others are left unchanged
+	known  map[string]bool // drivers that this fake has registered; it leaves others unchanged
 	end    func()
 }
 
-// Start runs it until Close is called or ctx is done.
+// Start runs the registration until Close is called or ctx is done.
 func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 	return d, err
 }
 
-// Close stops it and keeps the CSINodes.
+// Close stops the registration and keeps the CSINodes.
 func (d *Driver) Close() { d.end() }
 
 // Look updates the CSINode of every node from its pods.
@@ -77,7 +77,7 @@ func (d *Driver) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	announced, kept := map[string]map[string]bool{}, map[string]map[string]bool{} // node, driver
+	announced, kept := map[string]map[string]bool{}, map[string]map[string]bool{} // keyed by node, then driver
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		name := driver(pod)
@@ -168,7 +168,7 @@ func entries(node string, drivers map[string]bool) []storagev1.CSINodeDriver {
 	return all
 }
 
-// driver returns the name under which a pod's registrar announces its driver, or "" if the kubelet does not detect the
+// driver returns the name under which a pod's registrar announces its driver, or "" if a kubelet does not detect the
 // registrar.
 func driver(pod *corev1.Pod) string {
 	heard := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {

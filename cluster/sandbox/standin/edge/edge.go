@@ -6,7 +6,7 @@
 //
 //   - pkg/slurm/func.go (NewSlurmConfig): the path of the configuration, /etc/interlink/SlurmConfig.yaml unless
 //     SLURMCONFIGPATH is set; an error of its parser is ignored. go.mod: the parser is goccy/go-yaml v1.18.0, whose
-//     results for the texts of the test were compared.
+//     results were compared for the inputs of the test.
 //   - pkg/slurm/types.go: the keys. pkg/slurm/prepare.go (mountData): nothing is mounted unless ExportPodData is true.
 //
 // And in interlink-hq/interLink f6321757:
@@ -19,8 +19,8 @@
 // configuration is read for each job, so a restart is never needed. EnvironmentFile and the flag -SlurmConfigpath of
 // the unit are not read. SHARED_FS has no effect: no file is written to the data folder and no job script exists.
 //
-// Guesses, no source found: the names of the files and of the unit. The cookbook has
-// $HOME/.interlink/manifests/plugin-config.yaml, and the systemd guide interlink-slurm-plugin.service with
+// Guesses, no source found: the names of the files and of the unit. The cookbook uses
+// $HOME/.interlink/manifests/plugin-config.yaml. The systemd guide uses interlink-slurm-plugin.service with
 // /opt/interlink/config/plugin-config.yaml.
 package edge
 
@@ -38,7 +38,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The files of the plugin. Builtin is the path of its configuration if its unit does not set one.
+// Paths of the plugin's files. The plugin reads Builtin if its unit does not set another configuration path.
 const (
 	Config  = "/root/.interlink/config/SlurmConfig.yaml"
 	Builtin = "/etc/interlink/SlurmConfig.yaml"
@@ -47,7 +47,7 @@ const (
 	Jobs    = "/root/.interlink/jobs"
 )
 
-// files are the initial files.
+// files are the initial files of the machine by path.
 var files = map[string]string{
 	Config: `# As the cookbook for the edge has it.
 Socket: "unix:///root/.plugin.sock"
@@ -95,10 +95,10 @@ type Machine struct {
 	mu    sync.Mutex
 }
 
-// Start creates the folder.
+// Start creates the machine's folder and its initial files.
 func Start(dir string) (*Machine, error) {
 	m := &Machine{Root: filepath.Join(dir, "edge")}
-	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // exists on every machine
+	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // exists on every Linux machine
 		return nil, err
 	}
 	var err error
@@ -159,9 +159,10 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports reports whether the plugin mounts the data that it receives. As upstream (interlink-hq/interlink-slurm-plugin
-// f8451d93, pkg/slurm/func.go), only an unquoted true, True or TRUE counts, also behind an alias or the tag !!bool, and
-// a file that cannot be parsed means false. It reads the file that the unit names, or Config without a unit.
+// Exports reports whether the plugin mounts the data that it receives. As in upstream
+// (interlink-hq/interlink-slurm-plugin f8451d93, pkg/slurm/func.go), only an unquoted true, True or TRUE counts, also
+// behind an alias or the tag !!bool. A file that cannot be parsed means false. Exports reads the file that the unit
+// names, or Config if there is no unit.
 func (m *Machine) Exports() (bool, error) {
 	path := Config
 	if unit, err := m.Read(Unit); err == nil {

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// machine maps the files and ports of a container to those of this machine. Only these are replaced in its nginx.conf.
+// machine maps the paths and ports of a container to those of this machine. Nothing else is replaced in its nginx.conf.
 type machine struct {
 	mounts   map[string]string                        // container path to path on this machine
-	dir      string                                   // replaces folders of the image
+	dir      string                                   // parent of the paths that are not mounted
 	upstream string                                   // host:port of the API server
-	listen   func(port int) (address string, ok bool) // the address on this machine of a container port
+	listen   func(port int) (address string, ok bool) // returns the address on this machine for a container port
 }
 
-// pathed are the directives whose first argument is a path.
+// pathed lists the directives whose first argument is a path.
 var pathed = []string{
 	"pid", "error_log", "access_log", "include", "root", "ssl_certificate", "ssl_certificate_key",
 	"ssl_client_certificate",
@@ -27,20 +27,20 @@ var pathed = []string{
 	"client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// defaults are directives of the block http that the image's nginx has compiled in and this machine's nginx has
-// elsewhere.
+// defaults lists directives of the block http whose default is compiled into nginx and differs between the image's
+// nginx and this machine's.
 var defaults = []string{
 	"access_log", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// token is a piece of a configuration: a quoted or unquoted word, one of {, } and ;, or the blanks and comments between
-// them.
+// token is a piece of a configuration: a quoted or unquoted word, one of {, } and ;, or the white space and comments
+// between them.
 type token struct {
 	text  string
 	blank bool
 }
 
-// tokens splits a configuration into tokens. Joined they are the configuration again.
+// tokens splits a configuration into tokens. Concatenated, they are the configuration again.
 func tokens(conf string) []token {
 	var all []token
 	for conf != "" {
@@ -91,8 +91,8 @@ func piece(s string) (n int, blank bool) {
 func (m *machine) adapt(conf string) (string, error) {
 	all := tokens(conf)
 	var out strings.Builder
-	var blocks []string // the names of the enclosing blocks
-	var words []int     // the tokens of the directive so far
+	var blocks []string // names of the enclosing blocks
+	var words []int     // indexes of the tokens of the current directive
 	own := map[string]bool{}
 	http := -1 // offset of the block http in out
 	for i := range all {
@@ -140,7 +140,7 @@ func (m *machine) adapt(conf string) (string, error) {
 	return text[:http] + more.String() + text[http:], nil
 }
 
-// adaptFile adapts a file that a configuration includes.
+// adaptFile adapts, in place, a file that a configuration includes.
 func (m *machine) adaptFile(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *machine) adaptFile(name string) error {
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// before returns the word before a token.
+// before returns the last word before a token.
 func before(all []token, i int) string {
 	for i--; i >= 0; i-- {
 		if !all[i].blank {
@@ -163,7 +163,7 @@ func before(all []token, i int) string {
 	return ""
 }
 
-// directive replaces the container's paths and addresses in a directive. words are the indexes of its name and
+// directive replaces the container's paths and addresses in one directive. words are the indexes of its name and
 // arguments.
 func (m *machine) directive(all []token, words []int, blocks []string, own map[string]bool) error {
 	if len(words) < 2 {
@@ -180,7 +180,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 		return m.hear(first)
 	case name == "proxy_pass" || name == "grpc_pass" || name == "server" && slices.Contains(blocks, "upstream"):
 		*first = m.toward(*first)
-	case name == "resolver": // no DNS lookups are needed: the name is replaced by an address here
+	case name == "resolver": // no DNS is needed: the name is replaced by an address
 		if strings.HasSuffix(*first, ".cluster.local") {
 			*first = loopback
 		}
@@ -191,7 +191,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 	return nil
 }
 
-// path returns where a file of the container is on this machine.
+// path returns the path on this machine of a container's file.
 func (m *machine) path(text string) string {
 	plain := strings.Trim(text, `"'`)
 	if !strings.HasPrefix(plain, "/") {
@@ -208,12 +208,12 @@ func (m *machine) path(text string) string {
 		}
 	}
 	if best == "" {
-		return filepath.Join(m.dir, "none", plain) // it is missing in the container, or part of its image
+		return filepath.Join(m.dir, "none", plain) // not mounted: missing in the container, or part of its image
 	}
 	return m.mounts[best] + strings.TrimPrefix(plain, strings.TrimRight(best, "/"))
 }
 
-// hear replaces a port of the container with its loopback address on this machine.
+// hear replaces a container port to listen on by its loopback address on this machine.
 func (m *machine) hear(text *string) error {
 	host, port, err := net.SplitHostPort(*text)
 	if err != nil {
@@ -227,7 +227,7 @@ func (m *machine) hear(text *string) error {
 	if !ok {
 		return fmt.Errorf("stand-in: no port is free for %d", n)
 	}
-	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // the other IP family: it leads to the same address
+	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // the other IP family; it gets the same address
 		_, here, _ := net.SplitHostPort(address)
 		address = net.JoinHostPort("::1", here)
 	}
@@ -235,7 +235,7 @@ func (m *machine) hear(text *string) error {
 	return nil
 }
 
-// toward replaces the in-cluster name of the API server with the server's address.
+// toward replaces the in-cluster name of the API server by the server's address.
 func (m *machine) toward(text string) string {
 	for _, name := range []string{"kubernetes.default.svc.cluster.local", "kubernetes.default.svc", "kubernetes.default"} {
 		i := strings.Index(text, name)

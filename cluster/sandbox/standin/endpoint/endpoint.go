@@ -1,35 +1,35 @@
-// Package endpoint fakes the address at which a cluster is reachable from outside: the load balancer, node ports and
-// host ports, and behind them
+// Package endpoint fakes the address at which a cluster is reachable from outside, with a load balancer, node ports and
+// host ports. It also fakes the programs behind them:
 //
-//   - a proxy: a pod that mounts an nginx.conf. This machine's own nginx runs that text, so nginx's behaviour needs no
-//     source. The fake replaces the paths of the container's mounts, the ports to listen on (loopback, and free) and
-//     the address of the API server, which the cluster's DNS would resolve. It adds the settings that the image's nginx
-//     has compiled in where they are missing (log and temporary files). The files are those that the pod mounts. They
-//     follow their Secret and ConfigMap, except those mounted by subPath, but nginx is not reloaded: it keeps the files
-//     that it read when it started, and only a name with a variable in it is opened at each handshake. Without nginx on
-//     this machine, a small forwarder replaces it: it calls itself "stand-in" in the header Server, has the pod's
-//     certificate and the four paths, and reads nothing else of the text;
+//   - a proxy: a pod that mounts an nginx.conf. This machine's own nginx runs that configuration, so nginx's behaviour
+//     is real. The fake replaces the paths of the container's mounts, the ports to listen on (loopback, and free) and
+//     the address of the API server, which the cluster's DNS would resolve. It adds missing settings whose defaults are
+//     compiled into the image's nginx (log and temporary files). The mounted files are updated with their Secret and
+//     ConfigMap, except those mounted by subPath. nginx is not reloaded: it keeps the files that it read when it
+//     started, and opens a file at each handshake only if its name contains a variable. If this machine has no nginx, a
+//     small forwarder replaces it. It sends "stand-in" in the header Server, serves the pod's certificate, forwards the
+//     four paths and ignores the rest of nginx.conf.
 //   - ingress-nginx's controller, with no backends. It serves the Secret that --default-ssl-certificate names, or else
 //     the certificate that it creates for itself.
 //
 // Sources, in kubernetes/ingress-nginx dbb11b92:
 //
 //   - internal/net/ssl/ssl.go: the fake certificate (getFakeHostSSLCert).
-//   - internal/ingress/controller/controller.go: a server without a host gets the default certificate, whatever the
-//     Ingress's tls names (createServers, extractTLSSecretName); the default is the Secret of the argument, or the fake
-//     one (getDefaultSSLCertificate).
+//   - internal/ingress/controller/controller.go: a server without a host gets the default certificate, regardless of
+//     the Ingress's spec.tls (createServers, extractTLSSecretName); the default is the Secret of the argument, or the
+//     fake one (getDefaultSSLCertificate).
 //   - rootfs/etc/nginx/lua/balancer.lua: 503 if a Service has no endpoints. rootfs/etc/nginx/template/nginx.tmpl: 404
 //     for all other paths.
 //
 // In bitnami/charts 003c11f7, bitnami/nginx/templates/deployment.yaml: server blocks are mounted at
 // /opt/bitnami/nginx/conf/server_blocks.
 //
-// A pod whose program exits is in CrashLoopBackOff, and the program's output is the pod's log. All ports are on one
-// loopback address, which no other sandbox uses. It is the address of both the load balancer and a node.
+// A pod whose program exits is in CrashLoopBackOff, and the program's output is the pod's log. All external ports are
+// on one loopback address, which no other sandbox uses. Both the load balancer and a node have this address.
 //
 // Known differences: no Ingress is read, so /api and /apis return 503 even without one, and no Ingress with a host is
 // served its own certificate. Files change immediately, not within a minute. Source ranges that a Service or a policy
-// allows are not enforced. A ClusterIP and the ports of Ingress's HTTP do not listen.
+// allows are not enforced. ClusterIPs and the HTTP ports of ingress-nginx do not listen.
 //
 // Guesses, no source read: the behaviour of a kubelet and of a load balancer provider follows Kubernetes'
 // documentation, and how bitnami's image includes server blocks is inferred from its chart alone.
@@ -164,7 +164,7 @@ func (p *Player) Look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Ports lead to the newest pod that works.
+		// External ports route to the newest working pod.
 		slices.SortFunc(
 			pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) },
 		)

@@ -17,15 +17,15 @@ import (
 // startWithin is the timeout for a server to start listening.
 const startWithin = time.Minute
 
-// instance is the program that runs in a pod.
+// instance is the program of one pod.
 type instance struct {
 	dir   string
-	at    string         // the address of this machine on which it listens
+	at    string         // address of this machine on which it listens
 	ports map[int]string // container port to address on this machine
 
 	mu    sync.Mutex
 	said  bytes.Buffer
-	fault error // why it has ended
+	fault error // why the program ended
 	stop  func()
 	once  sync.Once
 	ended chan struct{}
@@ -51,7 +51,7 @@ func (i *instance) Write(p []byte) (int, error) {
 	return i.said.Write(p)
 }
 
-// log returns the program's output, with the paths of the container.
+// log returns the program's output, with container paths in place of those of this machine.
 func (i *instance) log() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,7 +70,7 @@ func (i *instance) close() {
 	_ = os.RemoveAll(i.dir)
 }
 
-// port returns the address on this machine of a container port, on a free port.
+// port returns the address on this machine for a container port. The first call for a port chooses a free one.
 func (i *instance) port(n int) (string, bool) {
 	if address, ok := i.ports[n]; ok {
 		return address, true
@@ -85,14 +85,14 @@ func (i *instance) port(n int) (string, bool) {
 	return address, true
 }
 
-// nginx runs nginx with a configuration, in its own process group, which the sandbox's leash ends.
+// nginx runs nginx with a configuration in its own process group. The sandbox's leash ends it with the sandbox.
 func (i *instance) nginx(program, conf string) error {
 	at := filepath.Join(i.dir, "nginx.conf")
 	if err := os.WriteFile(at, []byte(conf), 0o600); err != nil {
 		return err
 	}
 	global := "daemon off;"
-	if os.Geteuid() == 0 { // a single user, as in the container
+	if os.Geteuid() == 0 { // use a single user, as in the container
 		global += " user root;"
 	}
 	cmd := exec.Command(program, "-p", i.dir, "-c", at, "-e", "stderr", "-g", global)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Ports of places: the endpoint's port if each place has its own address, and the first one if places share an address
-// (every way of exposing a port can use it).
+// Ports of places. A place with its own address uses endpointPort. Places that share an address use ports from
+// firstNodePort on, which load balancers, node ports and host ports can all use.
 const (
 	endpointPort   = 60443
 	firstNodePort  = 30443
@@ -25,7 +25,8 @@ const (
 	withinShutdown = 2 * time.Second
 )
 
-// Place is where a cluster is reachable from outside on this machine. No other sandbox can use it until Close.
+// Place is the address and port of this machine at which a cluster is reachable from outside. It is reserved for this
+// sandbox until Close.
 type Place struct {
 	Address string // a loopback address
 	Port    int    // of the endpoint
@@ -33,8 +34,8 @@ type Place struct {
 	held net.PacketConn
 }
 
-// Claim reserves a free place. Each place has its own address if all of 127.0.0.0/8 is local on this machine, and its
-// own port otherwise.
+// Claim reserves a free place. Each place has its own address if all of 127.0.0.0/8 is local on this machine. Otherwise
+// all places share an address, and each has its own port.
 func Claim(ctx context.Context) (*Place, error) {
 	var err error
 	for n := range manyPlaces {
@@ -56,7 +57,7 @@ func Claim(ctx context.Context) (*Place, error) {
 	return nil, fmt.Errorf("no address and no port of loopback is free: %w", err)
 }
 
-// hold reserves a place by its UDP port, which nothing else uses.
+// hold reserves a place by binding its UDP port, which nothing else uses.
 func hold(ctx context.Context, address string, port int) (*Place, error) {
 	where := net.JoinHostPort(address, strconv.Itoa(port))
 	held, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", where)
@@ -79,7 +80,7 @@ func (p *Place) String() string { return net.JoinHostPort(p.Address, strconv.Ito
 // Close releases the place.
 func (p *Place) Close() { _ = p.held.Close() }
 
-// reached adds the place to a node's addresses or removes it.
+// reached adds the place's address to the addresses of a node, or removes it.
 func (p *Player) reached(ctx context.Context, is bool) error {
 	nodes, err := p.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!virtual-node.interlink/type"})
 	if err != nil || len(nodes.Items) == 0 {

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/sandbox/standin/podfiles"
 )
 
-// plays returns the function that runs the pods of a Deployment, or nil if this package does not handle them.
+// plays returns the function that runs the pods of a Deployment, or nil if this package does not run them.
 func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, *instance) error {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if strings.Contains(c.Image, "ingress-nginx/controller") {
@@ -59,7 +59,7 @@ func (p *Player) certificate(ref string) (tls.Certificate, error) {
 	return tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
 }
 
-// runs returns the program of a pod, or nil if none runs.
+// runs returns the function that runs a pod's program, or nil if this package does not run it.
 func (p *Player) runs(
 	ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error,
 ) (*instance, error) {
@@ -94,7 +94,7 @@ func (p *Player) runs(
 	return i, p.waiting(ctx, pod, "", "")
 }
 
-// waiting sets a pod's containers waiting with reason and message, or running if reason is empty.
+// waiting sets a pod's containers to waiting with reason and message, or to running if reason is empty.
 func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	now, ready, changed := pod.DeepCopy(), corev1.ConditionTrue, false
 	for i := range now.Status.ContainerStatuses {
@@ -151,7 +151,7 @@ func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error 
 	return i.nginx(p.options.Nginx, text)
 }
 
-// instead runs the forwarder in place of nginx.
+// instead runs the forwarder because this machine has no nginx.
 func (i *instance) instead(pod *corev1.Pod, mounts map[string]string, upstream string, authority []byte) error {
 	var port int
 	for _, c := range pod.Spec.Containers {

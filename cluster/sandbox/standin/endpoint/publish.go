@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// published is a port of this machine that leads to a pod, as kube-proxy would.
+// published is an external port that forwards to a pod, as kube-proxy would.
 type published struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	to   string // "" if it has no target
+	to   string // address of the target; "" if there is none
 	open map[net.Conn]bool
 }
 
@@ -27,7 +27,7 @@ func publish(ctx context.Context, address string) (*published, error) {
 	return p, nil
 }
 
-// lead sends new connections to the address to. Open connections are kept.
+// lead makes new connections go to the address to. Open connections are kept.
 func (p *published) lead(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,23 +1,24 @@
-// Package extension fakes the kubelet of pods that run carrick's own extension for vSphere. A container whose arguments
-// begin with vsphere-extension runs as the real program carrick of this machine, one process per container.
+// Package extension fakes the kubelet of pods that run carrick's own extension for vSphere. For a container whose
+// arguments begin with vsphere-extension, it runs the real carrick program of this machine, one process per container.
 //
 // Sources: kubernetes/kubernetes v1.37.2, and k8s.io/client-go v0.37.2 of it.
 //
 //   - A token of the pod's ServiceAccount, valid for 3607 s, and a new one after four fifths of that:
 //     pkg/serviceaccount/claims.go, plugin/pkg/admission/serviceaccount/admission.go,
 //     pkg/kubelet/token/token_manager.go.
-//   - Secrets and ConfigMaps as files that follow them: package podfiles.
+//   - Secrets and ConfigMaps as files, kept up to date: package podfiles.
 //   - A program that exits waits in CrashLoopBackOff, from 10 s to 5 min, and from 10 s again once it has run for 10
 //     min: pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff), pkg/kubelet/kubelet.go,
 //     util/flowcontrol/backoff.go.
 //   - Readiness by TCP or HTTP, from 200 to 399, and lost after three failures: pkg/kubelet/prober/prober.go,
 //     pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
-//   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. Which ones: SoeldnerConsult/vSphere-extensions
-//     f16ec62, additional/resources.yaml, which carrick's extension replaces.
+//   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. They are those of
+//     SoeldnerConsult/vSphere-extensions f16ec62, additional/resources.yaml, which carrick's extension replaces.
 //
-// The program listens on loopback, on its own port, and the pod's address leads there (package podnet). Therefore flags
-// that name an address or a mount get the values of this machine. The token is its only credential. When the pod is
-// deleted, the program gets SIGTERM and is killed after 8 s. If the program does not exist, the pod waits and says why.
+// carrick listens on its own loopback port, to which the pod's address is forwarded (package podnet). Therefore flags
+// that name an address or a mount get the values of this machine. The ServiceAccount token is its only credential. When
+// the pod is deleted, the program gets SIGTERM and is killed after 8 s. If carrick does not exist on this machine, the
+// pod waits and its status says why.
 //
 // Known differences: the first restart waits for 10 s, whereas a kubelet restarts immediately and waits from the second
 // restart on. Only one container of a pod runs, and no init container. Liveness and startup probes do not run. A
@@ -64,7 +65,7 @@ type Player struct {
 	ending  sync.WaitGroup // programs of deleted pods
 
 	mu     sync.Mutex
-	down   bool // programs that end are not restarted
+	down   bool // programs that exit are not restarted
 	pods   map[types.UID]*instance
 	events standin.Events
 }
@@ -103,7 +104,7 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 }
 
-// Down stops all programs immediately, and starts no more.
+// Down kills all programs immediately and starts no others.
 func (p *Player) Down(ctx context.Context) error {
 	p.mu.Lock()
 	p.down = true
@@ -157,7 +158,7 @@ func played(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// keep keeps a pod's program running, and writes its state into the pod's status.
+// keep starts a pod's program if necessary, and writes its state into the pod's status.
 func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	i := p.pods[pod.UID]
 	if i == nil {
@@ -188,7 +189,7 @@ func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container)
 	return i.report(ctx, c).Tell(ctx, p.client, pod)
 }
 
-// start starts a pod's program, and makes the pod's ports lead to it.
+// start starts a pod's program and forwards the pod's ports to it.
 func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error {
 	args, err := i.arguments(c)
 	if err != nil {
@@ -200,7 +201,7 @@ func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error 
 	return i.start(p.options.Program, args, standin.Environment(pod, *c))
 }
 
-// forget stops a pod's program as a kubelet does: with SIGTERM, and with SIGKILL after the grace period.
+// forget stops a pod's program as a kubelet does: with SIGTERM, then SIGKILL after the grace period.
 func (p *Player) forget(uid types.UID, i *instance) {
 	delete(p.pods, uid)
 	p.ending.Go(func() {

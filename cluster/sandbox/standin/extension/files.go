@@ -26,7 +26,7 @@ import (
 const (
 	accountAt  = "/var/run/secrets/kubernetes.io/serviceaccount"
 	tokenFor   = 3607 * time.Second // as a kubelet requests
-	tokenEarly = tokenFor / 5       // time before expiry at which it is renewed
+	tokenEarly = tokenFor / 5       // remaining lifetime at which it is renewed
 )
 
 // mount writes and refreshes the files of a container's volumes.
@@ -58,7 +58,7 @@ func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *
 	return nil
 }
 
-// path returns where a path of the container is on this machine.
+// path returns the path on this machine of a container path.
 func (i *instance) path(name string) string { return filepath.Join(i.dir, "root", name) }
 
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, err error) error {
@@ -77,8 +77,8 @@ func podRef(pod *corev1.Pod) corev1.ObjectReference {
 
 func (i *instance) kubeconfig() string { return filepath.Join(i.dir, "kubeconfig") }
 
-// identify writes and refreshes a token of the pod's ServiceAccount if the container mounts one, and a kubeconfig with
-// that token, which replaces the in-cluster configuration.
+// identify writes a token of the pod's ServiceAccount if the container mounts one, and renews it before it expires. It
+// also writes a kubeconfig with that token, which replaces the in-cluster configuration.
 func (i *instance) identify(
 	ctx context.Context, client kubernetes.Interface, api *rest.Config, pod *corev1.Pod, c *corev1.Container,
 ) error {
@@ -134,13 +134,13 @@ func hasAccount(c *corev1.Container) bool {
 	return false
 }
 
-// defaults are the addresses on which the program listens by default.
+// defaults are the default values of the flags that set a listen address.
 var defaults = map[string]string{"--bind-address": ":8443", "--health-probe-bind-address": ":8081"}
 
-// listening matches an address to listen on that does not name a single IP address.
+// listening matches a listen address for all interfaces, with any port.
 var listening = regexp.MustCompile(`^(?:0\.0\.0\.0|\[::\]|\*)?:([0-9]+)$`)
 
-// arguments returns a container's arguments, with the addresses and paths of this machine.
+// arguments returns a container's arguments with addresses and paths replaced by those of this machine.
 func (i *instance) arguments(c *corev1.Container) ([]string, error) {
 	clear(i.ports)
 	args := append([]string{}, c.Args...)
@@ -177,7 +177,7 @@ func given(args []string, name string) bool {
 	return false
 }
 
-// here returns what an address or a path of the container is on this machine.
+// here returns the equivalent on this machine of an address or a path of the container.
 func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	if found := listening.FindStringSubmatch(value); found != nil {
 		port, err := strconv.Atoi(found[1])
@@ -194,7 +194,7 @@ func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	return value, nil
 }
 
-// port returns the address on this machine of a pod port, on a free port.
+// port returns the address on this machine for a pod port. The first call for a port chooses a free one.
 func (i *instance) port(n int) (string, error) {
 	if at, ok := i.ports[n]; ok {
 		return at, nil

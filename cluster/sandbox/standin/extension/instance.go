@@ -23,24 +23,24 @@ const (
 	firstBackOff = 10 * time.Second
 	lastBackOff  = 5 * time.Minute
 	graceful     = 8 * time.Second // between SIGTERM and SIGKILL
-	manyMisses   = 3               // consecutive failures until a probe fails
+	manyMisses   = 3               // consecutive failures after which a pod is not ready
 )
 
-// instance is a pod's program.
+// instance is the program of one pod.
 type instance struct {
 	dir       string
 	container string
 	pod       string         // as a kubelet names it in messages: name_namespace(uid)
-	ip        string         // of the pod
+	ip        string         // IP address of the pod
 	ports     map[int]string // pod port to address on this machine
-	leads     []func()       // each releases one port of the pod's address
-	missing   bool           // the program does not exist
-	token     time.Time      // expiry of the token
+	leads     []func()       // each releases one forwarded port of the pod's address
+	missing   bool           // carrick does not exist on this machine
+	token     time.Time      // when the token expires
 	said      standin.Text
 
 	mu       sync.Mutex
-	cmd      *exec.Cmd     // nil: nothing runs
-	ended    chan struct{} // closed when the process has ended
+	cmd      *exec.Cmd     // nil: not running
+	ended    chan struct{} // closed when the process has exited
 	began    time.Time
 	last     *corev1.ContainerStateTerminated
 	restarts int32
@@ -50,9 +50,9 @@ type instance struct {
 	misses   int
 }
 
-// addressed makes the program reachable at the pod's address, which can change: kwok 0.8.0 assigns a new one each time
-// that it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith), and under load it applies the first
-// stage twice, because it has not yet observed its own write.
+// addressed makes the program reachable at the pod's address, which can change. kwok 0.8.0 assigns a new address each
+// time that it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith). Under load it applies the
+// first stage twice, because it has not yet observed its own write.
 func (i *instance) addressed(network *podnet.Network, ip string) error {
 	if i.ip == ip {
 		return nil
@@ -61,7 +61,7 @@ func (i *instance) addressed(network *podnet.Network, ip string) error {
 	return i.lead(network)
 }
 
-// lead makes the ports at the pod's address lead to the program, and releases those at an earlier address.
+// lead forwards the ports of the pod's address to the program, and releases those of an earlier address.
 func (i *instance) lead(network *podnet.Network) error {
 	i.release()
 	for port, to := range i.ports {
@@ -74,7 +74,7 @@ func (i *instance) lead(network *podnet.Network) error {
 	return nil
 }
 
-// release releases the ports at the pod's address.
+// release stops forwarding the ports of the pod's address.
 func (i *instance) release() {
 	for _, release := range i.leads {
 		release()
@@ -88,14 +88,14 @@ func (i *instance) running() bool {
 	return i.cmd != nil
 }
 
-// due reports whether the program must be started now, for the first time or again.
+// due reports whether the program must be started or restarted now.
 func (i *instance) due() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return time.Now().After(i.next)
 }
 
-// start runs the program in its own process group, which the sandbox's leash ends.
+// start runs the program in its own process group. The sandbox's leash ends it with the sandbox.
 func (i *instance) start(program string, args, environment []string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = i.dir
@@ -119,7 +119,7 @@ func (i *instance) start(program string, args, environment []string) error {
 	return nil
 }
 
-// wait waits for the program and records how it ended.
+// wait waits for the program to exit and records its exit status.
 func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	err := cmd.Wait()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its child processes
@@ -170,7 +170,7 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// report returns the state of the program. While it waits, the message is that of doBackOff.
+// report returns the state of the program. While it waits for a restart, the message is that of doBackOff.
 func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Report {
 	i.mu.Lock()
 	runs, restarts := i.cmd != nil, i.restarts
@@ -202,7 +202,7 @@ func (i *instance) without() standin.Report {
 	return r
 }
 
-// log returns the program's output, with the paths of the container.
+// log returns the program's output, with container paths in place of those of this machine.
 func (i *instance) log() string {
 	if i.missing {
 		return noProgram + "\n"
@@ -210,8 +210,8 @@ func (i *instance) log() string {
 	return strings.ReplaceAll(i.said.String(), filepath.Join(i.dir, "root"), "")
 }
 
-// Variable is the environment variable with the path of carrick. It is needed only if carrick is not next to the
-// sandbox's program.
+// Variable is the environment variable that sets the path of carrick. It is needed only if carrick and the sandbox's
+// program are in different folders.
 const Variable = "CARRICK_PROGRAM"
 
 const noProgram = "stand-in: there is no program carrick beside carrick-sandbox, and " + Variable +

@@ -19,7 +19,7 @@ import (
 
 const probeWithin = time.Second
 
-// probe reports whether a pod is ready, according to its readiness probe if it has one.
+// probe reports whether a pod is ready. A pod without a readiness probe is ready.
 func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	ok := c.ReadinessProbe == nil || i.asked(ctx, c, c.ReadinessProbe)
 	i.mu.Lock()
@@ -34,7 +34,7 @@ func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	return i.ready
 }
 
-// asked reports whether a probe succeeds, as a kubelet decides it.
+// asked reports whether a probe succeeds by a kubelet's rules.
 func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -81,7 +81,7 @@ func number(c *corev1.Container, port intstr.IntOrString) int {
 	return 0
 }
 
-// dead matches images that cannot be pulled here.
+// dead matches images that a node can no longer pull.
 var dead = regexp.MustCompile(`redhat-sso-7/sso71-openshift|/?vsphere-extensions-jvm`)
 
 // imageOf returns the first image of a pod that cannot be pulled, or "".

@@ -1,13 +1,15 @@
 // Package kubelet fakes the part of a kubelet that serves logs to the API server: GET
-// /containerLogs/NAMESPACE/POD/CONTAINER. kwok fakes the rest, and runs nothing. The log of a container is the output
-// of the stand-in that replaces its program, or otherwise a line that says that nothing runs.
+// /containerLogs/NAMESPACE/POD/CONTAINER. kwok fakes the rest of the kubelet, and runs no containers. The log of a
+// container is the output of the fake that replaces its program. Without a fake it is one line that says that nothing
+// runs.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
 //   - The path: pkg/registry/core/pod/strategy.go (LogLocation), pkg/kubelet/server/server.go (getContainerLogs).
-//   - tailLines, and limitBytes of what that leaves: k8s.io/cri-client v0.37.2, pkg/logs/logs.go.
+//   - tailLines, then limitBytes of the remaining lines: k8s.io/cri-client v0.37.2, pkg/logs/logs.go.
 //
-// It listens on loopback, to which the nodes' InternalDNS address leads the API server. No other machine can connect.
+// The server listens on loopback, so no other machine can connect. The API server connects to the nodes' InternalDNS
+// address, which is loopback.
 //
 // Known differences: only the API server's client certificate is accepted, in the TLS handshake. A kubelet accepts any
 // certificate that its client CA signed, and tokens, and asks the API server what their users are allowed to do
@@ -28,10 +30,10 @@ import (
 	"time"
 )
 
-// Nothing is the log of a container without a stand-in.
+// Nothing is the log of a container whose program no fake replaces.
 const Nothing = "stand-in: nothing runs in this pod\n"
 
-// Source returns the log of a container, and whether it handles that container.
+// Source returns the log of a container. The bool reports whether the source handles that container.
 type Source func(namespace, pod, container string) (string, bool)
 
 // Server is the log server of one cluster's nodes.
@@ -120,7 +122,7 @@ func (s *Server) find(namespace, pod, container string) string {
 	return Nothing
 }
 
-// tail returns the last n lines of a text.
+// tail returns the last n lines of text.
 func tail(text string, n int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {

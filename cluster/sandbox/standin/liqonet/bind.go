@@ -9,16 +9,16 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// loopback is the only address that gateways listen on, and send from.
+// loopback is the only address on which gateways listen and from which they send.
 const loopback = "127.0.0.1"
 
 var errElsewhere = errors.New("stand-in: nothing is sent off this machine")
 
-// bind is the network of a WireGuard endpoint: one UDP socket on loopback. It cannot exchange packets with other
+// bind is the conn.Bind of a WireGuard endpoint: one UDP socket on loopback. It cannot exchange packets with other
 // machines.
 type bind struct{ socket *net.UDPConn }
 
-// Open listens on a port; 0 is any.
+// Open listens on a port; port 0 means any free port.
 func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(loopback), Port: int(port)})
 	if err != nil {

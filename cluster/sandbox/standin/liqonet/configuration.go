@@ -13,7 +13,7 @@ import (
 
 const (
 	cidrType    = "configuration.liqo.io/cidr-type"
-	configured  = "configuration.liqo.io/configured" // the label of versions before 1.2
+	configured  = "configuration.liqo.io/configured" // label that versions before 1.2 set
 	networkType = "ipam.liqo.io/network-type"
 	cidrsReady  = "NetworkCIDRsConfigured"
 )
@@ -26,7 +26,7 @@ type cidrs struct {
 	} `json:"cidr"`
 }
 
-// of returns the CIDRs of a type, as in the label of the Networks.
+// of returns the CIDRs of a type. The types are the values of the Networks' type label.
 func (c *cidrs) of(kind string) *[]string {
 	if kind == "pod" {
 		return &c.CIDR.Pod
@@ -108,9 +108,9 @@ func (p *Player) configure(ctx context.Context, site site, c *configuration, net
 	return p.merge(ctx, configurations, c.Namespace, c.Name, labels)
 }
 
-// remap creates the Networks of a Configuration, deletes those of CIDRs that it no longer has, and returns the CIDRs to
-// which the other cluster's are remapped here, in the order of the spec. "" means not yet known. While a Network is
-// pending deletion, those of its type are left unchanged.
+// remap creates the Networks of a Configuration, and deletes those of CIDRs that the Configuration no longer has. It
+// returns the local CIDRs to which the other cluster's CIDRs are remapped, in the order of the spec. "" means not yet
+// known. While a Network is pending deletion, the Networks of its type are left unchanged.
 func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*cidrs, error) {
 	seen := &cidrs{}
 	if c.Status.Remote != nil {
@@ -141,8 +141,8 @@ func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*
 	return seen, nil
 }
 
-// stale deletes the Networks of a Configuration for CIDRs that it no longer has, and reports whether such a Network
-// exists.
+// stale deletes the Networks of a Configuration for CIDRs that the Configuration no longer has, and reports whether
+// such a Network exists.
 func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets []network) (exists bool, err error) {
 	for i := range nets {
 		n := &nets[i]
@@ -165,7 +165,7 @@ func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets 
 	return exists, nil
 }
 
-// complete reports whether both types have CIDRs and each CIDR has a remapped one.
+// complete reports whether both types have CIDRs, and each requested CIDR has a remapped one.
 func (c *cidrs) complete(asked *cidrs) bool {
 	for _, kind := range []string{"pod", "external"} {
 		given := *c.of(kind)
@@ -176,8 +176,9 @@ func (c *cidrs) complete(asked *cidrs) bool {
 	return true
 }
 
-// refused reports whether the API server rejects these CIDRs. Upstream writes an empty string for a CIDR that it does
-// not know yet, which the format in the CRD does not allow. So a status appears only once all CIDRs are known.
+// refused reports whether the API server rejects a status with these CIDRs. Upstream writes an empty string for a CIDR
+// that it does not know yet, which the format in the CRD does not allow. Therefore a status exists only once all CIDRs
+// are known.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/charts/liqo-crds/crds/networking.liqo.io_configurations.yaml (format:
 // cidr).
@@ -185,7 +186,7 @@ func (c *cidrs) refused() bool {
 	return slices.Contains(c.CIDR.Pod, "") || slices.Contains(c.CIDR.External, "")
 }
 
-// compact removes the CIDRs that are not yet known.
+// compact removes the empty strings of CIDRs that are not yet known.
 func (c *cidrs) compact() {
 	for _, kind := range []string{"pod", "external"} {
 		all := c.of(kind)
@@ -233,7 +234,8 @@ func condition(c *configuration, complete bool) []metav1.Condition {
 	return []metav1.Condition{now}
 }
 
-// own returns the CIDRs of this cluster, and whether all are known: the pod CIDRs and one external CIDR.
+// own returns the CIDRs of this cluster, which are the pod CIDRs and one external CIDR, and whether all of them are
+// known.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/ipam/networks.go (GetPodCIDRs, GetExternalCIDR).
 func own(nets []network) (*cidrs, bool) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// refreshed is how often the latency of a connection is written. Upstream writes it every 10 s
+// refreshed is the interval at which the latency of a connection is written. Upstream's is 10 s
 // (--ping-update-status-interval).
 const refreshed = 5 * time.Second
 
@@ -31,7 +31,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	stamp, _, _ := unstructured.NestedString(found.Object, "status", "latency", "timestamp")
 	written, _ := time.Parse(time.RFC3339, stamp)
 	if state == connecting && was != "" {
-		return nil // a new gateway keeps what the previous one has written
+		return nil // a new gateway keeps the state that the previous one wrote
 	}
 	if was == state && (state != connected || time.Since(written) < refreshed) {
 		return nil
@@ -49,7 +49,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	return p.status(ctx, connections, g.namespace, name, fields)
 }
 
-// latency returns a duration in the format of a Connection, in whole milliseconds or microseconds (pkg/utils/time).
+// latency formats a duration as in the status of a Connection, in whole milliseconds or microseconds (pkg/utils/time).
 func latency(d time.Duration) string {
 	switch {
 	case d == 0:

@@ -1,7 +1,7 @@
 // Package liqonet fakes the networking part of Liqo for one cluster.
 //
-// Source: liqotech/liqo v1.2.0 (e9f4428d3). Differences in older versions name the tag. C is
-// pkg/liqo-controller-manager/networking, X is C/external-network:
+// Source: liqotech/liqo v1.2.0 (e9f4428d3). Notes on older versions name the tag. Below, C stands for
+// pkg/liqo-controller-manager/networking, and X for C/external-network:
 //
 //   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it requests, or another of the
 //     same size: C/network-controller, pkg/ipam
@@ -9,7 +9,7 @@
 //     Configurations (X/configuration, pkg/utils/ipam), GatewayServers and GatewayClients (X/server-operator,
 //     X/client-operator), and the objects that these create (X/wireguard), with the containers of
 //     deployments/liqo/templates/liqo-wireguard-gateway-*-template.yaml
-//   - the container wireguard of each running gateway pod, a real WireGuard endpoint that listens and sends on loopback
+//   - the container wireguard of each running gateway pod: a real WireGuard endpoint that listens and sends on loopback
 //     only: cmd/gateway/wireguard/main.go, pkg/gateway/tunnel/wireguard (keys.go, device.go, publickeys_controller.go)
 //   - the Connection, by UDP pings through the tunnel: pkg/gateway/connection, pkg/gateway/tunnel (netlink.go,
 //     wireguard/k8s.go)
@@ -19,13 +19,13 @@
 //   - WgGatewayServers and WgGatewayClients are not created: their children and events belong to the GatewayServer or
 //     GatewayClient. Templates must exist and are not rendered. The ServiceAccount is called gw-NAME, not NAME, no
 //     ClusterRoleBinding is created, and the chart's labels are missing.
-//   - The address of a node port, and of each load balancer, is loopback. Upstream writes that of the active pod's
-//     node, and an empty one while that node is not ready. A missing MTU is 1340, not 0.
-//   - Several PublicKeys take turns; upstream keeps the one that changed last.
+//   - The address of a node port, and of each load balancer, is loopback. Upstream writes the address of the active
+//     pod's node, or an empty one while that node is not ready. A missing MTU is 1340, not 0.
+//   - If there are several PublicKeys, the fake alternates between them. Upstream keeps the one that changed last.
 //   - Pings are sent every 0.5 s, not 2 s, and are not JSON; the status is written every 5 s, not 10 s.
 //   - The name in a GatewayClient's endpoint is resolved once; upstream resolves it again every 5 s, later every 5
 //     minutes (dns.go).
-//   - Networks that are not remapped are never rejected, and those without an owner count as preinstalled.
+//   - Networks that are not remapped are never rejected. Networks without an owner count as preinstalled.
 //   - Versions before v1.2.0 also get one Network per CIDR; v1.1.2 creates NAME-pod and NAME-external only for the
 //     first ones.
 //   - Two gateways of a namespace count as two active pods as soon as both Deployments exist.

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The modes of a tunnel's ends: a server waits for the client, which connects to it.
+// The modes of a gateway: a server waits for a client to connect.
 const (
 	server = "server"
 	client = "client"
 )
 
-// side describes one of the two kinds of ends.
+// side describes one of the two kinds of gateway resources.
 type side struct {
 	mode     string
 	resource resource
-	kind     string // of the object
-	child    string // the kind of the child that upstream creates
-	ref      string // the status field that references the child
+	kind     string // kind of the gateway resource
+	child    string // kind of the child object that upstream creates
+	ref      string // status field that references the child object
 	template resource
 }
 
@@ -38,7 +38,7 @@ var (
 
 var secrets = resource{Version: "v1", Resource: "secrets"}
 
-// end is a GatewayServer or a GatewayClient, with the fields that this fake reads.
+// end is a gateway resource: a GatewayServer or a GatewayClient, with the fields that this fake reads.
 type end struct {
 	side              side `json:"-"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -52,8 +52,8 @@ type end struct {
 	Status endStatus `json:"status"`
 }
 
-// endpoint is spec.endpoint: for a server the port to listen on and how it is exposed, for a client the address to
-// connect to.
+// endpoint is spec.endpoint. For a server it is the port to listen on and how that port is exposed. For a client it is
+// the address to connect to.
 type endpoint struct {
 	Port        int32    `json:"port"`
 	ServiceType string   `json:"serviceType"`
@@ -78,13 +78,13 @@ type reached struct {
 	Protocol  string   `json:"protocol,omitempty"`
 }
 
-// internal is the address of an end's pod inside the cluster.
+// internal is the address of a gateway's pod inside the cluster.
 type internal struct {
 	IP   string `json:"ip,omitempty"`
 	Node string `json:"node,omitempty"`
 }
 
-// ends reconciles each end once. As upstream, errors go to the log of the controller manager.
+// ends reconciles each gateway resource once. As in upstream, errors go to the log of the controller manager.
 func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	var faults []error
 	for i := range all.ends {
@@ -103,9 +103,9 @@ func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	return errors.Join(faults...)
 }
 
-// reconcile creates an end's objects and sets its status, in the order of upstream. Upstream reads the address first:
-// if the Deployment exists but its Service does not, because the API server rejected the port, it never creates the
-// Service again.
+// reconcile creates the objects of a gateway resource and sets its status, in upstream's order. Upstream reads the
+// address first. So if the Deployment exists but its Service does not, because the API server rejected the port,
+// upstream never creates the Service.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network:
 // server-operator/server_controller.go and client-operator/client_controller.go, then
@@ -146,7 +146,7 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects,
 	return nil
 }
 
-// state returns a string that changes whenever the inputs of an end's objects or the objects themselves change.
+// state returns a string that changes whenever the created objects or the inputs that determine them change.
 func (e *end) state(secret, version string, all *objects) string {
 	state := fmt.Sprintf("%s %s %+v", secret, version, e.Spec)
 	if d := find(all.deployments, e.Namespace, e.child()); d != nil {
@@ -158,7 +158,7 @@ func (e *end) state(secret, version string, all *objects) string {
 	return state
 }
 
-// template returns an error if an end's template cannot be used.
+// template returns an error if the template of a gateway resource cannot be used.
 func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	ref := e.Spec.Server
 	if e.side.mode == client {
@@ -180,7 +180,8 @@ func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	return nil
 }
 
-// found sets the address of an end once its Deployment exists. The address is kept when the Deployment is deleted.
+// found sets the address of a gateway resource once its Deployment exists. The address is kept when the Deployment is
+// deleted.
 //
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go
@@ -208,9 +209,9 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 	return notActive
 }
 
-// reached returns the external address of a Service. For node ports and load balancers it is this machine, where the
-// gateway listens. Only a node port requires an active gateway pod, whose node has the address. For a load balancer
-// without an address the port is written nevertheless.
+// reached returns the external address of a Service. For node ports and load balancers that is this machine, where the
+// gateway listens. Only a node port requires an active gateway pod, because upstream uses the address of its node. For
+// a load balancer without an address, the result has only the port.
 func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive error) (*reached, error) {
 	port := service.Spec.Ports[0]
 	at := &reached{Port: port.Port, Protocol: string(port.Protocol)}
@@ -235,7 +236,7 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive
 	return at, nil
 }
 
-// balance fakes the load balancer provider.
+// balance assigns an address to a Service of type LoadBalancer, as a load balancer provider would.
 func (p *Player) balance(ctx context.Context, service *corev1.Service) error {
 	if p.options.NoAddress || len(service.Status.LoadBalancer.Ingress) > 0 {
 		return nil

@@ -16,25 +16,25 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// resolveWithin is the timeout for resolving a server's name.
+// resolveWithin is the timeout for resolving a server's host name.
 const resolveWithin = time.Second
 
-// gateway is the program in the container wireguard of a pod.
+// gateway is the program of the container wireguard in one pod.
 type gateway struct {
 	namespace, pod string
 	arguments      []string
-	secret         string // the Secret with its keys
+	secret         string // name of the Secret with its keys
 	log            journal
 
 	wire    *wire
-	port    uint16         // that it listens on
-	peer    key            // its current peer
-	at      netip.AddrPort // where a client connects to
+	port    uint16         // port on which it listens
+	peer    key            // key of its current peer
+	at      netip.AddrPort // address to which a client connects
 	crashes int32
 	turn    int // index among several PublicKeys
 }
 
-// publicKey is a PublicKey with the key of the other end.
+// publicKey is a PublicKey object, with the public key of the peer.
 type publicKey struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -92,8 +92,8 @@ func begin(pod *corev1.Pod) *gateway {
 	return g
 }
 
-// run runs one iteration of a gateway: it starts the endpoint, configures its peer and writes the state of the
-// connection.
+// run runs one iteration of a gateway: it starts the WireGuard endpoint if necessary, configures the peer and writes
+// the state of the connection.
 func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objects) error {
 	err := p.start(ctx, g, all.services)
 	if errors.Is(err, errCrash) {
@@ -116,7 +116,7 @@ func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objec
 	return p.connection(ctx, g, all.connections)
 }
 
-// start starts the endpoint if it does not run, or not on the port of its Service.
+// start starts the WireGuard endpoint, unless it already runs on the port of its Service.
 func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Service) error {
 	port := g.listens(services)
 	if g.wire != nil && g.port == port {
@@ -142,8 +142,8 @@ func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Servic
 	return nil
 }
 
-// listens returns the port on which a server listens: the external port of its Service. It returns 0 (any port) for a
-// client, and for a server without such a port.
+// listens returns the port on which a server listens, which is the external port of its Service. It returns 0 (any
+// port) for a client, and for a server without such a port.
 func (g *gateway) listens(services []corev1.Service) uint16 {
 	s := find(services, g.namespace, "gw-"+g.flag("name"))
 	switch {
@@ -157,7 +157,7 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 	return 0
 }
 
-// private returns a gateway's private key. A container exits if the key is not 32 bytes long. It does not read the
+// private returns a gateway's private key. The container exits if the key is not 32 bytes long. It does not read the
 // public key.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/keys.go (LoadKeys) and cmd/gateway/wireguard/main.go.
@@ -178,11 +178,11 @@ func privateKey(data []byte) (key, error) {
 	return key(data), nil
 }
 
-// pair sets the peer's key to that of the PublicKey. If there are several, the last one that is read is used, so they
-// take turns.
+// pair configures the peer with the key of the PublicKey object. If there are several objects, each call uses the next
+// one.
 //
-// A key that is too short makes the reconciliation panic, which controller-runtime recovers: the container continues
-// with its current peer. This applies to every release: all are built with v0.19 or later, which recovers by default.
+// If a key is too short, the reconciliation panics, and controller-runtime recovers. The container continues with its
+// current peer. This applies to every release, because all are built with v0.19 or later, which recovers by default.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice);
 // kubernetes-sigs/controller-runtime v0.23.1, pkg/controller/controller.go (RecoverPanic).
@@ -207,7 +207,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	if len(raw) < len(key{}) {
 		return fmt.Errorf("panic: the public key has %d bytes, not %d [recovered]", len(raw), len(key{}))
 	}
-	now := key(raw[:len(key{})]) // extra bytes are silently cut off
+	now := key(raw[:len(key{})]) // upstream silently ignores extra bytes
 	if now == g.peer {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	return nil
 }
 
-// resolve returns the address and port of a host; if a name has several addresses, the first one.
+// resolve returns the address and port of a host. If a name has several addresses, it uses the first one.
 func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -22,7 +22,7 @@ var pools = []netip.Prefix{
 // networkFinalizer keeps a Network until its CIDR is released.
 const networkFinalizer = "network.ipam.liqo.io/finalizer"
 
-// asItIs marks a Network of the cluster itself, which cannot be remapped.
+// asItIs is the label of a Network of the cluster itself, which cannot be remapped.
 const asItIs = "ipam.liqo.io/network-not-remapped"
 
 // network is a Network of ipam.liqo.io, with the fields that this fake reads.
@@ -38,7 +38,8 @@ type network struct {
 }
 
 // addresses allocates a CIDR for each Network in order of creation, and releases those of Networks that are being
-// deleted. Of Networks created in the same second, those for pods come first, because Liqo creates them first.
+// deleted. If several Networks were created in the same second, those for pods come first, because Liqo creates them
+// first.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/network-controller/network_controller.go
 // (handleNetworkStatus), external-network/configuration/label.go (LabelCIDRTypeValues) and pkg/ipam: ipam.go
@@ -69,7 +70,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 		default:
 			given, ok := acquire(n, used)
 			if !ok {
-				continue // upstream only logs it
+				continue // upstream only logs the error
 			}
 			used = append(used, given)
 			faults = append(faults, p.status(ctx, networks, n.Namespace, n.Name, map[string]any{"cidr": given.String()}))
@@ -78,7 +79,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 	return errors.Join(faults...)
 }
 
-// acquire returns a CIDR for a Network that overlaps none of used, or false if no block of that size is free.
+// acquire returns a CIDR for a Network that does not overlap any of used, or false if no block of that size is free.
 func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	wanted, err := netip.ParsePrefix(n.Spec.CIDR)
 	if err != nil {
@@ -91,8 +92,8 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	return free(wanted, used)
 }
 
-// free returns wanted if it lies in a pool and overlaps none of used. Otherwise it returns the first free block of its
-// size in the tree of a pool, preferring halves that are already split.
+// free returns wanted if that lies in a pool and does not overlap any of used. Otherwise it returns the first free
+// block of the same size in the tree of a pool, preferring halves that are already split.
 //
 // Source: liqotech/liqo v1.2.0, pkg/ipam/core/node.go (allocateNetwork, bestDirection).
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
@@ -110,7 +111,7 @@ func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// within returns the first free block of a size within block.
+// within returns the first free block inside block whose prefix has the length bits.
 func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bool) {
 	switch {
 	case block.Bits() > bits || slices.Contains(used, block):
@@ -128,7 +129,7 @@ func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bo
 	return within(right, bits, used)
 }
 
-// split reports whether a used block lies within block and is smaller.
+// split reports whether a used block lies within block and is smaller than block.
 func split(block netip.Prefix, used []netip.Prefix) bool {
 	return slices.ContainsFunc(
 		used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) },

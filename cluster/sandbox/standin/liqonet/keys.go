@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The keys of a Secret with WireGuard keys, 32 raw bytes each.
+// The data keys of a Secret with WireGuard keys. Each value is a raw key of 32 bytes.
 const (
 	privateField = "privateKey"
 	publicField  = "publicKey"
@@ -20,8 +20,8 @@ const (
 // errPanic is the error that controller-runtime logs for a reconciliation that panicked.
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 
-// secret returns the name of the Secret with an end's keys, of which there must be exactly one. If the end names one,
-// it is checked and gets the labels that it lacks (since v1.0.1). Otherwise a Secret is created.
+// secret returns the name of the only Secret with the keys of a gateway resource. If the resource names a Secret, that
+// is checked and gets the labels that it lacks (since v1.0.1). Otherwise a Secret is created.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
 // (ensureKeysSecret, checkExistingKeysSecret, getWireGuardSecret) and pkg/gateway/tunnel/wireguard/k8s.go
@@ -63,15 +63,15 @@ func (p *Player) secret(ctx context.Context, e *end, all *objects, version strin
 	return "", err
 }
 
-// check checks the Secret that an end names, and adds the labels that it lacks. It does not check the length of the
-// keys.
+// check checks the Secret that a gateway resource names, and adds the labels that it lacks. It does not check the
+// length of the keys.
 //
 // v1.0.0 adds no label. If one is missing, the controller of the GatewayServer panics, which aborts only this
 // reconciliation, and that of the GatewayClient rejects the Secret (liqotech/liqo v1.0.0, the same files;
 // liqotech/liqo#3049).
 func (p *Player) check(ctx context.Context, e *end, all *objects, version string) error {
 	s := find(all.secrets, e.Namespace, e.Spec.SecretRef.Name)
-	if s == nil { // it may exist without the label
+	if s == nil { // a Secret without the label may exist
 		var err error
 		if s, err = p.client.CoreV1().Secrets(e.Namespace).Get(ctx, e.Spec.SecretRef.Name, metav1.GetOptions{}); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (p *Player) check(ctx context.Context, e *end, all *objects, version string
 	})
 }
 
-// keys returns the Secret of an end that names none.
+// keys returns a new Secret for a gateway resource that names none.
 func keys(e *end) (*corev1.Secret, error) {
 	private, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {

@@ -8,18 +8,19 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// A ping is an IPv4 UDP packet between the inner addresses of a tunnel, on upstream's port (liqotech/liqo v1.2.0,
-// pkg/gateway/connection/flags.go, --ping-port): headers without checksums, then whether it is a reply, and its number.
+// The layout of a ping: an IPv4 UDP packet between the inner addresses of a tunnel, on upstream's port (liqotech/liqo
+// v1.2.0, pkg/gateway/connection/flags.go, --ping-port). Headers without checksums are followed by a reply flag and the
+// number of the ping.
 const (
 	pingPort  = 12345
 	pingSize  = 20 + 8 + 5
 	pingsKept = 16
 )
 
-// inner are the addresses inside a tunnel (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
+// inner are the addresses inside a tunnel by mode (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
 var inner = map[string][4]byte{server: {169, 254, 18, 1}, client: {169, 254, 18, 2}}
 
-// link is the network interface of a tunnel's end. Only pings use it.
+// link is the network interface of one side of a tunnel. It carries only pings.
 type link struct {
 	own, other [4]byte
 	mtu        int
@@ -42,7 +43,7 @@ func newLink(mode string, mtu int, answered func(uint32)) *link {
 	}
 }
 
-// ping sends a ping, or drops it if the buffer is full.
+// ping queues a ping or a reply, or drops it if the buffer is full.
 func (l *link) ping(number uint32, answer bool) {
 	p := make([]byte, pingSize)
 	p[0], p[8], p[9] = 4<<4|5, 64, 17
@@ -96,7 +97,7 @@ func (l *link) Name() (string, error)    { return "liqo-tunnel", nil }
 func (l *link) Events() <-chan tun.Event { return l.events }
 func (l *link) BatchSize() int           { return 1 }
 
-// Close stops Read and the events.
+// Close makes Read return and closes the channel of events.
 func (l *link) Close() error {
 	l.once.Do(func() {
 		close(l.closed)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The labels of a gateway's pods.
+// The labels of gateway pods.
 const (
 	componentL = "networking.liqo.io/component"
 	nameL      = "networking.liqo.io/gateway-name"
@@ -19,18 +19,18 @@ const (
 )
 
 const (
-	wireguardName = "wireguard" // the container of the tunnel
+	wireguardName = "wireguard" // name of the container with the tunnel
 	mark          = "carrick/stand-in"
 	defaultMTU    = 1340 // liqoctl's (liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/forge/common.go)
 )
 
-// made is an object together with its resource.
+// made is an object and the resource that stores it.
 type made struct {
 	resource resource
 	object   any
 }
 
-// child returns the name of the objects that are created for an end.
+// child returns the name of the objects that are created for a gateway resource.
 func (e *end) child() string { return "gw-" + e.Name }
 
 func (e *end) reference() corev1.ObjectReference {
@@ -40,7 +40,7 @@ func (e *end) reference() corev1.ObjectReference {
 	}
 }
 
-// meta returns the metadata of all objects that belong to an end.
+// meta returns the metadata of all objects that are created for a gateway resource.
 func (e *end) meta() metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
@@ -57,7 +57,7 @@ func (e *end) labels() map[string]string {
 	return map[string]string{componentL: component, nameL: e.Name, remoteID: e.Labels[remoteID]}
 }
 
-// objects returns the objects of an end, in the order of their creation.
+// objects returns the objects of a gateway resource, in the order of their creation.
 func (e *end) objects(secret, version string) []made {
 	account := &corev1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: e.meta(),
@@ -72,7 +72,7 @@ func (e *end) objects(secret, version string) []made {
 	return all
 }
 
-// port returns the port in the spec. It has no default, and the API server rejects a Service with port 0.
+// port returns the port in the spec, which has no default. The API server rejects a Service with port 0.
 func (e *end) port() int32 { return e.Spec.Endpoint.Port }
 
 func (e *end) service() *corev1.Service {
@@ -90,8 +90,8 @@ func (e *end) service() *corev1.Service {
 	}
 }
 
-// deployment returns the Deployment, with the containers of the chart's template. All of them are privileged or request
-// capabilities that restricted namespaces forbid.
+// deployment returns the gateway's Deployment, with the containers of the chart's template. All of them are privileged
+// or request capabilities that the Pod Security Standard restricted forbids.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml and its
 // counterpart.
@@ -129,7 +129,7 @@ func (e *end) deployment(secret, version string) *appsv1.Deployment {
 	}
 }
 
-// arguments returns the arguments that all containers of a gateway have.
+// arguments returns the arguments that all containers of a gateway have in common.
 func (e *end) arguments(container string) []string {
 	return []string{
 		"--name=" + e.Name, "--namespace=" + e.Namespace, "--remote-cluster-id=" + e.Labels[remoteID],
@@ -137,7 +137,8 @@ func (e *end) arguments(container string) []string {
 	}
 }
 
-// wireguard returns the arguments of the tunnel's container: where a server listens, or where a client connects to.
+// wireguard returns the arguments of the container wireguard, with the port to listen on (server) or the address to
+// connect to (client).
 func (e *end) wireguard() []string {
 	all := append(e.arguments(wireguardName), fmt.Sprintf("--mtu=%d", cmp.Or(e.Spec.MTU, defaultMTU)))
 	if e.side.mode == server {

@@ -23,8 +23,8 @@ const (
 	manager       = "liqo-controller-manager"
 )
 
-// The labels that connect the objects of a peering. The value of the first is the other cluster's ID, that of the
-// second "true".
+// The labels of the objects of a peering. remoteID has the ID of the other cluster as its value, the second label
+// "true".
 const (
 	remoteID = "liqo.io/remote-cluster-id"
 	gatewayL = "networking.liqo.io/gateway-resource"
@@ -64,14 +64,14 @@ type Player struct {
 	end     func()
 
 	mu       sync.Mutex
-	gateways map[types.UID]*gateway // by the UID of their pod
-	owners   map[types.UID]bool     // the Configurations and ends of the previous look
-	made     map[types.UID]string   // result of state by the end's UID
-	said     map[string]string      // the last event about an object, by kind of event
+	gateways map[types.UID]*gateway // by the UID of the gateway's pod
+	owners   map[types.UID]bool     // UIDs of the Configurations and gateway resources of the previous pass
+	made     map[types.UID]string   // result of state by UID of the gateway resource
+	said     map[string]string      // reason and message of the last event by the object's UID
 	log      journal                // of the controller manager
 }
 
-// Start runs Liqo until Close is called or ctx is done.
+// Start runs Liqo's networking until Close is called or ctx is done.
 func Start(ctx context.Context, options Options) (*Player, error) {
 	client, err := kubernetes.NewForConfig(options.Config)
 	if err != nil {
@@ -89,7 +89,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	return p, nil
 }
 
-// Close stops Liqo, closes the sockets of its gateways, and keeps the objects that it created.
+// Close stops Liqo's networking, closes the sockets of its gateways, and keeps the objects that it created.
 func (p *Player) Close() {
 	p.end()
 	p.seen.Close()
@@ -101,7 +101,7 @@ func (p *Player) Close() {
 	}
 }
 
-// look reconciles everything once.
+// look reconciles all objects once.
 func (p *Player) look(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,11 +123,11 @@ func (p *Player) look(ctx context.Context) error {
 	return errors.Join(append(faults, p.pods(ctx, all))...)
 }
 
-// site is the installation of Liqo.
+// site describes the installation of Liqo in the cluster.
 type site struct {
 	networking bool   // the network controllers run
 	ipam       bool   // the IPAM runs
-	version    string // of the controllers, "v1.2.0"
+	version    string // of the controllers, such as "v1.2.0"
 }
 
 // conditions reports whether this version writes conditions instead of a label.
@@ -159,7 +159,7 @@ func arguments(d *appsv1.Deployment) []string {
 	return all
 }
 
-// version returns the tag of a Deployment's first image.
+// version returns the tag of the image of a Deployment's first container.
 func version(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		_, tag, _ := strings.Cut(c.Image, ":")

@@ -14,11 +14,11 @@ var errCrash = errors.New("the container ended")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the only gateway pod of a tenant namespace if it runs, ready or not. As upstream, if there are two it
-// returns neither.
+// active returns the only gateway pod of a tenant namespace, if it is running. The pod need not be ready. As in
+// upstream, more than one gateway pod is an error.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
-// (listActiveGatewayPod). The label that it selects by is in the chart's pod template while there is one replica
+// (listActiveGatewayPod). It selects by a label that the chart's pod template has while there is one replica
 // (deployments/liqo/templates/_helpers.tpl, liqo.labelsTemplate).
 func active(all *objects, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
@@ -27,7 +27,7 @@ func active(all *objects, namespace string) (*corev1.Pod, error) {
 			found = append(found, pod)
 		}
 	}
-	gateways := 0 // one of them may not have a pod yet
+	gateways := 0 // a gateway may not have a pod yet
 	for i := range all.deployments {
 		if all.deployments[i].Namespace == namespace {
 			gateways++
@@ -51,7 +51,7 @@ func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// crash fakes a kubelet whose container crash-loops.
+// crash writes into a pod's status that its container is in CrashLoopBackOff.
 func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why error) error {
 	g.close()
 	g.log.sayf("%v", why)
@@ -70,7 +70,7 @@ func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why err
 	})
 }
 
-// recover sets the container running again after a crash.
+// recover writes into a pod's status that its container runs again after a crash.
 func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.State.Waiting != nil && s.State.Waiting.Reason == crashLoop {
@@ -82,7 +82,7 @@ func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// shows changes the status of the tunnel's container and the readiness of its pod.
+// shows writes the status of the tunnel's container and the readiness of its pod.
 func (p *Player) shows(
 	ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus),
 ) error {

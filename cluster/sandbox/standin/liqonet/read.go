@@ -16,18 +16,18 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// objects are all objects of the cluster that a look needs, with each kind listed once. The fields after ends are only
-// read if there are ends or running gateways.
+// objects is a snapshot of the objects that one pass needs. Each kind is listed at most once. The fields after networks
+// are read only if gateway resources or running gateways exist.
 type objects struct {
 	configurations []configuration
 	ends           []end
 	networks       []network
 
-	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the ends that use them
-	secrets     []corev1.Secret                           // with the label of another cluster
+	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the gateway resources that use them
+	secrets     []corev1.Secret                           // those with the label remoteID
 	keys        []publicKey
 	connections []unstructured.Unstructured
-	deployments []appsv1.Deployment // of gateways, like the Services and pods
+	deployments []appsv1.Deployment // of gateways, like services and pods
 	services    []corev1.Service
 	pods        []corev1.Pod
 }
@@ -51,7 +51,7 @@ func (p *Player) read(ctx context.Context) (objects, error) {
 	return all, p.children(ctx, &all)
 }
 
-// children reads the objects that ends own and use.
+// children reads the objects that gateway resources own and use.
 func (p *Player) children(ctx context.Context, all *objects) error {
 	ofGateways := componentL + "=" + component
 	var err1, err2, err3, err4, err5, err6 error
@@ -75,7 +75,7 @@ func (p *Player) children(ctx context.Context, all *objects) error {
 	return nil
 }
 
-// find returns the object with a namespace and a name, or nil.
+// find returns the object with this namespace and name, or nil.
 func find[T any, P interface {
 	*T
 	metav1.Object
@@ -97,7 +97,7 @@ func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	return all, err
 }
 
-// apply applies an object.
+// apply creates or updates an object by server-side apply.
 func (p *Player) apply(ctx context.Context, kind resource, object any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Player) apply(ctx context.Context, kind resource, object any) error {
 	return err
 }
 
-// merge patches an object, or a subresource of it.
+// merge sends a merge patch for an object, or for a subresource of it.
 func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Player) merge(ctx context.Context, kind resource, namespace, name strin
 	_, err = p.dynamic.Resource(kind).Namespace(namespace).
 		Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: manager}, sub...)
 	if apierrors.IsNotFound(err) {
-		return nil // it has been deleted
+		return nil // the object has been deleted
 	}
 	return err
 }

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kept is the maximum number of lines in a log.
+// kept is the maximum number of lines in a journal.
 const kept = 200
 
-// journal is the log of a program. A repeated line is kept once.
+// journal is the log of a program. It drops a line that repeats the previous one.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

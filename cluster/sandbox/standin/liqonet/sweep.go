@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// swept are the kinds of objects that an end or a Configuration owns.
+// swept are the kinds that gateway resources and Configurations own.
 var swept = []resource{
 	deployments, services, {Version: "v1", Resource: "serviceaccounts"}, secrets, connections, networks,
 }
 
-// sweep deletes objects whose owners no longer exist. The cluster's garbage collector does so, too, but takes up to
+// sweep deletes objects whose owners no longer exist. The cluster's garbage collector also does this, but takes up to
 // half a minute to discover kinds that were added later.
 func (p *Player) sweep(ctx context.Context, here objects) error {
 	now := map[types.UID]bool{}
@@ -31,7 +31,7 @@ func (p *Player) sweep(ctx context.Context, here objects) error {
 		}
 		if err := p.orphans(ctx, uid); err != nil {
 			faults = append(faults, err)
-			now[uid] = true // retry in the next look
+			now[uid] = true // retry in the next pass
 		}
 		delete(p.made, uid)
 	}

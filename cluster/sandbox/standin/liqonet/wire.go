@@ -17,9 +17,9 @@ const (
 	lost       = "Error"
 )
 
-// Upstream pings every two seconds. A tunnel is lost after the same number of unanswered pings as here (liqotech/liqo
-// v1.2.0, pkg/gateway/connection/flags.go and conncheck). That a client keeps the tunnel alive is a guess: no source
-// found, upstream configures no interval.
+// The timing of pings. Upstream pings every two seconds, and also treats a tunnel as lost after five unanswered pings
+// (liqotech/liqo v1.2.0, pkg/gateway/connection/flags.go and conncheck). The keepalive of clients is a guess: no source
+// was found, and upstream configures no interval.
 const (
 	pingEvery = 500 * time.Millisecond
 	lostAfter = 5
@@ -38,14 +38,14 @@ type wire struct {
 
 	mu       sync.Mutex
 	paired   bool      // it has or had a peer
-	sent     uint32    // the number of the last ping
+	sent     uint32    // number of the last ping
 	at       time.Time // when it was sent
-	answered uint32    // the number of the last ping that was answered, or of the last one before the first peer was set
+	answered uint32    // number of the last answered ping, or of the last ping before the first peer was set
 	took     time.Duration
 	seen     time.Time // when it was answered
 }
 
-// newWire starts an endpoint without a peer on a loopback port; port 0 means any.
+// newWire starts an endpoint without a peer on a loopback port; port 0 means any free port.
 func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wire, error) {
 	w := &wire{stop: make(chan struct{}), done: make(chan struct{})}
 	w.link = newLink(mode, mtu, w.back)
@@ -62,7 +62,7 @@ func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wir
 	return w, nil
 }
 
-// peer sets the only peer. A client connects to at, a server waits.
+// peer replaces the only peer. A client connects to at, and a server waits for the client.
 func (w *wire) peer(public key, at netip.AddrPort) error {
 	w.mu.Lock()
 	if !w.paired {
@@ -101,7 +101,7 @@ func (w *wire) pings() {
 	}
 }
 
-// back records that a ping was answered. It ignores the round-trip time of a ping that waited for the handshake.
+// back records the reply to a ping. It ignores the round-trip time of a ping that waited for the handshake.
 func (w *wire) back(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,9 +111,9 @@ func (w *wire) back(number uint32) {
 	w.answered, w.seen, w.took = number, time.Now(), time.Since(w.at)
 }
 
-// fares returns the state, the round-trip time of the last ping and the time when it was answered. A tunnel that never
-// came up also counts as lost after the same number of unanswered pings. A change of the peer has no effect until pings
-// are answered or lost.
+// fares returns the state, the round-trip time of the last ping and the time of its reply. A tunnel that never came up
+// counts as lost after the same number of unanswered pings. A change of the peer affects the state only once pings are
+// answered or lost.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/connection/conncheck/receiver.go (InitPeer, RunDisconnectObserver).
 func (w *wire) fares() (state string, took time.Duration, seen time.Time) {

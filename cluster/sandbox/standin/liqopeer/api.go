@@ -18,13 +18,14 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// list returns the cached objects of a resource in all namespaces, or none if the API server does not serve it.
+// list returns the cached objects of a resource in all namespaces. It returns none if the API server does not serve the
+// resource.
 func list[S, T any](ctx context.Context, s *standin.Seen, of schema.GroupVersionResource) ([]object[S, T], error) {
 	all, err := standin.Listed[object[S, T]](ctx, s, of, "", "")
 	return all, ignoreMissing(err)
 }
 
-// listNow is list without the cache.
+// listNow is like list, but sends a request instead of reading the cache.
 func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource) ([]object[S, T], error) {
 	found, err := s.dynamic.Resource(of).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -39,7 +40,7 @@ func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResou
 	return all, nil
 }
 
-// create creates an object. It is not an error if the object already exists.
+// create creates an object, and returns nil if the object already exists.
 func create[S, T any](ctx context.Context, s *site, to schema.GroupVersionResource, kind string, o object[S, T]) error {
 	o.TypeMeta = metav1.TypeMeta{APIVersion: to.GroupVersion().String(), Kind: kind}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o)
@@ -63,7 +64,7 @@ func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResour
 	return s.put(ctx, of, o, "/status", now, "status")
 }
 
-// put replaces one field of an object, named by its JSON pointer.
+// put sets the field of an object at a JSON pointer.
 func (s *site) put(
 	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string,
 ) error {
@@ -118,7 +119,7 @@ func held(o metav1.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// remove deletes the object with this UID, and not another one of the same name.
+// remove deletes an object. The UID is a precondition, so that another object of the same name is not deleted.
 func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o metav1.Object) error {
 	if o.GetDeletionTimestamp() != nil {
 		return nil
@@ -132,7 +133,7 @@ func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o met
 	return err
 }
 
-// warn records an event on an object, once for each message.
+// warn records a warning event on an object, once for each message.
 func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, message string) error {
 	events := s.client.CoreV1().Events(about.Namespace)
 	known, err := events.List(
@@ -155,7 +156,7 @@ func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, m
 	return err
 }
 
-// refer returns a reference to an object for an event.
+// refer returns a reference to an object, as events need it.
 func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,

@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// subject returns the subject of a slice's virtual kubelet on the provider.
+// subject returns the certificate subject of a slice's virtual kubelet on the provider.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CommonNameResourceSliceCSR).
 func subject(slice, consumer string) pkix.Name {
@@ -31,8 +31,8 @@ func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// examine checks a slice's PEM certificate signing request. Upstream does not check the signature itself; the API
-// server does so when it signs.
+// examine validates a slice's PEM certificate signing request. As in upstream, it does not check the signature, which
+// the API server checks when it signs the request.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CheckCSRForResourceSlice).
 func examine(data []byte, slice, consumer string) error {

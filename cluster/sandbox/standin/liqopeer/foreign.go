@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describeForeigns fakes the controller of ForeignClusters. A ForeignCluster is created with the first object of a
-// peering, not counting Secrets and slices, and is kept after the last object is deleted. On a consumer without a
-// Tenant of its own it names no tenant namespace.
+// describeForeigns fakes the controller of ForeignClusters. It creates a ForeignCluster with the first object of a
+// peering, not counting Secrets and slices, and keeps it after the last object is deleted. On a consumer without a
+// Tenant of its own, the ForeignCluster names no tenant namespace.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
 // foreigncluster_controller.go (foreignclusterEnqueuer), status.go, conditions.go and apiserverchecker.go.
@@ -81,7 +81,8 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 	return report(ctx, l.site, foreigns, f, now)
 }
 
-// role returns the other cluster's role. It is a provider if its control plane's kubeconfig or a virtual node exists.
+// role returns the other cluster's role. The cluster is a provider if a kubeconfig of its control plane or a virtual
+// node exists.
 func (l *look) role(id string, kubeconfig bool) string {
 	provider := kubeconfig ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -96,8 +97,8 @@ func (l *look) role(id string, kubeconfig bool) string {
 	return "Unknown"
 }
 
-// controlPlane returns the Secret with which this cluster connects to a provider, and the address of that provider's
-// API server. It returns nil unless there is exactly one Secret and it can be read.
+// controlPlane returns the Secret with the kubeconfig for a provider, and the address of the provider's API server. It
+// returns nil unless there is exactly one such Secret with a valid kubeconfig.
 func (l *look) controlPlane(id string) (*corev1.Secret, string) {
 	var found []*corev1.Secret
 	for i := range l.secrets {
@@ -133,7 +134,7 @@ func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.S
 	return with(f.Status.Conditions, c)
 }
 
-// tenantCondition reports whether a Tenant has its namespace, active or not.
+// tenantCondition returns a condition that reports whether a Tenant has its namespace, active or not.
 func tenantCondition(t *tenant) condition {
 	if t.Status.TenantNamespace == "" {
 		return condition{

@@ -14,8 +14,8 @@ import (
 
 const notReady = "NotReady"
 
-// networkModule returns the state of the tunnel, from the objects of package liqonet. If one of them exists, those that
-// are missing are not ready. An existing Configuration counts as ready, whatever its own status says.
+// networkModule returns the state of the tunnel, derived from the objects of package liqonet. If at least one of them
+// exists, the missing ones are not ready. An existing Configuration counts as ready, whatever its own status says.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
 // (handleNetworkingModuleStatus and the functions that it calls).
@@ -66,7 +66,8 @@ func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
 	return nil
 }
 
-// gatewayState returns the state for the replicas of a gateway's Deployment; d is nil if it does not exist.
+// gatewayState returns the state of a gateway, derived from the replicas of its Deployment. d is nil if the Deployment
+// does not exist.
 func gatewayState(d *appsv1.Deployment) string {
 	switch {
 	case d == nil || d.Status.ReadyReplicas == 0:
@@ -77,7 +78,7 @@ func gatewayState(d *appsv1.Deployment) string {
 	return ready
 }
 
-// connectionState returns the state of a Connection; c is nil if it does not exist.
+// connectionState returns the state of a Connection, or the state for a missing one if c is nil.
 func connectionState(c *network) string {
 	switch {
 	case c == nil:
@@ -97,7 +98,8 @@ func connectionReason(c *network) string {
 	return connectionState(c)
 }
 
-// since returns a condition with the time of its last change, derived from the previous conditions.
+// since returns a condition. If the previous conditions contain it with the same status and reason, it keeps their
+// transition time.
 func since(was []condition, kind, status, reason string) condition {
 	for _, c := range with(was, condition{Type: kind, Status: status, Reason: reason}) {
 		if c.Type == kind {
@@ -107,8 +109,8 @@ func since(was []condition, kind, status, reason string) condition {
 	return condition{}
 }
 
-// offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of their kubelets. Here
-// none runs, so the conditions of the VirtualNodes count.
+// offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of the virtual kubelets.
+// In the sandbox none runs, so the conditions of the VirtualNodes are used.
 //
 // Source: as for networkModule (handleOffloadingModuleStatus).
 func (l *look) offloadingModule(id string, was module) module {
@@ -147,7 +149,7 @@ func (l *look) offloadingModule(id string, was module) module {
 	}
 }
 
-// share returns the state if some of all are ready.
+// share returns the state of a module of which some of all parts are ready.
 func share(some, all int) string {
 	switch some {
 	case all:

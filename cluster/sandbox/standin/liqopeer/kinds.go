@@ -13,7 +13,7 @@ type object[S, T any] struct {
 	Status            T `json:"status,omitempty"`
 }
 
-// The kinds, each in v1beta1 of its group (liqotech/liqo v1.2.0, apis).
+// The custom resources, each in version v1beta1 of its group (liqotech/liqo v1.2.0, apis).
 type (
 	tenant      = object[tenantSpec, tenantStatus]
 	slice       = object[sliceSpec, sliceStatus]
@@ -23,10 +23,11 @@ type (
 	offloading  = object[offloadingSpec, offloadingStatus]
 	quota       = object[quotaSpec, struct{}]
 	foreign     = object[foreignSpec, foreignStatus]
-	network     = object[struct{}, networkStatus] // Configuration, Connection, a gateway
+	network     = object[struct{}, networkStatus] // Configuration, Connection, GatewayServer or GatewayClient
 )
 
-// condition is one of Liqo's own conditions. Its status is not True or False but a value of its type.
+// condition is a condition in Liqo's own format. Its status is not True or False, but one of several values that depend
+// on its type.
 type condition struct {
 	Type               string      `json:"type"`
 	Status             string      `json:"status"`
@@ -63,7 +64,7 @@ type sliceStatus struct {
 	Resources  corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// authParams are the credentials of the consumer; the certificates are PEM.
+// authParams are the credentials of the consumer. Certificates are in PEM.
 type authParams struct {
 	APIServer string `json:"apiServer,omitempty"`
 	CA        []byte `json:"ca,omitempty"`
@@ -72,7 +73,7 @@ type authParams struct {
 
 type identitySpec struct {
 	ClusterID  string      `json:"clusterID,omitempty"`
-	Namespace  string      `json:"namespace,omitempty"` // of the Tenant, on the provider
+	Namespace  string      `json:"namespace,omitempty"` // the tenant namespace on the provider
 	Type       string      `json:"type,omitempty"`
 	AuthParams *authParams `json:"authParams,omitempty"`
 }
@@ -152,13 +153,13 @@ type module struct {
 	Conditions []condition `json:"conditions,omitempty"`
 }
 
-// networkStatus is the status of package liqonet's objects, as far as it is read.
+// networkStatus has the status fields of package liqonet's objects that this fake reads.
 type networkStatus struct {
 	Value string `json:"value,omitempty"` // of a Connection
 }
 
-// with returns conditions with c added or replaced. Its time changes only with its status or reason, so setting it
-// again changes nothing.
+// with returns conditions with c added or replaced. The transition time changes only with the status or reason, so
+// setting the same condition again changes nothing.
 func with(conditions []condition, c condition) []condition {
 	c.LastTransitionTime = metav1.Now().Rfc3339Copy()
 	all := append([]condition(nil), conditions...)

@@ -28,7 +28,8 @@ func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// connect reads a self-contained kubeconfig, as a pod would. It rejects a kubeconfig that requires a file or a program.
+// connect parses a self-contained kubeconfig. It rejects a kubeconfig that references files or a credential plugin,
+// which would not exist in a pod.
 func connect(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	componentLabel = "offloading.liqo.io/component"
 )
 
-// startKubelet creates the objects of a virtual kubelet. The VirtualNode owns none of them, and no pod runs here: the
-// Deployment has no replicas.
+// startKubelet creates the objects of a virtual kubelet. As in upstream, the VirtualNode does not own them. The
+// Deployment has no replicas, because no virtual kubelet runs in the sandbox.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller/virtualkubelet.go
 // (ensureVirtualKubeletDeploymentPresence) and pkg/vkMachinery/forge/creation.go.

@@ -18,12 +18,12 @@ import (
 // on it.
 type look struct {
 	*site
-	id      string // of this cluster
+	id      string // ID of this cluster
 	modules enabled
-	flags   map[string]string // of the controller manager, without dashes
+	flags   map[string]string // of the controller manager, by name without dashes
 
 	namespaces   []corev1.Namespace
-	secrets      []corev1.Secret // with the kubeconfig of a control plane
+	secrets      []corev1.Secret // those with the kubeconfig of a control plane
 	nodes        []corev1.Node   // virtual nodes only
 	tenants      []tenant
 	slices       []slice
@@ -36,7 +36,7 @@ type look struct {
 	networks     map[schema.GroupVersionResource][]network // the objects of package liqonet
 }
 
-// enabled are the modules of this Liqo. All are enabled unless a flag disables them.
+// enabled are the enabled modules of Liqo. All are enabled unless a flag disables them.
 type enabled struct{ networking, authentication, offloading bool }
 
 // manage runs one pass of all controllers.
@@ -97,7 +97,7 @@ func (s *site) clusterID(ctx context.Context) (string, error) {
 	return found[0].Data[clusterIDKey], nil
 }
 
-// see lists all objects that the controllers need. In a cluster without tenant namespaces it stops after the first
+// see lists all objects that the controllers need. In a cluster without tenant namespaces it returns after the first
 // lists.
 func (l *look) see(ctx context.Context) error {
 	var err, err1, err2 error
@@ -143,7 +143,7 @@ func (l *look) seeNetworks(ctx context.Context) error {
 	return nil
 }
 
-// sum returns a sum over all listed objects. It ignores Connections, whose status is updated every few seconds.
+// sum returns a checksum of all listed objects. It ignores Connections, whose status is updated every few seconds.
 func (l *look) sum() uint64 {
 	var s sum
 	for i := range l.namespaces {
@@ -176,7 +176,7 @@ func (l *look) namespace(name string) *corev1.Namespace {
 	return nil
 }
 
-// tenantNamespaces returns the tenant namespaces of a remote cluster. More than one is an error.
+// tenantNamespaces returns the tenant namespaces of a remote cluster. Liqo requires exactly one.
 func (l *look) tenantNamespaces(id string) []string {
 	var names []string
 	for _, n := range l.namespaces {

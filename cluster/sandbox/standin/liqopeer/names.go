@@ -8,7 +8,7 @@ const (
 	markText = "made in the place of Liqo's controllers"
 )
 
-// Labels and annotations (liqotech/liqo v1.2.0, pkg/consts).
+// Labels and annotations that Liqo uses (liqotech/liqo v1.2.0, pkg/consts).
 const (
 	remoteClusterID    = "liqo.io/remote-cluster-id"
 	tenantNamespace    = "liqo.io/tenant-namespace"
@@ -43,12 +43,12 @@ const (
 	clusterIDConfigMap = "clusterid-configmap"
 	clusterIDKey       = "CLUSTER_ID"
 	restartedAt        = "kubectl.kubernetes.io/restartedAt"
-	managed            = "liqo.io/managed"          // the chart's globalLabels add this label to all objects that Liqo creates
+	managed            = "liqo.io/managed"          // on all objects that Liqo creates (the chart's globalLabels)
 	remoteCertificate  = "liqo-remote-certificate-" // prefix of a Secret's name, before the name of a slice
 	offloadingName     = "offloading"               // the only name that a NamespaceOffloading can have
 )
 
-// Finalizers.
+// Finalizers that Liqo sets.
 const (
 	tenantFinalizer      = "tenant.liqo.io/finalizer"
 	operatorFinalizer    = "crdreplicator.liqo.io/operator"

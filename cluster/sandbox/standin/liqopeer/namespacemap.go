@@ -63,8 +63,8 @@ func (l *look) keepMap(ctx context.Context, m *nsMap) error {
 
 func manager(m *nsMap) string { return m.Namespace + "/" + m.Name }
 
-// makeNamespace creates a namespace for a consumer, with the permissions of its virtual kubelets, and returns the
-// phase. An unmanaged namespace is left unchanged.
+// makeNamespace creates a namespace for a consumer, grants permissions in it to the consumer's virtual kubelets, and
+// returns the phase of the mapping. An existing unmanaged namespace is left unchanged.
 func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) (phase string) {
 	n := l.namespace(there)
 	if n == nil {
@@ -92,7 +92,7 @@ func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) 
 	return accepted
 }
 
-// endNamespace deletes a namespace that was created for a consumer, and reports whether any of it is left.
+// endNamespace deletes a namespace that was created for a consumer, and reports whether the namespace still exists.
 func (l *look) endNamespace(ctx context.Context, m *nsMap, name string) (left bool, err error) {
 	n := l.namespace(name)
 	if n == nil || n.Annotations[managedBy] != manager(m) {

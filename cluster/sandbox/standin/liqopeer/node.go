@@ -14,8 +14,8 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// keepNode creates the Node of a virtual node and sets its status. Setting it once is enough: the sandbox's controller
-// manager waits a year before it considers a node lost.
+// keepNode creates the Node of a virtual node and sets its status. No heartbeat is needed, because the sandbox's
+// controller manager waits a year before it considers a node lost.
 func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	nodes := l.client.CoreV1().Nodes()
 	node, err := standin.Got[corev1.Node](ctx, l.seen, kubeNodes, "", n.Name)
@@ -45,7 +45,7 @@ func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 // newNode returns the Node of a virtual node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: setup.go (node) and utils.go
-// (desiredVirtualNodeMetadata; no storage class is offered here).
+// (desiredVirtualNodeMetadata). This fake offers no StorageClass.
 func newNode(n *virtualNode) *corev1.Node {
 	labels := map[string]string{
 		nodeType: virtual, remoteClusterID: n.Spec.ClusterID, corev1.LabelHostname: n.Name, "kubernetes.io/role": "agent",
@@ -64,12 +64,12 @@ func newNode(n *virtualNode) *corev1.Node {
 	}
 }
 
-// condition sets a Node's conditions: whether the provider's API server accepts the slice's own identity and grants
-// resources, and whether the tunnel is up.
+// condition sets a Node's conditions. They report whether the provider's API server accepts the slice's own identity
+// and grants resources, and whether the tunnel is up.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: nodeProvider.go (Ping), conditions.go and
 // reconciler.go (areResourcesReady). Upstream stops renewing the node's lease while the server does not answer, so
-// Kubernetes sets Ready to Unknown after a while. Here it becomes False immediately.
+// Kubernetes sets Ready to Unknown after a while. Here Ready becomes False immediately.
 func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.NodeStatus) error {
 	if n.Spec.KubeconfigSecretRef == nil {
 		return nil
@@ -152,7 +152,7 @@ func withNode(all []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeC
 	return all
 }
 
-// endNode deletes a virtual Node and the pods that were bound to it, which no other controller deletes.
+// endNode deletes a virtual Node and the pods bound to it, because no other controller deletes these pods.
 func (l *look) endNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := l.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	if err != nil {

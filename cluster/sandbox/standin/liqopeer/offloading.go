@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// The phases of a NamespaceOffloading and of a single mapping.
+// Phases of a NamespaceOffloading and of a namespace mapping.
 const (
 	ready             = "Ready"
 	noClusterSelected = "NoClusterSelected"
@@ -22,13 +22,13 @@ const (
 	loopBackOff       = "CreationLoopBackOff"
 )
 
-// offload fakes the consumer's controller of NamespaceOffloadings. A NamespaceOffloading with an invalid selector keeps
-// its existing namespaces, and gets an event.
+// offload fakes the consumer's controller of NamespaceOffloadings. If a selector is invalid, the existing remote
+// namespaces are kept, and the NamespaceOffloading gets an event.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (Reconcile,
 // enforceClusterSelector, deletionLogic, setNamespaceOffloadingStatus).
 func (l *look) offload(ctx context.Context) error {
-	wanted := map[string]map[string]string{} // provider → namespace here → namespace there
+	wanted := map[string]map[string]string{} // provider → local namespace → remote namespace
 	var all []error
 	for i := range l.offloadings {
 		o := &l.offloadings[i]
@@ -78,10 +78,10 @@ func remoteName(o *offloading, consumer string) string {
 	return o.Namespace + "-" + consumer
 }
 
-// offloadsPods reports whether pods of the namespace can run remotely, which requires the label on the namespace.
+// offloadsPods reports whether pods of the namespace can run remotely. In that case the namespace needs a label.
 func offloadsPods(spec *offloadingSpec) bool { return spec.PodOffloadingStrategy != "Local" }
 
-// mapped returns the providers to which the namespace is already mapped, each with its name there.
+// mapped returns the providers to which the namespace is already mapped, each with the remote name of the namespace.
 func (l *look) mapped(o *offloading) map[string]string {
 	out := map[string]string{}
 	for i := range l.maps {
@@ -92,8 +92,8 @@ func (l *look) mapped(o *offloading) map[string]string {
 	return out
 }
 
-// choose returns the providers of the virtual nodes that the selector matches, each with the name of the namespace
-// there. An empty selector matches all.
+// choose returns the providers of the virtual nodes that the selector matches, each with the remote name of the
+// namespace. An empty selector matches all nodes.
 func (l *look) choose(o *offloading) (map[string]string, error) {
 	chosen := map[string]string{}
 	for i := range l.nodes {
@@ -136,7 +136,8 @@ func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]
 	return l.put(ctx, namespaceMaps, m, "/spec/desiredMapping", desired)
 }
 
-// tell writes the status of an offloading, and removes its finalizer once no provider has any of its namespaces.
+// tell writes the status of a NamespaceOffloading, and removes its finalizer once no provider has any of its
+// namespaces.
 func (l *look) tell(ctx context.Context, o *offloading) error {
 	if o.Name != offloadingName {
 		return nil
@@ -151,8 +152,8 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 	return l.release(ctx, offloadings, o, offloadingFinalizer)
 }
 
-// fares returns an offloading's status, and how many providers still have its namespace. The finalizer is kept while
-// there are any (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
+// fares returns the status of a NamespaceOffloading, and the number of providers that still have its namespace. The
+// finalizer is kept while there are any (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{
 		ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{},
@@ -165,7 +166,7 @@ func (l *look) fares(o *offloading) (offloadingStatus, int) {
 		}
 		_, asked := m.Spec.DesiredMapping[o.Namespace]
 		phase := m.Status.CurrentMapping[o.Namespace].Phase
-		if asked || phase != "" { // even if the provider was declared lost
+		if asked || phase != "" { // even if an admin has declared the provider lost
 			left++
 		}
 		if asked {

@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	lively = 3 * time.Second // how long after a change no look is skipped
-	rarely = 3               // otherwise every third look runs
+	lively = 3 * time.Second // time after a change during which every pass runs
+	rarely = 3               // at other times only every third pass runs
 )
 
-// pace is shared by the looks of both clusters: a change that one of them sees may soon affect the others.
-type pace struct{ changed atomic.Int64 } // Unix time in nanoseconds
+// pace is shared by all passes on both clusters, because a change that one controller detects may soon affect the
+// others.
+type pace struct{ changed atomic.Int64 } // Unix time of the last change in nanoseconds
 
-// looks counts the looks of one controller.
+// looks counts the passes of one controller.
 type looks struct {
 	pace  *pace
 	ticks int
 	seen  uint64
 }
 
-// skip reports whether the next look can be skipped.
+// skip reports whether the controller can skip its next pass.
 func (l *looks) skip() bool {
 	l.ticks++
 	return time.Since(time.Unix(0, l.pace.changed.Load())) > lively && l.ticks%rarely != 0
 }
 
-// saw records the sum of a look's objects.
+// saw records the checksum of the objects that a pass has read.
 func (l *looks) saw(sum uint64) {
 	if sum != l.seen {
 		l.seen = sum
@@ -38,10 +39,10 @@ func (l *looks) saw(sum uint64) {
 	}
 }
 
-// sum adds up the versions of objects.
+// sum is a checksum of UIDs and resource versions.
 type sum struct{ total uint64 }
 
-// add adds an object. The order does not matter.
+// add adds an object. The order of calls does not matter.
 func (s *sum) add(o metav1.Object) {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, string(o.GetUID())+o.GetResourceVersion())

@@ -1,11 +1,11 @@
 // Package liqopeer fakes, on both clusters of a peering, Liqo's authentication, offloading and foreign-cluster
 // controllers, its crd-replicator, its webhooks, and the Node part of its virtual kubelet.
 //
-// No code here has access to both clusters: each one connects to the other with the kubeconfigs in its own Secrets. The
-// objects determine which cluster is the consumer, so several peerings, or one in each direction, work at the same
-// time. A program runs in a cluster while the Deployment of that name is available.
+// The code for one cluster has no admin access to the other: it connects with the kubeconfigs in its own cluster's
+// Secrets. The objects determine which cluster is the consumer, so several peerings, or one in each direction, work at
+// the same time. A program of Liqo runs in a cluster while the Deployment of the same name is available.
 //
-// Source: liqotech/liqo v1.2.0 (e9f4428d3). C is pkg/liqo-controller-manager:
+// Source: liqotech/liqo v1.2.0 (e9f4428d3). Below, C stands for pkg/liqo-controller-manager:
 //
 //   - Tenants: C/authentication/tenant-controller, pkg/tenantNamespace
 //   - slices of the consumer, Identities: C/authentication (local-, remoteresourceslice-controller, identitycreator-,
@@ -18,21 +18,21 @@
 //
 // Known differences:
 //
-//   - A kubeconfig that names files or programs starts no replication; upstream tries it.
+//   - A kubeconfig that names files or programs starts no replication. Upstream tries to use it.
 //   - A slice outside a tenant namespace is ignored; upstream sets its CSR. Storage classes and the like are missing.
-//   - Quotas and requests have labels of our own, a request has no generated name, and it is deleted with its slice;
-//     upstream keeps it.
+//   - Quotas and certificate signing requests have labels of our own. A request has no generated name, and is deleted
+//     with its slice, whereas upstream keeps it.
 //   - A selector is matched only against Nodes; upstream also matches a VirtualNode without a Node
 //     (pkg/utils/virtualnode).
 //   - Pods on a virtual Node are force-deleted; upstream evicts them. The kubelet's Deployment has no replicas, so
 //     OffloadingVirtualNodeStatus follows the VirtualNodes. The Node of a provider that does not answer is NotReady,
 //     not Unknown.
-//   - A ForeignCluster is created only for a tenant namespace, and follows Secrets immediately; upstream does not watch
-//     Secrets, and leaves the status incomplete while a gateway has no Deployment.
+//   - A ForeignCluster is created only for a tenant namespace, and a change of a Secret updates its status immediately.
+//     Upstream does not watch Secrets, and leaves the status incomplete while a gateway has no Deployment.
 //   - A Tenant whose namespace lost its labels waits; upstream creates another namespace (namespaceManager.go).
 //   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is ignored. Messages are our own.
 //
-// Not implemented: the handshake with nonces, renewals, AWS, proxies, and anything about pods: none is offloaded.
+// Not implemented: the handshake with nonces, renewals, AWS, proxies, and the offloading of pods.
 package liqopeer
 
 import (
@@ -49,10 +49,10 @@ import (
 // Options are the admin configurations of the two clusters.
 type Options struct{ Local, Remote *rest.Config }
 
-// Peer is the fake Liqo of both clusters.
+// Peer is a running fake of Liqo on both clusters.
 type Peer struct{ ends []func() }
 
-// Start runs Liqo until Close is called or ctx is done. Liqo need not be installed in the clusters yet.
+// Start runs Liqo until Close is called or ctx is done. Liqo can be installed in the clusters later.
 func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	p := &Peer{}
 	defer func() {
@@ -96,7 +96,7 @@ type site struct {
 	seen    *standin.Seen
 	checks  *checks              // of the API servers to which this cluster connects
 	remotes remotes              // clients of the clusters to which its replicator writes
-	drained map[types.UID]string // by UID of a Tenant: the version in which it was drained
+	drained map[types.UID]string // by UID of a Tenant: the version that was drained
 
 	managing, replicating looks
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reflect copies the objects of a tenant namespace to the other side, and their status back.
+// reflect copies the objects of a tenant namespace to a remote cluster, and their status back.
 func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	var all []error
 	for _, resource := range replicatedAll {
@@ -21,8 +21,9 @@ func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	return errors.Join(all...)
 }
 
-// reflectAll replicates one resource. It does nothing until a list on the other side has succeeded once. If the
-// permission is revoked later, creating fails and is not retried until the original changes or the replicator restarts.
+// reflectAll replicates the objects of one resource. It does nothing until one list on the remote cluster has
+// succeeded. If the permission is revoked later, creating a copy fails and is not retried until the original changes or
+// the replicator restarts.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error if creating is
 // forbidden; "not synced" is an error and is retried).
@@ -57,13 +58,13 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 		all = append(all, s.reflectOne(ctx, id, r, resource, original, copies[original.GetName()]))
 		delete(copies, original.GetName())
 	}
-	for _, orphan := range copies { // the original was deleted between two looks
+	for _, orphan := range copies { // the original was deleted between two passes
 		all = append(all, r.remove(ctx, resource, orphan))
 	}
 	return errors.Join(all...)
 }
 
-// reflectOne replicates one object; copied is nil if it has no copy.
+// reflectOne replicates one object. copied is its existing copy, or nil.
 func (s *site) reflectOne(
 	ctx context.Context, id string, r *remote, resource schema.GroupVersionResource,
 	original, copied *unstructured.Unstructured,
@@ -93,7 +94,7 @@ func (s *site) reflectOne(
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, _ := copied.Object["status"].(map[string]any) // a new copy has none, which clears an earlier status
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, which clears an earlier one
 	said, _ := original.Object["status"].(map[string]any)
 	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil
@@ -104,7 +105,7 @@ func (s *site) reflectOne(
 	return s.put(ctx, resource, original, "/status", answer, "status")
 }
 
-// replica returns the copy of an object for the other side.
+// replica returns the copy of an object for the remote cluster.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (createRemoteObject,
 // mutateLabelsForRemote).
@@ -121,7 +122,7 @@ func replica(original *unstructured.Unstructured, id, namespace string) *unstruc
 	return made
 }
 
-// remove deletes a copy on the other side.
+// remove deletes a copy on the remote cluster.
 func (r *remote) remove(
 	ctx context.Context, resource schema.GroupVersionResource, copied *unstructured.Unstructured,
 ) error {

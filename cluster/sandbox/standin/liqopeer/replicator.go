@@ -33,13 +33,13 @@ func (r *remotes) since(restarted string) {
 // remote is a provider to which the replicator connects with only the kubeconfig of a Secret.
 type remote struct {
 	of        [sha256.Size]byte
-	id        string // of the provider
-	local     string // the tenant namespace here, with the Secret
+	id        string // ID of the provider
+	local     string // the local tenant namespace, which contains the Secret
 	namespace string // the tenant namespace on the provider
 	dynamic   dynamic.Interface
 
 	synced  map[schema.GroupVersionResource]bool // listed successfully on the provider at least once
-	refused map[types.UID]string                 // originals that the provider refused, each with its version
+	refused map[types.UID]string                 // by UID of an original that the provider refused: its version
 }
 
 // replicate runs one pass of the fake crd-replicator.
@@ -69,7 +69,7 @@ func (s *site) replicate(ctx context.Context) error {
 	for i := range secrets {
 		seen.add(&secrets[i])
 	}
-	s.replicating.saw(seen.total) // the managers of both sides track the rest
+	s.replicating.saw(seen.total) // the controller managers of both sides track the rest
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
@@ -118,8 +118,8 @@ func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) e
 	return errors.Join(all...)
 }
 
-// valid reports whether the replicator handles a Secret of a control plane. Only its label and annotation count, not
-// its namespace or content. The replicator adds its finalizer to each such Secret before it reads anything else.
+// valid reports whether the replicator handles a Secret. It requires a label and an annotation, and ignores the
+// namespace and the content. The replicator adds its finalizer to each such Secret before it reads anything else.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go (validateSecret, Reconcile).
 func valid(s *corev1.Secret) bool {
@@ -128,9 +128,9 @@ func valid(s *corev1.Secret) bool {
 	return labelled && noted
 }
 
-// read starts the replication to the provider of a Secret that has changed. If the Secret leads to another server than
-// the one known for this provider, is one of several, or has no kubeconfig, the replication stops instead, until a
-// Secret changes again or the replicator restarts. Only the replicator's log says so.
+// read starts the replication to the provider of a Secret that has changed. If the Secret's kubeconfig is missing or
+// invalid, or if another Secret names the same provider, replication stops instead until a Secret changes again or the
+// replicator restarts. Upstream reports this only in the replicator's log.
 func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	if r.seen[secret.UID] == secret.ResourceVersion {
 		return
@@ -165,8 +165,8 @@ func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	}
 }
 
-// stop stops the replication to the provider of a Secret that is being deleted, even if another Secret started it, and
-// removes the Secret's finalizer. While replicated objects are left, it does neither.
+// stop handles a Secret that is being deleted. It stops the replication to the Secret's provider, even if another
+// Secret started it, and removes the Secret's finalizer. It does neither while replicated objects are left.
 func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	if r := s.remotes.known[secret.Labels[remoteClusterID]]; r != nil && held(secret, operatorFinalizer) {
 		left, err := s.left(ctx, r)
@@ -178,7 +178,7 @@ func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	return s.release(ctx, kubeSecrets, secret, operatorFinalizer)
 }
 
-// left returns how many objects of a tenant namespace exist, or may exist, on the other side.
+// left returns the number of objects of a tenant namespace that exist, or may exist, on the remote cluster.
 func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	count := 0
 	for _, resource := range replicatedAll {
@@ -194,7 +194,7 @@ func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	return count, nil
 }
 
-// giveUp removes the finalizers that wait for a provider that an admin has declared lost.
+// giveUp removes the finalizers that wait for a provider, because an admin has declared it lost.
 func (s *site) giveUp(ctx context.Context, id string, namespaces []corev1.Namespace) error {
 	var all []error
 	for _, n := range namespaces {

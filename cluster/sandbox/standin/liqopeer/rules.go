@@ -12,12 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// liqoGroup is the organization of certificates that Liqo itself issues.
+// liqoGroup is the group of users whose client certificate Liqo has issued. It is the organization in the certificate's
+// subject.
 const liqoGroup = "liqo.io"
 
 var onBoth = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
 
-// The webhooks, except those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and RouteConfigurations.
+// The rules of all webhooks except those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and
+// RouteConfigurations.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/webhooks; the rules are in pkg/webhooks.
 var (
@@ -32,7 +34,7 @@ var (
 	}
 )
 
-// judgeTenant validates a Tenant: pkg/webhooks/tenant/validate.go. The rules of a creation also apply to an update,
+// judgeTenant validates a Tenant (pkg/webhooks/tenant/validate.go). The rules for creation also apply to every update,
 // including the removal of a finalizer.
 func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
@@ -81,8 +83,8 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 	return nil
 }
 
-// judgeSlice validates a ResourceSlice: pkg/webhooks/resourceslice/validate.go. The rule for creations does not apply
-// to copies. The rule for updates applies to users from another cluster.
+// judgeSlice validates a ResourceSlice (pkg/webhooks/resourceslice/validate.go). The rule for creation does not apply
+// to replicated copies. The rule for updates applies to users from another cluster.
 func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	now, err := decode[sliceSpec, sliceStatus](r.Object)
 	if err != nil {
@@ -120,7 +122,7 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 	return nil
 }
 
-// judgeOffloading validates a NamespaceOffloading: pkg/webhooks/namespaceoffloading/nsoff.go.
+// judgeOffloading validates a NamespaceOffloading (pkg/webhooks/namespaceoffloading/nsoff.go).
 func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest) error {
 	now, err1 := decode[offloadingSpec, offloadingStatus](r.Object)
 	was, err2 := decode[offloadingSpec, offloadingStatus](r.OldObject)
@@ -144,8 +146,8 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	return nil
 }
 
-// judgeVirtualNode validates a VirtualNode: pkg/webhooks/virtualnode/virtualnode.go (Handle), which checks the node
-// only on creation.
+// judgeVirtualNode validates a VirtualNode (pkg/webhooks/virtualnode/virtualnode.go, Handle). It checks the node only
+// on creation.
 func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil || r.Operation != admissionv1.Create {
@@ -161,10 +163,10 @@ func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequ
 	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
 }
 
-// completeVirtualNode sets the defaults of a VirtualNode: mutateSpec and mutateSpecInTemplate of
-// pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). The defaults, which are those of the chart
-// (deployments/liqo/values.yaml, offloading), are only set on creation but read on every write, so an update panics if
-// one is missing.
+// completeVirtualNode sets the defaults of a VirtualNode, like mutateSpec and mutateSpecInTemplate of
+// pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). Upstream sets the defaults, which are those of the chart
+// (deployments/liqo/values.yaml, offloading), only on creation but reads them on every write. Therefore an update
+// panics if a default is missing.
 func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil {
@@ -186,11 +188,11 @@ func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, err
 	return out, nil
 }
 
-// errPanic is the error with which controller-runtime answers for a webhook that panicked
+// errPanic is the error that controller-runtime returns for a webhook that panicked
 // (kubernetes-sigs/controller-runtime, pkg/webhook/admission/webhook.go).
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 
-// labelTenant adds the label of the remote cluster to a Tenant without one: pkg/webhooks/tenant/mutate.go.
+// labelTenant adds the label of the remote cluster to a Tenant that lacks it (pkg/webhooks/tenant/mutate.go).
 func labelTenant(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil || t.Spec.ClusterID == "" || t.Labels[remoteClusterID] != "" {

@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// The types and statuses of a ResourceSlice's conditions.
+// Types and statuses of a ResourceSlice's conditions.
 const (
 	authenticationCondition = "Authentication"
 	resourcesCondition      = "Resources"
@@ -24,7 +24,8 @@ const (
 	denied                  = "Denied"
 )
 
-// ours reports whether this cluster requests a slice, which its labels say. Slices without these labels are ignored.
+// ours reports whether this cluster is the consumer of a slice, which the slice's labels determine. Slices without
+// these labels are ignored.
 func (l *look) ours(s *slice) bool {
 	return s.Labels[replication] == yes && s.Labels[destination] != "" && l.remoteOf(s.Namespace) != ""
 }
@@ -65,7 +66,8 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 	return l.makeVirtualNode(ctx, s)
 }
 
-// wantsVirtualNode reports whether a slice requests a virtual node: any value of the annotation except false does.
+// wantsVirtualNode reports whether a slice requests a virtual node. Every value of the annotation except false counts
+// as a request.
 func wantsVirtualNode(s *slice) bool {
 	value := s.Annotations[createVirtualNode]
 	return value != "" && !strings.EqualFold(value, "false")
@@ -128,15 +130,15 @@ func (p *authParams) crt() []byte {
 	return p.SignedCRT
 }
 
-// hasKubeconfig reports whether the Identity of a slice has its kubeconfig.
+// hasKubeconfig reports whether the kubeconfig of a slice's Identity exists.
 func (l *look) hasKubeconfig(s *slice) bool {
 	return slices.ContainsFunc(l.identities, func(i identity) bool {
 		return i.Name == identityName(s.Name) && i.Namespace == s.Namespace && i.Status.KubeconfigSecretRef != nil
 	})
 }
 
-// makeVirtualNode creates a virtual node with the slice's name, or updates the resources of an existing one. If the
-// webhook denies it, no virtual node is created.
+// makeVirtualNode creates a virtual node with the slice's name, or updates the resources of an existing one. If a
+// webhook denies the request, no virtual node is created.
 func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	for i := range l.virtualNodes {
 		n := &l.virtualNodes[i]

@@ -36,7 +36,7 @@ func (l *look) granted() corev1.ResourceList {
 	return out
 }
 
-// apiServerLabels are the labels of nodes whose address counts as that of the API server.
+// apiServerLabels are the labels of control plane nodes, whose address counts as that of the API server.
 var apiServerLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
@@ -60,14 +60,14 @@ func addressOf(nodes []corev1.Node) string {
 	return ""
 }
 
-// address returns the address of the API server for consumers: the one configured at installation, or else that of a
-// node.
+// address returns the address of the API server for consumers. That is the address configured at installation, or else
+// the address of a node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode) and
 // pkg/utils/nodeUtils.go (GetAddressFromNodeList).
 func (l *look) address(ctx context.Context) (string, error) {
 	if l.flags["api-server-address-override"] != "" {
-		return l.config.Host, nil // in the sandbox nothing listens on the configured address
+		return l.config.Host, nil // nothing listens on the configured address in the sandbox
 	}
 	for _, label := range apiServerLabels {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -87,7 +87,8 @@ func (l *look) address(ctx context.Context) (string, error) {
 	)
 }
 
-// grant returns the resources that a slice gets: those that it requests, whether or not the cluster has them.
+// grant returns the resources that a slice gets: the requested ones, even if the cluster lacks them, and defaults for
+// the rest.
 func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	all := usual.DeepCopy()
 	for name, quantity := range asked {
@@ -96,7 +97,7 @@ func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// answerSlices fakes the provider's slice controllers.
+// answerSlices fakes the provider's controllers of ResourceSlices.
 func (l *look) answerSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -110,7 +111,7 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
-// answerSlice answers a slice, regardless of its Tenant's condition.
+// answerSlice writes the status of a slice, regardless of its Tenant's condition.
 //
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/authentication/remoteresourceslice-controller/remoteresourceslice_controller.go
@@ -132,8 +133,8 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
 }
 
-// answerIdentity writes into a slice's status whether the consumer is authenticated, and reports whether to answer its
-// resources, too. The status of a denial gives no reason; an event does.
+// answerIdentity writes into a slice's status whether the consumer is authenticated, and reports whether its resources
+// are to be granted, too. If it denies the slice, only an event gives the reason.
 func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (further bool, err error) {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
@@ -164,8 +165,8 @@ func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (
 	return true, nil
 }
 
-// answerResources writes the granted resources into the status. A slice with a class of its own is left to another
-// controller.
+// answerResources writes the granted resources into the status. It ignores a slice with a class of its own, which
+// another controller handles.
 func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	switch t.Spec.TenantCondition {
 	case active:
@@ -189,12 +190,12 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	})
 }
 
-// errOtherCSR is upstream's error for a slice whose request differs from the one that was signed
+// errOtherCSR is upstream's error for a slice whose certificate signing request differs from the one that was signed
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
-// signWithin is how long upstream waits for a signer. After that it denies the slice, and asks again with another
-// request.
+// signWithin is how long upstream waits for a signer. After that it denies the slice, and creates another certificate
+// signing request.
 const signWithin = 30 * time.Second
 
 var errNotSigned = errors.New("the context was canceled before the certificate was issued")
@@ -204,9 +205,9 @@ func overdue(asked *certificatesv1.CertificateSigningRequest, now time.Time) boo
 	return len(asked.Status.Certificate) == 0 && now.Sub(asked.CreationTimestamp.Time) > signWithin
 }
 
-// certificate returns the signed certificate of a slice as PEM. It sends its own request to the cluster's signer, and
-// returns no certificate until that is signed. A signed certificate is kept in a Secret that is never deleted, so a
-// different request of a slice of that name is refused from then on.
+// certificate returns the signed certificate of a slice as PEM. It creates a certificate signing request in the
+// cluster, and returns no certificate until that is signed. It stores the certificate in a Secret that is never
+// deleted. Therefore it refuses any different request of a slice of that name from then on.
 //
 // Source: liqotech/liqo v1.2.0, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
 // ApproveSigningRequest, storeRemoteCertificate) and utils.go (EnsureCertificate).
@@ -265,10 +266,10 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	return nil, err
 }
 
-// quotaName returns the name of a slice's Quota, which is the name of the user that it limits.
+// quotaName returns the name of a slice's Quota, which equals the name of the user that the Quota limits.
 func quotaName(s *slice) string { return subject(s.Name, s.Spec.ConsumerClusterID).CommonName }
 
-// isCordoned reports whether the consumer can use no more of a slice, because the slice or its Tenant is cordoned.
+// isCordoned reports whether a slice or its Tenant is cordoned, so that the consumer cannot use more of the slice.
 func isCordoned(s *slice) bool {
 	for _, key := range []string{cordon, cordonTenant} {
 		if value, ok := s.Annotations[key]; ok && value != "false" && value != "False" && value != "0" {
@@ -278,8 +279,8 @@ func isCordoned(s *slice) bool {
 	return false
 }
 
-// limit creates and updates the Quota of a slice, which limits what the consumer can use and says whether it is
-// cordoned.
+// limit creates or updates the Quota of a slice. The Quota limits the resources that the consumer can use, and records
+// whether the slice is cordoned.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/quotacreator-controller/quotacreator_controller.go.
 func (l *look) limit(ctx context.Context, s *slice) error {
@@ -312,7 +313,7 @@ func (l *look) limit(ctx context.Context, s *slice) error {
 	})
 }
 
-// sweep deletes the Quotas and requests of slices that no longer exist.
+// sweep deletes the Quotas and certificate signing requests of slices that no longer exist.
 func (l *look) sweep(ctx context.Context) error {
 	var all []error
 	for i := range l.quotas {
@@ -335,7 +336,7 @@ func (l *look) sweep(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// sliceFrom reports whether a consumer still has a slice here.
+// sliceFrom reports whether a slice of this name and consumer exists.
 func (l *look) sliceFrom(name, consumer string) bool {
 	for _, s := range l.slices {
 		if s.Name == name && l.replicatedFrom(s.ObjectMeta, consumer) {

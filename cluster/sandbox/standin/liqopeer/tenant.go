@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The values of a Tenant's fields and conditions.
+// Values of a Tenant's fields and conditions.
 const (
 	keysExchange = "KeysExchange"
 	active       = "Active"
@@ -30,7 +30,7 @@ func (l *look) admitTenants(ctx context.Context) error {
 	}
 	roles, err := l.roles(ctx)
 	if err != nil || roles == nil {
-		return err // nothing is reconciled unless both roles exist
+		return err // upstream reconciles nothing unless both roles exist
 	}
 	var all []error
 	for i := range l.tenants {
@@ -79,7 +79,7 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	}
 	names := l.tenantNamespaces(t.Spec.ClusterID)
 	if len(names) == 0 {
-		return nil // without the namespace's labels, the webhook denies every write to the Tenant
+		return nil // without these labels, the webhook denies every write to the Tenant
 	}
 	if len(names) > 1 {
 		return l.warn(ctx, refer(t), "TenantNamespaceCreationFailed",
@@ -91,7 +91,8 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	return report(ctx, l.site, tenants, t, tenantStatus{TenantNamespace: names[0]})
 }
 
-// cordonSlices annotates exactly the slices of consumers whose Tenant is cordoned, which cordons their Quotas.
+// cordonSlices annotates the slices of a Tenant's consumer if the Tenant is cordoned, and removes the annotation if
+// not. The annotation cordons their Quotas.
 func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 	var all []error
 	for i := range l.slices {
@@ -114,7 +115,7 @@ func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 
 func bindingName(role string) string { return "liqo-binding-" + role }
 
-// bind grants the group of the consumer's virtual kubelets its cluster-wide permissions. The admin must bind the other
+// bind grants the group of the consumer's virtual kubelets its cluster-wide permissions. An admin must bind the other
 // role, because there was no handshake.
 func (l *look) bind(ctx context.Context, t *tenant, role string) error {
 	name := bindingName(role) + "-" + t.Spec.ClusterID
@@ -137,8 +138,9 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain removes the consumer's permissions and everything that it has replicated here, once for each version of the
-// Tenant: the controller of a drained Tenant watches nothing else (SetupWithManager).
+// drain removes the consumer's permissions and everything that the consumer has replicated to this cluster. It runs
+// once for each version of the Tenant, because the controller of a drained Tenant watches nothing else
+// (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
 	if l.drained[t.UID] == t.ResourceVersion {
 		return nil
@@ -167,7 +169,7 @@ func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) er
 	return nil
 }
 
-// replicatedFrom reports whether a consumer has replicated an object here, in its own tenant namespace.
+// replicatedFrom reports whether a consumer has replicated an object to its tenant namespace in this cluster.
 func (l *look) replicatedFrom(o metav1.ObjectMeta, id string) bool {
 	return o.Labels[replicated] == yes && o.Labels[origin] == id && l.remoteOf(o.Namespace) == id
 }

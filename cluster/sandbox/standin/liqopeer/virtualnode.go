@@ -71,7 +71,7 @@ func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 	return l.release(ctx, virtualNodes, n, virtualNodeFinalizer)
 }
 
-// stages returns a status with the given states of the kubelet and the node.
+// stages returns a status with the given states of the virtual kubelet and the Node.
 func stages(n *virtualNode, kubelet, node string) conditioned {
 	all := with(
 		n.Status.Conditions,
@@ -86,7 +86,7 @@ func stages(n *virtualNode, kubelet, node string) conditioned {
 	}
 }
 
-// openMap creates the NamespaceMap of a provider, which has the provider's name.
+// openMap creates the NamespaceMap for a provider, named after the provider.
 func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	if l.mapFor(n.Spec.ClusterID) != nil {
 		return nil
@@ -100,7 +100,7 @@ func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	})
 }
 
-// closeMap deletes the NamespaceMap with the provider's last virtual node.
+// closeMap deletes the NamespaceMap of a provider together with its last virtual node.
 func (l *look) closeMap(ctx context.Context, last *virtualNode) error {
 	for _, n := range l.virtualNodes {
 		if n.Spec.ClusterID == last.Spec.ClusterID && n.DeletionTimestamp == nil {

@@ -26,8 +26,8 @@ const hooksName = "liqo-webhook-stand-in"
 
 const hookWithin = 5 * time.Second
 
-// hooks is the HTTPS server of the webhooks of both clusters, on loopback. A path is /<cluster>/<hook>. Webhooks also
-// run for dry runs.
+// hooks is the HTTPS server of the webhooks of both clusters, on loopback. Its paths have the form /<cluster>/<hook>.
+// Webhooks also run for dry runs.
 type hooks struct {
 	authority *pki.Authority
 	server    *http.Server
@@ -35,7 +35,7 @@ type hooks struct {
 	base      string
 }
 
-// hook is a rule about a kind.
+// hook is a webhook for one kind.
 type hook struct {
 	group, resource string
 	operations      []registrationv1.OperationType
@@ -45,7 +45,8 @@ type hook struct {
 	mutate func(*admissionv1.AdmissionRequest) ([]map[string]any, error)
 }
 
-// denial is the reason for denying a request. Any other error is a failure to validate it.
+// denial is an error that denies a request with a reason. Any other error means that the request could not be
+// validated.
 type denial struct {
 	code int32
 	text string
@@ -112,7 +113,7 @@ func (h *hooks) register(ctx context.Context, name string, s *site) error {
 	return errors.Join(err1, err2)
 }
 
-// unregister deletes the webhook configurations if the cluster answers.
+// unregister deletes the webhook configurations. It ignores a cluster that does not answer.
 func (h *hooks) unregister(s *site) {
 	ctx, cancel := context.WithTimeout(context.Background(), hookWithin)
 	defer cancel()
@@ -157,7 +158,7 @@ func seconds() *int32 {
 	return &n
 }
 
-// answer returns a handler that validates requests.
+// answer returns the handler of a validating webhook.
 func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -166,7 +167,7 @@ func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRe
 	}
 }
 
-// change returns a handler that validates and patches requests.
+// change returns the handler of a mutating webhook, which also validates the request.
 func change(s *site, k hook) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -187,7 +188,7 @@ func change(s *site, k hook) http.HandlerFunc {
 	}
 }
 
-// refuse writes the reason for a denial into a response; it does nothing if err is nil.
+// refuse writes an error as a denial into a response. It does nothing if err is nil.
 func refuse(response *admissionv1.AdmissionResponse, err error) {
 	if err == nil {
 		return

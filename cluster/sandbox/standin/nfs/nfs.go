@@ -1,7 +1,7 @@
 // Package nfs fakes an NFS server with one export, and mount.nfs(8) as its client. The export is a folder of this
-// machine. Port 2049 of a loopback address answers a client's first call: the procedure NULL of the program NFS in
-// versions 3 and 4. Nothing is ever mounted: callers call Mount, which returns the folder, or fails with the message of
-// mount.nfs.
+// machine. The server listens on port 2049 of a loopback address and answers only a client's first call, the procedure
+// NULL of the program NFS in versions 3 and 4. No file system is ever mounted. Callers use Mount, which returns the
+// exported folder, or an error with the message of mount.nfs.
 //
 // Sources: linux-nfs/nfs-utils 7acc8b94 (2.9.2-rc6), and the RFCs 5531 (replies) and 7530 (version 4).
 //
@@ -34,17 +34,17 @@ import (
 )
 
 const (
-	// Export is the path of the export.
+	// Export is the path of the export on the server.
 	Export = "/srv/kubeflow"
 	port   = 2049
 
 	placeOf    = "127.61.0.%d" // each sandbox has its own address
 	manyPlaces = 250
-	loopback   = "127.0.0.1" // if only one loopback address exists
+	loopback   = "127.0.0.1" // fallback if only one loopback address exists
 	dialWithin = time.Second
 )
 
-// Server is the server and its export.
+// Server is a running NFS server with one export.
 type Server struct {
 	Address string // a loopback address
 	Root    string // the exported folder
@@ -52,11 +52,11 @@ type Server struct {
 	mu       sync.Mutex
 	listener net.Listener
 	open     map[net.Conn]bool
-	denied   bool // the export does not allow this cluster
+	denied   bool // the export denies this cluster
 	squashed bool // root is mapped to nobody and cannot write
 }
 
-// Start creates the folder and listens until Close, on an address that no other sandbox uses.
+// Start creates the exported folder and listens until Close, on an address that no other sandbox uses.
 func Start(ctx context.Context, root string) (*Server, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *Server) accept(listener net.Listener) {
 	}
 }
 
-// Shut stops listening, as a firewall that rejects connections would. The folder is kept.
+// Shut stops listening, so that connections are rejected as by a firewall. The folder is kept.
 func (s *Server) Shut() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -143,7 +143,7 @@ func (s *Server) Squashed() bool {
 	return s.squashed
 }
 
-// versions are the protocol versions that a client supports.
+// versions lists the protocol versions that mount.nfs supports.
 var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
 
 // checkVersion returns the error of mount.nfs if options request a version that it does not support.
@@ -165,8 +165,8 @@ func checkVersion(options []string, target string) error {
 	return nil
 }
 
-// Mount returns the folder that represents a path of a server. Its error is the message of mount.nfs when it mounts
-// that path at target.
+// Mount returns the folder that represents a path of a server. Its error has the message that mount.nfs prints when it
+// mounts that path at target.
 func (s *Server) Mount(ctx context.Context, server, dir, target string, options []string) (folder string, err error) {
 	if err := checkVersion(options, target); err != nil {
 		return "", err

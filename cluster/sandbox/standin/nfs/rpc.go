@@ -21,7 +21,7 @@ const (
 	versionMismatch = 2
 	procUnknown     = 3
 
-	headerWords = 6       // of a call, up to its procedure
+	headerWords = 6       // 32-bit words of a call, up to its procedure
 	callAtMost  = 1 << 16 // bytes
 )
 

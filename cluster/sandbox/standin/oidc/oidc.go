@@ -1,12 +1,12 @@
-// Package oidc fakes the identity provider of a portal: one realm of Keycloak, limited to the requests of an API
-// server, a portal and a user's kubectl. It signs in the users in its list with any password that is not empty.
+// Package oidc fakes the identity provider of a portal: one Keycloak realm, limited to the requests of an API server, a
+// portal and a user's kubectl. The users in its list can sign in with any non-empty password.
 //
 // Sources (keycloak/keycloak, below services/src/main/java/org/keycloak, each file at the commit that was read):
 //
 //   - paths of a realm and discovery: protocol/oidc/OIDCWellKnownProvider.java (0bdda808),
 //     protocol/oidc/OIDCLoginProtocolService.java (001fe9eb) and services/resources/RealmsResource.java (007e9530).
-//     Without /auth before /realms since Keycloak 17: docs/guides/migration/migrating-to-quarkus.adoc of the
-//     repository, read in a copy without a commit.
+//     Since Keycloak 17 there is no /auth before /realms: docs/guides/migration/migrating-to-quarkus.adoc of the
+//     repository, read in a copy of unknown commit.
 //   - keys, one RSA key for RS256: protocol/oidc/OIDCLoginProtocolService.java (001fe9eb).
 //   - an unsupported grant: protocol/oidc/endpoints/TokenEndpoint.java (008e27bd).
 //   - a wrong client secret: authentication/authenticators/client/ClientIdAndSecretAuthenticator.java (03f1a163).
@@ -15,24 +15,24 @@
 //     (119bcab3), and for a refresh token refreshAccessToken in protocol/oidc/TokenManager.java (90a8409c).
 //   - a refresh token that is not valid: protocol/oidc/grants/RefreshTokenGrantType.java (898fdedc) and
 //     verifyRefreshToken in protocol/oidc/TokenManager.java (90a8409c).
-//   - the audience: an ID token is for the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c). An
-//     access token is for the other clients in which the user has a role, here account
+//   - the audience: that of an ID token is the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c).
+//     The audience of an access token is the other clients in which the user has a role, here account
 //     (protocol/oidc/mappers/AudienceResolveProtocolMapper.java, 3a7af19c). An audience mapper adds another client
-//     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4); this one does so in both tokens, although upstream
-//     leaves ID tokens out by default.
-//   - a page that does not exist: services/error/KeycloakErrorHandler.java (898fdedc). The text is a guess: no source
-//     found.
+//     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4). The mapper of this realm adds it to both tokens,
+//     although upstream's default excludes ID tokens.
+//   - a page that does not exist: services/error/KeycloakErrorHandler.java (898fdedc). The message is a guess: no
+//     source found.
 //
-// Clients: kubectl's refresh uses the ID token of the response (kubernetes/client-go v0.37.2
-// plugin/pkg/client/auth/oidc/oidc.go), and the API server is a real one.
+// The clients are real: kubectl, which uses the ID token of the response to a refresh (kubernetes/client-go v0.37.2
+// plugin/pkg/client/auth/oidc/oidc.go), and the API server.
 //
 // Known differences: there is no login page and no authorization code; the portal's login is not implemented. Keys are
 // not rotated, and there is no session, no logout and no userinfo endpoint. A refresh token is not a JWT, never
-// expires, and represents a login with the scope openid. Tokens are valid for an hour, whatever a realm says, and have
-// fewer claims. The client is checked before the grant. A client that does not exist is rejected like a wrong secret.
-// An unknown user is rejected with 401 like a wrong password, and not with 400
-// (authenticators/directgrant/ValidateUsername.java, 0312c39b). Discovery has few of the keys, and lists only the two
-// grants that work.
+// expires, and represents a login with the scope openid. Tokens are valid for an hour, regardless of the realm's
+// settings, and have fewer claims. The client is checked before the grant. A client that does not exist is rejected
+// like a wrong secret. An unknown user is rejected with 401 like a wrong password, and not with 400
+// (authenticators/directgrant/ValidateUsername.java, 0312c39b). The discovery document has only some of the keys, and
+// lists only the two supported grants.
 package oidc
 
 import (
@@ -57,12 +57,12 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// The names of the realm's clients.
+// Names of the realm and its clients.
 const (
 	Client       = "ondemand"               // the portal's client
 	ClientSecret = "stand-in-client-secret" // of Client
 	Audience     = "kubernetes"             // the API server's client
-	realm        = "/realms/stand-in"       // of Keycloak 17 and later
+	realm        = "/realms/stand-in"       // path for Keycloak 17 and later
 	endpoints    = realm + "/protocol/openid-connect"
 	life         = time.Hour
 	keyID        = "stand-in"
@@ -76,10 +76,10 @@ type Options struct {
 // Provider is a running identity provider.
 type Provider struct {
 	Issuer string
-	CA     []byte // PEM: the issuer of its certificate
+	CA     []byte // PEM, the CA that issued its certificate
 
 	options    Options
-	noAudience atomic.Bool // the client has no mapper that adds the API server to the audience
+	noAudience atomic.Bool // the audience mapper for the API server's client is missing
 	key        *rsa.PrivateKey
 	server     *http.Server
 }
@@ -157,7 +157,7 @@ func (p *Provider) certs(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// signIn answers with the tokens of a user, for a password or a refresh token. A refresh token is the user's name with
+// signIn returns a user's tokens in exchange for a password or a refresh token. A refresh token is the user's name with
 // a prefix.
 func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
@@ -207,7 +207,8 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 
 const refresh = "stand-in:"
 
-// DropAudience removes the audience mapper, which adds the API server's client to the audience of tokens.
+// DropAudience removes the audience mapper, so that the audience of new tokens no longer includes the API server's
+// client.
 func (p *Provider) DropAudience() { p.noAudience.Store(true) }
 
 // Token returns an access token of a user, as the portal receives it at login.
@@ -215,12 +216,12 @@ func (p *Provider) Token(user string, now time.Time) (string, error) {
 	return p.Sign(user, now, p.audience("account")...)
 }
 
-// idToken returns an ID token of a user. It is for the client, and for the API server if the mapper adds that.
+// idToken returns an ID token of a user. Its audience is the client, and the API server's client if the mapper adds it.
 func (p *Provider) idToken(user string, now time.Time) (string, error) {
 	return p.sign("ID", user, now, p.audience(Client)...)
 }
 
-// audience returns an audience, with the API server's client first if the mapper adds that.
+// audience returns the audience own. If the mapper exists, the API server's client precedes it.
 func (p *Provider) audience(own string) []string {
 	if p.noAudience.Load() {
 		return []string{own}
@@ -228,7 +229,7 @@ func (p *Provider) audience(own string) []string {
 	return []string{Audience, own}
 }
 
-// Sign returns an access token of a user for an audience.
+// Sign returns an access token of a user with the given audience.
 func (p *Provider) Sign(user string, now time.Time, audience ...string) (string, error) {
 	return p.sign("Bearer", user, now, audience...)
 }

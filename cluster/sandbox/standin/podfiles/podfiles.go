@@ -1,17 +1,17 @@
-// Package podfiles fakes the part of a kubelet that writes Secrets, ConfigMaps and projected volumes into folders for a
+// Package podfiles fakes the part of a kubelet that writes Secrets, ConfigMaps and projected volumes as files for a
 // pod's containers.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
-//   - Which files a volume has: pkg/volume/secret/secret.go and pkg/volume/configmap/configmap.go (MakePayload: all
-//     keys, or the items; a missing key of an optional volume is omitted, otherwise the mount fails), and
+//   - The files of a volume: pkg/volume/secret/secret.go and pkg/volume/configmap/configmap.go (MakePayload: all keys,
+//     or the items; a missing key of an optional volume is omitted, otherwise the mount fails), and
 //     pkg/volume/projected/projected.go (collectData).
 //   - A missing object delays the pod, unless it is optional: SetUpAt in the same files. The error names the object in
 //     the singular: pkg/kubelet/secret/secret_manager.go, pkg/kubelet/configmap/configmap_manager.go.
-//   - The files are links through ..data, which one rename switches to a new folder. Links of removed keys are deleted
-//     last: pkg/volume/util/atomic_writer.go (Write).
+//   - The files are symbolic links through ..data, which a rename atomically switches to a new folder. Links of removed
+//     keys are deleted last: pkg/volume/util/atomic_writer.go (Write).
 //
-// Known differences: ServiceAccount tokens are left to callers, and no other source of a projected volume is supported
+// Known differences: Callers must handle ServiceAccount tokens. Other sources of projected volumes are not supported
 // (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable only by their
 // owner. A projected volume reports its first error, not all. Callers decide how often a volume is refreshed; a kubelet
 // refreshes it when it syncs the pod.
@@ -37,7 +37,7 @@ import (
 // ErrWaits means that a pod cannot start yet because a Secret, a ConfigMap or a key that it mounts does not exist.
 var ErrWaits = errors.New("waits for what it mounts")
 
-// absence is an ErrWaits with a kubelet's message.
+// absence is an error that matches ErrWaits and has a kubelet's message.
 type absence string
 
 func (a absence) Error() string   { return string(a) }
@@ -51,8 +51,8 @@ func Write(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Project writes files into a folder as a kubelet does: through a link, so that all of them change at once. Without
-// files it leaves a folder unchanged that never had any.
+// Project writes files into a folder as a kubelet does: through a symbolic link, so that all of them change at once. If
+// files is empty and the folder has no files yet, it does nothing.
 func Project(at string, files map[string][]byte) error {
 	was, err := os.Readlink(filepath.Join(at, dataLink))
 	if err != nil && len(files) == 0 {
@@ -86,7 +86,7 @@ func Project(at string, files map[string][]byte) error {
 	return errors.Join(prune(at, visible), os.RemoveAll(filepath.Join(at, was)))
 }
 
-// prune removes the links of files that no longer exist.
+// prune removes the symbolic links of files that no longer exist.
 func prune(at string, visible map[string]bool) error {
 	entries, err := os.ReadDir(at)
 	for _, e := range entries {
@@ -99,10 +99,10 @@ func prune(at string, visible map[string]bool) error {
 	return err
 }
 
-// dataLink is the link to the current files.
+// dataLink is the name of the symbolic link to the folder with the current files.
 const dataLink = "..data"
 
-// Same reports whether a folder holds these files and no others.
+// Same reports whether a folder has exactly these files.
 func Same(at string, files map[string][]byte) bool {
 	for name, data := range files {
 		if have, err := os.ReadFile(filepath.Join(at, name)); err != nil || !bytes.Equal(have, data) {
@@ -127,7 +127,7 @@ func Same(at string, files map[string][]byte) bool {
 	return same && err == nil
 }
 
-// Volume returns the files of a volume: none if it is empty or of an unsupported kind.
+// Volume returns the files of a volume. It returns none for a volume of an unsupported kind.
 func Volume(
 	ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume,
 ) (map[string][]byte, error) {
@@ -176,7 +176,7 @@ func Volume(
 	return map[string][]byte{}, nil
 }
 
-// chosen returns the files that items name, or all files without items.
+// chosen returns the files that items select, or all files if items is empty.
 func chosen(
 	files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string,
 ) (map[string][]byte, error) {
@@ -196,7 +196,7 @@ func chosen(
 	return out, nil
 }
 
-// missing returns the error for an object that could not be read, or nil for an optional object that does not exist.
+// missing converts the error of a failed read. It returns nil for an optional object that does not exist.
 func missing(err error, optional bool, kind, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keep reconciles the objects of a Profile (Reconcile). This precedes the handling of the finalizer, even for a Profile
-// that is being deleted, so a Profile that no longer owns its namespace cannot be deleted.
+// keep reconciles the objects of a Profile (Reconcile). As in upstream, this precedes the handling of the finalizer,
+// even for a Profile that is being deleted. Therefore a Profile that no longer owns its namespace cannot be deleted.
 func (p *Player) keep(ctx context.Context, one *profile, labels map[string]string) error {
 	ours, err := p.namespace(ctx, one, labels)
 	if err != nil || !ours {
@@ -71,8 +71,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 		return false, err
 	}
 	if owner, ok := found.Annotations[ownerKey]; !ok || owner != one.Spec.Owner.Name {
-		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its status.
-		// The API server drops the condition, so only the log reports the failure.
+		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its
+		// status subresource. The API server drops the condition, so only the log reports the failure.
 		p.said.Once(
 			"info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name,
 			one.Name,
@@ -88,8 +88,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 	return err == nil, err
 }
 
-// Labelled returns the labels merged with those of the file. An existing key keeps its value; a key with an empty value
-// in the file is removed (setNamespaceLabels).
+// Labelled merges the default labels from the file into a namespace's labels. An existing label keeps its value. A
+// label with an empty value in the file is removed (setNamespaceLabels).
 func Labelled(has, file map[string]string) map[string]string {
 	now := maps.Clone(has)
 	if now == nil {
@@ -107,7 +107,7 @@ func Labelled(has, file map[string]string) map[string]string {
 	return now
 }
 
-// owns returns owner references to the Profile, so that an object is garbage-collected with it.
+// owns returns owner references to the Profile, so that the garbage collector deletes an object with it.
 func (one *profile) owns() []metav1.OwnerReference {
 	is := true
 	return []metav1.OwnerReference{{
@@ -159,7 +159,7 @@ func (p *Player) bind(
 	return err
 }
 
-// quota reconciles a Profile's quota, if it has one (updateResourceQuota).
+// quota reconciles the ResourceQuota of a Profile, if the Profile has one (updateResourceQuota).
 func (p *Player) quota(ctx context.Context, one *profile) error {
 	const name = "kf-resource-quota"
 	quotas := p.client.CoreV1().ResourceQuotas(one.Name)

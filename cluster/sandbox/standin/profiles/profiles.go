@@ -1,11 +1,11 @@
-// Package profiles fakes Kubeflow's profile controller. It runs while a Deployment in the namespace kubeflow is
-// available whose container manager mounts a ConfigMap with the key namespace-labels.yaml.
+// Package profiles fakes Kubeflow's profile controller. It runs while the namespace kubeflow has an available
+// Deployment whose container manager mounts a ConfigMap with the key namespace-labels.yaml.
 //
-// Source: kubeflow/dashboard d8424648, components/profile-controller. Functions are those of
+// Source: kubeflow/dashboard d8424648, components/profile-controller. The functions below are in
 // controllers/profile_controller.go.
 //
-//   - The namespace of a Profile has its name, its owner in an annotation, istio-injection and the labels of the file.
-//     A namespace with another owner is left unchanged: Reconcile, setNamespaceLabels.
+//   - The namespace of a Profile has the Profile's name, an annotation with the owner, the label istio-injection and
+//     the labels of the file. A namespace with another owner is left unchanged: Reconcile, setNamespaceLabels.
 //   - Only the log reports that a Profile has failed because of such a namespace. The condition Failed is appended
 //     (appendErrorConditionAndReturn), but with an update of the object:
 //     manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has the subresource status, so the API server drops it
@@ -20,10 +20,11 @@
 //     components/profile-controller/config/overlays/kubeflow. In the commit above they have app: profile-controller
 //     instead.
 //
-// Known differences: no AuthorizationPolicy is created and no plugin is applied. A file that cannot be read pauses this
-// controller until it can be read; upstream's exits, and so crash-loops. A change of the file takes effect in the next
-// loop, not once the kubelet has written it. A RoleBinding to another role is kept; upstream tries to change it and
-// fails. While a namespace is being deleted nothing is done; upstream tries and fails.
+// Known differences: no AuthorizationPolicy is created and no plugin is applied. If the file cannot be read, this
+// controller pauses until it can, whereas upstream's exits and so crash-loops. A change of the file takes effect in the
+// next pass, not once the kubelet has written it. A RoleBinding to another role is kept, whereas upstream tries to
+// change it and fails. While a namespace is being deleted, this controller does nothing, whereas upstream tries and
+// fails.
 package profiles
 
 import (
@@ -47,7 +48,7 @@ import (
 )
 
 const (
-	space     = "kubeflow" // where the controller runs
+	space     = "kubeflow" // namespace in which the controller runs
 	file      = "namespace-labels.yaml"
 	container = "manager"
 	ownerKey  = "owner" // annotation of a profile's namespace
@@ -57,7 +58,7 @@ const (
 
 var kind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
-// profile is a Profile.
+// profile is a Profile, with the fields that this fake reads.
 type profile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -160,14 +161,14 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	return nil, errIdle
 }
 
-// parse parses the file (readDefaultLabelsFromFile). With this library true and 1 are strings, too.
+// parse parses the labels file (readDefaultLabelsFromFile). This YAML library also accepts true and 1 as strings.
 func parse(text string) (map[string]string, error) {
 	labels := map[string]string{}
 	err := yaml.Unmarshal([]byte(text), &labels)
 	return labels, err
 }
 
-// runs reports whether a Deployment runs the profile controller.
+// runs reports whether a Deployment is that of the profile controller.
 func runs(d *appsv1.Deployment) bool {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == container && d.Spec.Template.Labels["kustomize.component"] == "profiles" {

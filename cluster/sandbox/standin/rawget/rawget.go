@@ -1,8 +1,8 @@
-// Package rawget fakes a container that runs
+// Package rawget fakes a container that runs the command
 //
 //	kubectl get --raw PATH --server=URL --certificate-authority=FILE --username=NAME --password=WORD
 //
-// kwok reports that such a pod has completed, although nothing ran in it. This package sends the request and serves the
+// kwok reports that such a pod has completed, although no container ran. This package sends the request and serves the
 // response as the container's log. It sends the request with client-go, as kubectl does, so the response and its errors
 // are upstream's own. Sources (kubernetes/kubernetes v1.37.2):
 //
@@ -15,11 +15,11 @@
 //     transport/transport.go of client-go.
 //   - kubectl's error messages: staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go (checkErr, StandardErrorMessage).
 //
-// Known differences: the request is sent from this machine when the log is first read, because the sandbox's nodes have
-// no network of their own, and the machine's proxy variables are ignored. It times out after 5 s without
-// --request-timeout, where kubectl has no limit. The file comes from a ConfigMap that is mounted as a directory. If
-// that ConfigMap does not exist, a kubelet does not start the container, and the stand-in logs the error. A response is
-// cut at 1 MiB. A command with any other flag is not supported.
+// Known differences: the request is sent when the log is first read. It is sent from this machine, because the
+// sandbox's nodes have no network of their own, and ignores the machine's proxy variables. It times out after 5 s
+// without --request-timeout, where kubectl has no limit. The file comes from a ConfigMap that is mounted as a
+// directory. If that ConfigMap does not exist, a kubelet does not start the container, and the stand-in logs the error.
+// A response is cut at 1 MiB. A command with any other flag is not supported.
 package rawget
 
 import (
@@ -51,15 +51,15 @@ const (
 	atMost    = 1 << 20         // maximum bytes of a response
 )
 
-// Asker runs the requests of the pods of one cluster.
+// Asker sends the requests for the pods of one cluster.
 type Asker struct {
 	client kubernetes.Interface
 
 	mu   sync.Mutex
-	said map[types.UID]string // by pod: a log does not change
+	said map[types.UID]string // output by pod UID, so that a log does not change
 }
 
-// New returns an Asker that has sent no request.
+// New returns an Asker for a cluster. It sends no request yet.
 func New(config *rest.Config) (*Asker, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,14 +68,14 @@ func New(config *rest.Config) (*Asker, error) {
 	return &Asker{client: client, said: map[types.UID]string{}}, nil
 }
 
-// question is the request of a container.
+// question is the request that a container's command describes.
 type question struct {
 	server, path, authority string
-	name, password          string // without a name kubectl has no credential, and prompts for one
+	name, password          string // if name is empty, kubectl prompts for a user name
 	within                  time.Duration
 }
 
-// Log returns the log of a container, and whether this package handles that container.
+// Log returns the log of a container, and whether this package handles the container.
 func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*askWithin)
 	defer cancel()
@@ -105,7 +105,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	return said, true
 }
 
-// parse returns the request of a command line, and whether the command is supported.
+// parse parses a command line, and reports whether its flags are supported.
 func parse(words []string) (question, bool) {
 	q := question{within: askWithin}
 	if len(words) < 4 || words[0] != "kubectl" || words[1] != "get" || words[2] != "--raw" {
@@ -130,7 +130,7 @@ func parse(words []string) (question, bool) {
 			}
 			q.within = within
 		default:
-			return q, false // its effect is unknown
+			return q, false // unsupported flag
 		}
 	}
 	return q, strings.HasPrefix(q.server, "https://") && strings.HasPrefix(q.path, "/") && q.authority != ""
@@ -165,8 +165,8 @@ func (a *Asker) ask(ctx context.Context, pod *corev1.Pod, c corev1.Container, q 
 	return string(body), err
 }
 
-// message returns kubectl's message for an error (kubernetes/kubernetes v1.37.2
-// staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go). Only some errors begin with "error: ".
+// message formats an error as kubectl does (kubernetes/kubernetes v1.37.2
+// staging/src/k8s.io/kubectl/pkg/cmd/util/helpers.go). Only some messages begin with "error: ".
 func message(err error) string {
 	var status apierrors.APIStatus
 	var connection *url.Error

@@ -1,6 +1,6 @@
-// The endpoints under /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py
-// ClusterRepository). POST and PUT drop the TLS flag of the request, so false is stored. With the behaviour tls-null
-// they keep it, as a newer Renku could.
+// Handlers of the endpoints under /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py
+// ClusterRepository). POST and PUT drop the TLS flag of the request and store false. With the behaviour tls-null they
+// keep the flag, as a newer Renku might.
 
 package renkuapi
 
@@ -16,8 +16,8 @@ import (
 // registry is the part of Renku's database with clusters and pools.
 type registry struct {
 	passFlag bool // tls-null: POST and PUT keep the TLS flag
-	old      bool // old-renku: no TLS flag, no service account name
-	takeName bool // name-taken: another user takes the first name that is requested
+	old      bool // old-renku: clusters have no TLS flag and no service account name
+	takeName bool // name-taken: the first requested name becomes another user's
 
 	mu        sync.Mutex
 	clusters  map[string]*cluster // by ID
@@ -46,7 +46,7 @@ func newRegistry(faults map[string]bool) *registry {
 	return r
 }
 
-// takeByAnother registers name for another user's cluster.
+// takeByAnother registers a cluster of another user with this name.
 func (r *registry) takeByAnother(name string) {
 	r.insert(&cluster{
 		Name: name, ConfigName: "of-another-user.yaml", Protocol: "https", Host: "sessions.another-user.example.org",
@@ -57,7 +57,7 @@ func (r *registry) takeByAnother(name string) {
 
 func pointer[T any](value T) *T { return &value }
 
-// flag returns the TLS flag as it is stored.
+// flag returns the value that the database stores for a TLS flag.
 func (r *registry) flag(value bool) *bool {
 	if r.old {
 		return nil
@@ -65,7 +65,7 @@ func (r *registry) flag(value bool) *bool {
 	return &value
 }
 
-// schema returns the schema of a cluster in this Renku.
+// schema returns the schema of a cluster, which depends on the behaviour old-renku.
 func (r *registry) schema() schema {
 	if r.old {
 		return clusterSchema.without(tlsFlag, accountName)
@@ -80,8 +80,7 @@ func (r *registry) insert(row *cluster) *cluster {
 	return row
 }
 
-// rows returns the clusters in the order of their IDs, which is the order of their registration. Upstream's SELECT
-// specifies no order.
+// rows returns the clusters sorted by ID, which is the order of registration. Upstream's SELECT specifies no order.
 func (r *registry) rows() []*cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +91,7 @@ func (r *registry) rows() []*cluster {
 	return rows
 }
 
-// shared returns the column, name or config_name, in which another row has the same value, or "".
+// shared returns the column (name or config_name) in which another row has the same value, or "".
 func (r *registry) shared(row *cluster) string {
 	for _, other := range r.clusters {
 		switch {
@@ -106,7 +105,8 @@ func (r *registry) shared(row *cluster) string {
 	return ""
 }
 
-// unique rejects the name or config_name of another row. Only POST checks this before the database does.
+// unique returns an error if another row has the same name or config_name. Only POST checks this before the database
+// does.
 func (r *registry) unique(row *cluster) error {
 	switch r.shared(row) {
 	case "name":
@@ -121,8 +121,8 @@ func (r *registry) unique(row *cluster) error {
 	return nil
 }
 
-// indexed returns the database's error for a value that another row has. PUT and PATCH answer it with 500
-// (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
+// indexed returns the database's error for a value that another row has in a unique column, which becomes a 500 for PUT
+// and PATCH (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
 func (r *registry) indexed(row *cluster) error {
 	column := r.shared(row)
 	if column == "" {
@@ -159,7 +159,7 @@ func (r *registry) postCluster(req *http.Request) (int, any, error) {
 	return http.StatusCreated, r.insert(row).clone(), nil
 }
 
-// renameTaken gives the other user's cluster the name that is requested.
+// renameTaken gives the other user's cluster the requested name.
 func (r *registry) renameTaken(name string) {
 	for _, row := range r.clusters {
 		if row.ConfigName == "of-another-user.yaml" {
@@ -178,7 +178,7 @@ func (r *registry) getCluster(req *http.Request) (int, any, error) {
 	return http.StatusOK, row.clone(), nil
 }
 
-// cluster returns a row. The lock must be held.
+// cluster returns the row with an ID. The lock must be held.
 func (r *registry) cluster(id string) (*cluster, error) {
 	row := r.clusters[id]
 	if row == nil {
@@ -187,8 +187,8 @@ func (r *registry) cluster(id string) (*cluster, error) {
 	return row, nil
 }
 
-// putCluster is a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch). Therefore a field
-// that the body omits keeps its value, and the TLS flag becomes false.
+// putCluster handles PUT like a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch).
+// Therefore a field that the body omits keeps its value. The TLS flag becomes false.
 func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	sent := &cluster{}
 	if err := read(req, r.schema(), sent); err != nil {
@@ -231,7 +231,7 @@ func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	return http.StatusCreated, next.clone(), nil
 }
 
-// deleteCluster deletes a row. Its pools are kept and run on the local cluster from then on.
+// deleteCluster deletes a row. Pools of the cluster are kept and use the local cluster from then on.
 func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,7 +256,7 @@ func newULID(at time.Time) string {
 		millis >>= 5
 	}
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // it never fails
+	_, _ = rand.Read(random) // never fails
 	for i, b := range random {
 		text[10+i] = digits[b&31]
 	}

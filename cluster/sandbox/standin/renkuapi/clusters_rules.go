@@ -1,6 +1,6 @@
-// The rules for a cluster's registration (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
-// crc/core.py validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). They add to the schema:
-// which TLS settings go together, and what PostgreSQL rejects.
+// Rules for registered clusters (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
+// validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema, they check
+// the combination of TLS settings and the constraints of PostgreSQL.
 
 package renkuapi
 
@@ -41,7 +41,7 @@ var clusterSchema = schema{
 	{name: tlsFlag, kind: "boolean"},
 }
 
-// cluster is a row of the clusters table. Nil is NULL, which responses omit.
+// cluster is a row of the clusters table. A nil field is NULL, which responses omit.
 type cluster struct {
 	ID             string         `json:"id"`
 	Name           string         `json:"name"`
@@ -55,7 +55,7 @@ type cluster struct {
 	StorageClass   *string        `json:"session_storage_class,omitempty"`
 	TLSSecret      *string        `json:"session_tls_secret_name,omitempty"`
 	ServiceAccount *string        `json:"service_account_name,omitempty"`
-	// nil only in an old Renku
+	// nil with the behaviour old-renku
 	DefaultCert *bool `json:"session_ingress_use_default_cluster_tls_cert,omitempty"`
 }
 
@@ -80,10 +80,10 @@ type clusterPatch struct {
 	ServiceAccount *string         `json:"service_account_name"`
 	DefaultCert    *bool           `json:"session_ingress_use_default_cluster_tls_cert"`
 
-	unsetsSecret bool // only PATCH distinguishes an empty TLSSecret from an omitted one before its rule
+	unsetsSecret bool // TLSSecret was sent empty, not omitted; PATCH only
 }
 
-// patch returns a patch with all fields that are set in c.
+// patch returns a patch that sets all non-nil fields of c.
 func (c *cluster) patch() *clusterPatch {
 	return &clusterPatch{
 		Name: &c.Name, ConfigName: &c.ConfigName, Protocol: &c.Protocol, Host: &c.Host, Port: &c.Port, Path: &c.Path,
@@ -92,8 +92,9 @@ func (c *cluster) patch() *clusterPatch {
 	}
 }
 
-// tlsRule checks the TLS settings of a PUT or PATCH before the database does. The flag counts as set if it is sent or
-// stored as true, whatever is stored then. Without any TLS setting it is the database that rejects the row.
+// tlsRule checks the TLS settings of a PUT or PATCH before the database does. The flag counts as set if the request or
+// the stored row has true, even if the database then stores another value. A row without any TLS setting is rejected
+// only by the database.
 func (p *clusterPatch) tlsRule(stored *cluster) error {
 	protocol, secret := stored.Protocol, stored.TLSSecret
 	set(&protocol, p.Protocol)
@@ -118,7 +119,7 @@ func (p *clusterPatch) tlsRule(stored *cluster) error {
 	return nil
 }
 
-// on returns row with the patch applied. An empty storage class or TLS Secret removes the value.
+// on returns row with the patch applied. An empty storage class or TLS Secret removes the stored value.
 func (p *clusterPatch) on(row *cluster) *cluster {
 	next := row.clone()
 	set(&next.Name, p.Name)
@@ -158,7 +159,8 @@ func setOrClear(column **string, value *string) {
 	}
 }
 
-// tlsRule checks the TLS settings in the body of a POST or PUT before the database does. An empty name counts as none.
+// tlsRule checks the TLS settings in the body of a POST or PUT before the database does. An empty Secret name counts as
+// no Secret.
 func tlsRule(protocol string, secret *string, flag bool) error {
 	named := secret != nil && *secret != ""
 	switch {
@@ -176,8 +178,8 @@ func tlsRule(protocol string, secret *string, flag bool) error {
 	return nil
 }
 
-// columns returns the database's error for a row: for a string that is too long, or a violated CHECK, for which an
-// empty name counts as a name.
+// columns returns the database's error for a row with a string that is too long, or that violates a CHECK. For a CHECK,
+// an empty name counts as a name.
 func (c *cluster) columns() error {
 	if utf8.RuneCountInString(c.Name) > columnWidth || utf8.RuneCountInString(c.ConfigName) > columnWidth {
 		return tooLong(columnWidth)

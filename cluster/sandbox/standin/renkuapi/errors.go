@@ -1,5 +1,5 @@
 // Errors in the format of Renku's API (errors/errors.py, base_api/error_handler.py). An error without a code of its own
-// has the code 1000 + its status.
+// has the code 1000 + HTTP status.
 
 package renkuapi
 
@@ -39,7 +39,7 @@ func invalid(format string, args ...any) error {
 	return refusal(http.StatusUnprocessableEntity, format, args...)
 }
 
-// wrongFields returns the error for a body that violates the schema.
+// wrongFields returns the error for a body that violates the schema, with one sentence per fault.
 func wrongFields(faults []string) error {
 	return invalid("There are errors in the following fields, %s", strings.Join(faults, ", "))
 }
@@ -49,7 +49,8 @@ func wrongType() error {
 	return invalid("The validation failed because the provided input has the wrong type")
 }
 
-// database returns an error of PostgreSQL, which Renku passes on. Upstream wraps it in SQLAlchemy's text.
+// database returns an error of PostgreSQL, which Renku passes to the client. Upstream adds SQLAlchemy's text around the
+// message.
 func database(format string, args ...any) error {
 	return refusal(http.StatusInternalServerError, "Database error occurred: "+format, args...)
 }
@@ -59,12 +60,12 @@ func tooLong(limit int) error {
 	return database("value too long for type character varying(%d)", limit)
 }
 
-// unexpected returns the error for everything that Renku does not catch, mainly errors of a remote API server.
+// unexpected returns the error for failures that Renku does not catch, mainly errors of a remote API server.
 func unexpected() error {
 	return refusal(http.StatusInternalServerError, "An unexpected error occurred")
 }
 
-// answerError writes err as the API does.
+// answerError writes err as a response of the API.
 func answerError(w http.ResponseWriter, err error) {
 	p := &problem{}
 	if !errors.As(err, &p) {

@@ -1,5 +1,5 @@
-// Behaviours that can be switched on to test how carrick handles a broken Renku. A behaviour of a single rule is
-// implemented in that rule; behaviours that affect every response are implemented here.
+// Faulty behaviours, with which tests check how carrick handles a broken Renku. A behaviour that affects one rule is
+// implemented in that rule. This file implements those that affect every response.
 
 package renkuapi
 
@@ -12,7 +12,7 @@ import (
 
 const slowness = 5 * time.Second // delay of each response with the behaviour slow
 
-// Faults returns the behaviours that can be switched on, each with a description.
+// Faults returns the faulty behaviours, each with a description.
 func Faults() map[string]string {
 	return map[string]string{
 		"tls-null": "A newer Renku, which stores the TLS flag that it is sent; an empty TLS secret name beside it is " +
@@ -25,7 +25,7 @@ func Faults() map[string]string {
 	}
 }
 
-// misbehave delays or breaks the responses of Renku's API. It leaves Keycloak's unchanged.
+// misbehave delays or breaks the responses of Renku's API. It does not affect Keycloak's.
 func misbehave(next http.Handler, faults map[string]bool, c clock) http.Handler {
 	answers := atomic.Int64{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

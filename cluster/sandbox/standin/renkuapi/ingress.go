@@ -1,7 +1,7 @@
-// The ingress controller of the sessions on the remote cluster, at session_host and session_path. It is not part of
-// Renku. It is modelled on ingress-nginx, whose source was not read for it. It accepts only TLS, and serves a path only
-// if an Ingress on the remote cluster has it. Every path leads to one page that says stand-in. It has one certificate
-// for everything, its default.
+// The ingress controller for sessions on the remote cluster, at session_host and session_path. It is not part of Renku.
+// It is modelled on ingress-nginx, whose source was not read. It accepts only TLS, and serves a path only if an Ingress
+// on the remote cluster has that path. Every path returns the same page, which says that it is a stand-in. All hosts
+// get the same default certificate.
 
 package renkuapi
 
@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ingress serves the sessions. If remote is nil, no sessions exist.
+// ingress is the HTTP handler for sessions. If remote is nil, no sessions exist.
 type ingress struct{ remote *connection }
 
 func (i *ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,7 @@ func hostOf(hostport string) string {
 	return hostport
 }
 
-// route returns the Ingress, namespace and name, that routes host and path, or "".
+// route returns the Ingress that routes host and path, as namespace and name, or "" if none does.
 func (i *ingress) route(ctx context.Context, host, path string) (string, error) {
 	if i.remote == nil {
 		return "", nil

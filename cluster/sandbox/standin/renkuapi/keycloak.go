@@ -1,8 +1,8 @@
-// Keycloak's realm Renku, limited to signing in from a terminal (renku:
+// A fake of Keycloak's realm Renku, limited to signing in from a terminal (renku:
 // helm-chart/renku/templates/setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client
-// renku-cli is public. It is the only client of the realm that can use the device flow of RFC 8628. The texts of
-// Keycloak's errors are a guess: no source was read. The stand-in approves a sign-in whose page is not opened, and
-// tells clients to poll every second, where the chart sets 5.
+// renku-cli is public. It is the realm's only client that can use the device flow of RFC 8628. The messages of
+// Keycloak's errors are a guess: no source was read. The fake approves a sign-in whose page no user opens, and tells
+// clients to poll every second, whereas the chart sets 5.
 
 package renkuapi
 
@@ -28,19 +28,19 @@ const (
 // otherClients are clients of the realm that cannot use the device flow.
 var otherClients = []string{"renku", "renku-ui", "renku-jupyterserver", "swagger"}
 
-// device is a sign-in in progress.
+// device is a pending sign-in by the device flow.
 type device struct {
 	userCode string
 	started  time.Time
-	polled   time.Time // zero: not yet
-	opened   bool      // a user has opened the page and decides
-	decision string    // "approve", "deny" or "" for none yet
+	polled   time.Time // zero: not polled yet
+	opened   bool      // a user has opened the page and must decide
+	decision string    // "approve", "deny", or "" while undecided
 }
 
-// keycloak is the realm.
+// keycloak is the fake realm.
 type keycloak struct {
 	*signer
-	roles   []string // of the user who signs in
+	roles   []string // roles of the user who signs in
 	mu      sync.Mutex
 	devices map[string]*device // by device code
 }
@@ -50,7 +50,7 @@ func newKeycloak(domain string, roles []string, now func() time.Time) (*keycloak
 	return &keycloak{signer: signer, roles: roles, devices: map[string]*device{}}, err
 }
 
-// register adds the realm's paths, and the stand-in's own way to get a token, to mux.
+// register adds to mux the realm's paths, and a path that returns a token without a sign-in.
 func (k *keycloak) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+realmPath+"/.well-known/openid-configuration", k.configuration)
 	mux.HandleFunc("GET "+realmPath+"/protocol/openid-connect/certs", func(w http.ResponseWriter, _ *http.Request) {
@@ -126,8 +126,8 @@ func (k *keycloak) pollToken(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// poll returns the error of RFC 8628 for a device code, or "" if the sign-in is approved. A code returns its token only
-// once.
+// poll returns the RFC 8628 error for a device code, or "" if the sign-in is approved. A device code can be exchanged
+// for a token only once.
 func (k *keycloak) poll(code string) (name, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +156,7 @@ func (k *keycloak) poll(code string) (name, why string) {
 	return "", ""
 }
 
-// ownToken returns a token without a sign-in, for tests. Keycloak has nothing like it.
+// ownToken returns a token without a sign-in, for tests. Keycloak has no such endpoint.
 func (k *keycloak) ownToken(w http.ResponseWriter, r *http.Request) {
 	client, subject, roles, life := deviceClient, adminID, k.roles, tokenLife
 	if given := r.FormValue("aud"); given != "" {

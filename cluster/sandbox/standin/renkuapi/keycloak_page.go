@@ -1,5 +1,5 @@
-// The page on which a user approves a sign-in, at Keycloak's verification_uri (RFC 8628, 3.3). It says that it is a
-// stand-in.
+// The page on which a user approves a sign-in, at Keycloak's verification_uri (RFC 8628, 3.3). The page says that it is
+// a stand-in.
 
 package renkuapi
 

@@ -1,8 +1,8 @@
 // How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py,
-// kr8s/_config.py). No request is sent to the cluster. A file named in a kubeconfig does not exist in Renku's pods: a
-// missing CA or certificate file causes an error at the first request, when kr8s creates its TLS context. The pods'
-// image contains no program that a kubeconfig names, so running it fails immediately. The stand-in opens no such file
-// and runs no such program.
+// kr8s/_config.py). Reading it sends no request to the cluster. Files that a kubeconfig names do not exist in Renku's
+// pods. Therefore a CA or certificate file causes an error at the first request, when kr8s creates its TLS context. A
+// credential plugin fails immediately, because the pods' image does not contain it. This fake never opens such a file
+// and never runs a plugin.
 
 package renkuapi
 
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kubeFile has the keys of a kubeconfig that Renku reads. Pointers distinguish a missing key from an empty one.
+// kubeFile has the fields of a kubeconfig that Renku reads. Pointers distinguish a missing field from an empty one.
 type kubeFile struct {
 	Current  *string `json:"current-context"`
 	Contexts []struct {
@@ -61,7 +61,7 @@ type kubeUser struct {
 	} `json:"exec"`
 }
 
-// kubeconfig is a kubeconfig that was read and is a mapping.
+// kubeconfig is a kubeconfig that was parsed as a YAML mapping.
 type kubeconfig struct{ file kubeFile }
 
 func readKubeconfig(data []byte) (*kubeconfig, error) {
@@ -84,8 +84,8 @@ func readKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// connect returns the connection of the current context. Its errors imitate Python's: for a missing key, the key in
-// quotes.
+// connect returns the connection of the current context. Its errors imitate Python's. For example, the error for a
+// missing key is the key in quotes.
 func (k *kubeconfig) connect() (*connection, error) {
 	switch {
 	case k.file.Current == nil:
@@ -150,8 +150,8 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 	return nil, fmt.Errorf("User %s not found", user)
 }
 
-// lacksFiles reports whether the TLS context requires a file: a CA, or the certificate and key of a client. A
-// certificate without a key, or a key without a certificate, is ignored.
+// lacksFiles reports whether the TLS context requires a file: a CA, or a client certificate and its key. A certificate
+// without a key, or a key without a certificate, is ignored.
 func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	for _, c := range k.file.Clusters {
 		if c.Name == cluster && c.Cluster.CAFile != "" && c.Cluster.CAData == "" {
@@ -167,14 +167,14 @@ func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	return false
 }
 
-// trust resets insecure-skip-tls-verify if neither a CA nor a client certificate is given, because kr8s then has no TLS
-// context of its own.
+// trust resets insecure-skip-tls-verify if the kubeconfig has neither a CA nor a client certificate, because kr8s has
+// no TLS context of its own then.
 func trust(config *rest.Config) {
 	if len(config.CAData) == 0 && len(config.CertData) == 0 {
 		config.Insecure = false
 	}
 	if config.Insecure {
-		config.CAData = nil // client-go accepts only one of the two
+		config.CAData = nil // client-go rejects a CA with insecure-skip-tls-verify
 	}
 }
 
@@ -197,7 +197,7 @@ func (u kubeUser) apply(config *rest.Config) error {
 	case len(u.AuthProvider) > 0 && string(u.AuthProvider) != "null":
 		return errors.New("the stand-in signs in at no auth-provider")
 	}
-	config.BearerToken = u.Token // a tokenFile is ignored: without a token the caller is anonymous
+	config.BearerToken = u.Token // tokenFile is ignored: without a token the caller is anonymous
 	if err := decode(u.CertData, &config.CertData); err != nil {
 		return err
 	}
@@ -208,8 +208,8 @@ func noFile(name string) error {
 	return fmt.Errorf("[Errno 2] No such file or directory: '%s'", name)
 }
 
-// decode decodes the base64 of a key into out. As in Python, characters outside of the alphabet are skipped. PEM text
-// is copied unchanged.
+// decode decodes the base64 value of a field into out. As in Python, characters outside of the alphabet are skipped. A
+// value in PEM is copied unchanged.
 func decode(text string, out *[]byte) error {
 	if text == "" || strings.Contains(text, "-----") {
 		*out = []byte(text)
@@ -226,7 +226,7 @@ func decode(text string, out *[]byte) error {
 		//lint:ignore ST1005 the words of Renku's Python
 		return errors.New("Incorrect padding")
 	}
-	*out = append(data, '\n') // not empty, or client-go would assume that there is no CA
+	*out = append(data, '\n') // never empty, because client-go would ignore an empty CA
 	return nil
 }
 

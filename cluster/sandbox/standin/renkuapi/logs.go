@@ -1,6 +1,6 @@
-// The log messages of Renku's services when they load kubeconfigs (k8s/config.py get_clusters). The messages are
-// upstream's. The format before them is a guess: no source was read, so time, level and name only resemble Python's.
-// The first line says that the sandbox wrote the log.
+// The log messages of Renku's services about loading kubeconfigs (k8s/config.py get_clusters). The messages are
+// upstream's. The prefix with time, level and logger name resembles Python's, but is a guess: no source was read. The
+// first line of each log says that the sandbox wrote it.
 
 package renkuapi
 

@@ -1,7 +1,7 @@
 // Access to pools (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). Only
-// admins can use a pool that is not public, until users or members are added. POST adds, PUT replaces. An ID that Renku
-// does not have is answered with 404 (crc/db.py _resolve_members). The stand-in has the IDs in its directory, and does
-// not know the members of its groups and projects.
+// admins can use a pool that is not public, until users or members are added. POST adds to the list, and PUT replaces
+// it. An unknown ID is answered with 404 (crc/db.py _resolve_members). This fake has fixed IDs (directory), and its
+// groups and projects have no members.
 
 package renkuapi
 
@@ -30,12 +30,12 @@ var memberSchema = schema{
 	},
 }
 
-// memberRoles are the roles that each type of member can have.
+// memberRoles are the permitted roles of each type of member.
 var memberRoles = map[string][]string{
 	"user": {"viewer", "prohibited"}, "group": {"group_viewer"}, "project": {"project_viewer"},
 }
 
-// directory are the users, groups and projects of this Renku, by ID, with the fields that a response contains
+// directory contains the users, groups and projects of this Renku, by type and ID, with the fields of a response
 // (blueprints.py _dump_member_response).
 var directory = map[string]map[string]map[string]string{
 	"user": {
@@ -57,7 +57,7 @@ type poolMember struct {
 	Role string `json:"role"`
 }
 
-// answers returns members in the API's format.
+// answers converts members to the API's format.
 func answers(members []poolMember) any {
 	out := []map[string]string{}
 	for _, m := range members {
@@ -132,7 +132,7 @@ func (s *pools) putMembers(r *http.Request) (int, any, error) {
 	)
 }
 
-// membersFit checks the schema of each type of member, and that Renku has them all.
+// membersFit validates members against the schema of their type, and checks that their IDs exist.
 func membersFit(members []poolMember) error {
 	faults := []string{}
 	for i, m := range members {
@@ -173,7 +173,7 @@ func usersKnown(sent []poolUser) error {
 	return nil
 }
 
-// changeList reads and checks a list, and stores it in the pool that the path names.
+// changeList reads a list from a request, checks it and stores it in the pool that the path names.
 func changeList[T any](
 	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any,
 	put func(*pool, []T) []T,

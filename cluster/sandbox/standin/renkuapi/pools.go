@@ -1,6 +1,6 @@
-// The endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool
-// with a quota on a remote cluster, Renku creates objects there before it writes the row. For a pool without a quota it
-// sends no request to the cluster.
+// Handlers of the endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py
+// ResourcePoolRepository). If a pool has a quota, Renku creates objects in the pool's cluster before it writes the row.
+// For a pool without a quota, it sends no request to the cluster.
 
 package renkuapi
 
@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// pools serves the pools of a registry. reach returns the connection to a cluster by ID, or nil if Renku has not loaded
-// it. The local cluster is "".
+// pools serves the pools of a registry. reach returns the connection to the cluster with an ID, or nil if Renku has not
+// loaded that cluster. "" is the ID of the local cluster.
 type pools struct {
 	*registry
 	reach func(id string) *connection
 	who   func(*http.Request) *claims
 }
 
-// poolAnswer is a pool in the API's format.
+// poolAnswer is a resource pool in the API's format.
 type poolAnswer struct {
 	ID          int            `json:"id"`
 	Name        string         `json:"name"`
@@ -27,7 +27,7 @@ type poolAnswer struct {
 	Default     bool           `json:"default"`
 	Classes     []class        `json:"classes"`
 	Quota       *quota         `json:"quota,omitempty"`
-	Cluster     *clusterRef    `json:"cluster,omitempty"` // never in lists
+	Cluster     *clusterRef    `json:"cluster,omitempty"` // omitted in lists
 	Platform    string         `json:"platform"`
 	Idle        int            `json:"idle_threshold,omitempty"`
 	Hibernation int            `json:"hibernation_threshold,omitempty"`
@@ -51,7 +51,8 @@ func (p *pool) answer(q *quota) poolAnswer {
 	return a
 }
 
-// The API's messages for a pool that does not exist or is not visible. Each is used by different endpoints.
+// The API's messages for a pool that does not exist or is not visible to the caller. Which one is used depends on the
+// endpoint.
 const (
 	noPoolHere  = "The resource pool with id %s cannot be found."
 	noPoolThere = "Resource pool with id %s cannot be found"
@@ -59,7 +60,8 @@ const (
 	noPoolID    = "Cannot find the resource pool with ID %s."
 )
 
-// find returns a copy of the pool that a path names, if the caller can see it. message is the message of the 404.
+// find returns a copy of the pool that a path names, if the caller can see the pool. Otherwise it returns a 404 with
+// this message.
 func (s *pools) find(r *http.Request, message string) (*pool, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	s.mu.Lock()
@@ -90,7 +92,7 @@ func (s *pools) get(r *http.Request) (int, any, error) {
 	return http.StatusOK, p.answer(q), err
 }
 
-// parts are the fields of a request that are not plain columns of a pool.
+// parts are the fields of a request that need their own validation.
 type parts struct {
 	Quota   json.RawMessage   `json:"quota"`
 	Classes []json.RawMessage `json:"classes"`
@@ -119,7 +121,7 @@ func (s *pools) post(r *http.Request) (int, any, error) {
 	return http.StatusCreated, p.clone().answer(q), nil
 }
 
-// newPool parses a whole pool. Its cpu_limit_factor is dropped, as upstream drops it on POST.
+// newPool parses the body of a POST. As in upstream, it drops cpu_limit_factor.
 func newPool(body []byte) (*pool, *quota, error) {
 	p, more := &pool{Platform: defaultPlatform}, parts{}
 	if json.Unmarshal(body, p) != nil || json.Unmarshal(body, &more) != nil {
@@ -143,7 +145,8 @@ func newPool(body []byte) (*pool, *quota, error) {
 	return p, q, p.rules(q)
 }
 
-// makeQuota checks the cluster and creates the quota there. If the request ends after that, the quota is left behind.
+// makeQuota checks that the cluster is loaded and creates the quota there. If the request is aborted afterwards, the
+// quota is left behind.
 func (s *pools) makeQuota(ctx context.Context, p *pool, q *quota) error {
 	if p.Cluster != "" {
 		s.mu.Lock()

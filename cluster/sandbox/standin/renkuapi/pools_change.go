@@ -1,5 +1,5 @@
 // Changes of existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
-// update_resource_pool, delete_resource_pool, update_quota). The cluster of a pool and the ID of a quota never change.
+// update_resource_pool, delete_resource_pool, update_quota). A pool's cluster and a quota's ID never change.
 
 package renkuapi
 
@@ -14,8 +14,8 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
-// update changes a pool. A PUT keeps omitted fields like a PATCH, except that a PUT without a quota deletes the quota,
-// and a PUT without cpu_limit_factor removes that.
+// update handles PUT and PATCH. A PUT also keeps omitted fields, with two exceptions: without a quota it deletes the
+// quota, and without cpu_limit_factor it removes that factor.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
@@ -68,8 +68,8 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 	return http.StatusOK, next.answer(q), nil
 }
 
-// storeQuota writes q to the pool's cluster, where the quota is old, or nil if it has none. Upstream asserts that a
-// pool's quota could be read, and fails if the cluster is not loaded or has no such quota.
+// storeQuota writes q to the pool's cluster. old is the existing quota there, or nil. Upstream asserts that a pool's
+// quota could be read. Therefore the request fails if the cluster is not loaded or has no such quota.
 func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
 	if p.Quota != "" && old == nil {
 		return unexpected()
@@ -87,7 +87,7 @@ func (s *pools) store(next *pool) {
 	}
 }
 
-// changedClasses applies the sent classes to the existing classes of the same IDs. It adds and removes none.
+// changedClasses returns the pool's classes with the sent changes, matched by ID. It neither adds nor removes classes.
 func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, error) {
 	next := slices.Clone(p.Classes)
 	for _, raw := range sent {
@@ -115,7 +115,7 @@ func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, err
 	return next, nil
 }
 
-// changedQuota applies the sent quota to the quota of the cluster. It returns nil if the pool must have none.
+// changedQuota returns the existing quota with the sent changes, or nil if the pool is to have no quota.
 func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if !more.hasQuota() {
 		if !partial {
@@ -137,7 +137,7 @@ func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	return q, nil
 }
 
-// complete rejects a quota that lacks a number, which a new one requires.
+// complete returns an error if a new quota lacks a number that is required.
 func complete(sent json.RawMessage) error {
 	fields := map[string]any{}
 	if json.Unmarshal(sent, &fields) != nil {
@@ -163,8 +163,8 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool, its quota and the quota's PriorityClass, or nothing at all if the cluster is not loaded or
-// refuses. A pool that does not exist is not an error, and the default pool cannot be deleted (crc/db.py
+// remove deletes the pool, its quota and the quota's PriorityClass. It deletes nothing if the cluster is not loaded or
+// refuses a request. Deleting a pool that does not exist succeeds. The default pool cannot be deleted (crc/db.py
 // _delete_resource_pool, k8s/clients.py K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
 	p, err := s.find(r, noPoolThere)
@@ -196,7 +196,7 @@ func (s *pools) dropQuota(ctx context.Context, p *pool) error {
 	return where.deleteQuota(ctx, name)
 }
 
-// noQuota returns the 404 for a pool without a quota, or whose quota could not be read from the cluster.
+// noQuota returns the 404 for a pool that has no quota, or whose quota could not be read from the cluster.
 func noQuota(p *pool) error {
 	return missing("The resource pool with ID %d does not have a quota.", p.ID)
 }

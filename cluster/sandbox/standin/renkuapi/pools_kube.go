@@ -1,9 +1,9 @@
-// Renku's requests to a cluster for a pool with a quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
-// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a read that
-// is refused counts as "does not exist". Created or patched objects are read back with a GET. If that is refused, the
+// Renku's requests to a cluster for the quota of a pool (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
+// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a forbidden
+// LIST counts as "does not exist". Created or patched objects are read back with a GET. If the GET is forbidden, the
 // request fails.
 //
-// No call has a timeout of its own, because kr8s sets none: each ends with the request.
+// No call has a timeout of its own, because kr8s sets none. Each call is cancelled with the client's request.
 
 package renkuapi
 
@@ -37,11 +37,11 @@ const (
 type connection struct {
 	config    *rest.Config
 	namespace string
-	broken    bool // a CA or certificate file does not exist: each use fails
+	broken    bool // a CA or certificate file does not exist, so each use fails
 }
 
-// client returns a new client for each use. Therefore errors of a CA or a certificate appear then, not when the
-// kubeconfig is loaded.
+// client returns a new client for each use. Therefore an invalid CA or certificate causes an error only then, and not
+// when the kubeconfig is loaded.
 func (c *connection) client() (kubernetes.Interface, error) {
 	if c.broken {
 		return nil, unexpected()
@@ -57,8 +57,8 @@ func (c *connection) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// remoteProblem returns Renku's error for a failed request to a cluster. It includes the cause of a failed connection,
-// but not that of an error response.
+// remoteProblem returns Renku's error for a failed request to a cluster. The error includes the cause of a failed
+// connection, but not that of an error response.
 func remoteProblem(err error) error {
 	failed := &url.Error{}
 	if !errors.As(err, &failed) {
@@ -67,7 +67,7 @@ func remoteProblem(err error) error {
 	return refusal(500, "Error on remote connection %s %s: %s", strings.ToUpper(failed.Op), failed.URL, failed.Err)
 }
 
-// refused reports whether err is an error response of a cluster.
+// refused reports whether err is an error response of an API server.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
@@ -77,8 +77,8 @@ func named(id string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", id).String()}
 }
 
-// createQuota creates the PriorityClass of a quota if it finds none, and the ResourceQuota, which must not already
-// exist.
+// createQuota creates the PriorityClass of a quota if a LIST does not contain it, and the ResourceQuota, which must not
+// already exist.
 func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -102,11 +102,11 @@ func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	if err != nil {
 		return remoteProblem(err)
 	}
-	q.CPU = math.Ceil(q.CPU) // the response is read from the ResourceQuota
+	q.CPU = math.Ceil(q.CPU) // the response has the rounded value of the ResourceQuota
 	return nil
 }
 
-// ensureClass creates the PriorityClass if the list is empty, or if listing is refused.
+// ensureClass creates the PriorityClass if a LIST does not contain it, or if the LIST is forbidden.
 func ensureClass(ctx context.Context, client kubernetes.Interface, id string) error {
 	classes := client.SchedulingV1().PriorityClasses()
 	list, err := classes.List(ctx, named(id))
@@ -142,7 +142,7 @@ func (q *quota) hard() corev1.ResourceList {
 	}
 }
 
-// readQuota returns a quota from the cluster, or nil if it does not exist or the cluster refuses.
+// readQuota returns a quota from the cluster, or nil if the quota does not exist or the cluster refuses the request.
 func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	client, err := c.client()
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	}, nil
 }
 
-// updateQuota updates a ResourceQuota that a list by name contains, and reads it back.
+// updateQuota updates the ResourceQuota if a LIST by name contains it, and reads it back.
 func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -192,10 +192,10 @@ func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	return nil
 }
 
-// deleteQuota deletes first the PriorityClass, whoever created it, and then the ResourceQuota. It skips objects that a
-// list by name does not contain, because they do not exist or listing is forbidden. If a DELETE is refused, the request
-// fails and the pool is kept (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
-// k8s/clients.py K8sClusterClient.delete).
+// deleteQuota deletes the PriorityClass, even if another user created it, and then the ResourceQuota. It skips an
+// object that a LIST by name does not contain, because the object does not exist or the LIST is forbidden. If a DELETE
+// is refused, the request fails and the pool is kept (renku-data-services @ e81895b4:
+// components/renku_data_services/crc/db.py delete_quota, k8s/clients.py K8sClusterClient.delete).
 func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	client, err := c.client()
 	if err != nil {

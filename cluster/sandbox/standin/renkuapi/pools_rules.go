@@ -1,6 +1,6 @@
-// A resource pool and its validation (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
-// validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory is in GB, a
-// class's in GiB. The API compares the bare numbers.
+// Resource pools and their validation (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
+// crc/core.py validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory
+// is in GB, a class's in GiB. The API compares the bare numbers.
 
 package renkuapi
 
@@ -13,7 +13,7 @@ import (
 const (
 	defaultPlatform = "linux/amd64"
 	largestInt      = 2147483647
-	quotaWidth      = 63 // varchar of a quota's ID
+	quotaWidth      = 63 // varchar length of a quota's ID
 )
 
 var schedulingKeys = regexp.MustCompile(`^[a-z0-9A-Z][a-z0-9A-Z-_./]*[a-z0-9A-Z]$`)
@@ -66,12 +66,12 @@ var (
 	poolPutSchema   = poolSchemaWith(append(classID, classSchema...), quotaPutSchema).require("platform").removable()
 	poolPatchSchema = poolSchemaWith(append(classID, classSchema.optional()...), quotaPatchSchema).optional().removable()
 
-	classID          = schema{{name: "id", kind: "integer", required: true}} // in changes of a pool
+	classID          = schema{{name: "id", kind: "integer", required: true}} // for changes of a pool
 	quotaPutSchema   = quotaSchema.require("id")
 	quotaPatchSchema = quotaSchema.without("id").optional()
 )
 
-// removable returns the schema in which cpu_limit_factor can also be 0, which removes it.
+// removable returns the schema in which cpu_limit_factor can also be 0. This value removes the factor.
 func (s schema) removable() schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -88,7 +88,7 @@ type affinity struct {
 	Required bool   `json:"required_during_scheduling"`
 }
 
-// class is a size of session. Memory is in GiB, storage in GB.
+// class is a resource class, the size of a session. Memory is in GiB, storage in GB.
 type class struct {
 	ID             int        `json:"id"`
 	Name           string     `json:"name"`
@@ -104,7 +104,7 @@ type class struct {
 	Matching       *bool      `json:"matching,omitempty"` // only in lists
 }
 
-// quota limits the total resources of a pool's sessions. Memory is in GB.
+// quota limits the total resources of all sessions in a pool. Memory is in GB.
 type quota struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`
@@ -112,20 +112,20 @@ type quota struct {
 	ID     string  `json:"id"`
 }
 
-// pool is a row of the resource pools table; its tags are those of a request.
+// pool is a row of the resource pools table. Its JSON tags are those of a request.
 type pool struct {
 	ID          int            `json:"-"`
 	Name        string         `json:"name"`
 	Public      bool           `json:"public"`
 	Default     bool           `json:"default"`
 	Platform    string         `json:"platform"`
-	Idle        int            `json:"idle_threshold"` // seconds; 0: none
+	Idle        int            `json:"idle_threshold"` // seconds; 0: no limit
 	Hibernation int            `json:"hibernation_threshold"`
 	Warning     int            `json:"hibernation_warning_period"`
-	CPULimit    float64        `json:"cpu_limit_factor"` // 0: none
-	Remote      map[string]any `json:"remote"`           // FirecREST or Run:ai
+	CPULimit    float64        `json:"cpu_limit_factor"` // 0: no factor
+	Remote      map[string]any `json:"remote"`           // configuration of FirecREST or Run:ai
 	Cluster     string         `json:"cluster_id"`       // "": the local cluster
-	Quota       string         `json:"-"`                // its ID; "": none. Its numbers are in the cluster
+	Quota       string         `json:"-"`                // ID of its quota; "": none. The cluster has the numbers
 	Classes     []class        `json:"-"`
 	Users       []poolUser     `json:"-"`
 	Members     []poolMember   `json:"-"`
@@ -138,7 +138,7 @@ func (p *pool) clone() *pool {
 	return &other
 }
 
-// rules validates a pool beyond its schema. q is its quota, or nil.
+// rules validates a pool beyond its schema. q is its quota or nil.
 func (p *pool) rules(q *quota) error {
 	defaults := 0
 	for _, c := range p.Classes {
@@ -167,8 +167,8 @@ func (p *pool) rules(q *quota) error {
 	return nil
 }
 
-// insertPool gives a row and its classes IDs, and stores it. The lock must be held, unless the registry is not in use
-// yet.
+// insertPool assigns IDs to a row and its classes, and stores the row. The lock must be held, unless the registry is
+// not in use yet.
 func (r *registry) insertPool(p *pool) {
 	p.ID = r.nextPool
 	r.nextPool++

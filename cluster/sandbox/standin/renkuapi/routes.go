@@ -1,6 +1,6 @@
-// The paths of Renku's API and their permitted callers (crc/blueprints.py, users/blueprints.py get_self,
-// base_api/misc.py, base_api/auth.py). Identifiers of the wrong form are paths that do not exist, which is a guess:
-// Sanic's router was not read.
+// The paths of Renku's API and the callers that each permits (crc/blueprints.py, users/blueprints.py get_self,
+// base_api/misc.py, base_api/auth.py). A path with a malformed identifier does not exist. This is a guess: Sanic's
+// router was not read.
 
 package renkuapi
 
@@ -13,10 +13,10 @@ import (
 
 const apiPath = "/api/data"
 
-// handler handles a call. It returns a status and a body, or an error.
+// handler handles a request. It returns a status and a body, or an error.
 type handler func(*http.Request) (int, any, error)
 
-// callers are the callers that a route permits.
+// callers is the kind of callers that a route permits.
 type callers int
 
 const (
@@ -63,7 +63,8 @@ func routes(r *registry, p *pools) []route {
 	}
 }
 
-// registerAPI adds the routes to mux. who returns the caller of a request. before is called before each permitted call.
+// registerAPI adds the routes to mux. who returns the caller of a request. before is called before each permitted
+// request.
 func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claims, before func(context.Context)) {
 	methods := map[string]map[string]route{}
 	for _, r := range all {
@@ -122,7 +123,7 @@ func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims, b
 	answer(w, status, body)
 }
 
-// getUser returns the caller.
+// getUser returns the user who sent the request.
 func (s *pools) getUser(r *http.Request) (int, any, error) {
 	c := s.who(r)
 	return http.StatusOK, map[string]any{

@@ -1,5 +1,5 @@
-// The API's schema (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). A key that the
-// schema does not have is always rejected. Pydantic also accepts "443" for 443; this schema does not.
+// The API's schema (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). Unknown keys are
+// always rejected. Unlike pydantic, this schema does not accept "443" for 443.
 
 package renkuapi
 
@@ -16,17 +16,17 @@ import (
 	"unicode/utf8"
 )
 
-// field is a key of an object.
+// field is the schema of one key of an object.
 type field struct {
 	name     string
-	kind     string // as in JSON schema: string, integer, number, boolean, object, array
+	kind     string // JSON schema type: string, integer, number, boolean, object, array
 	required bool
 	low      float64        // minimum length of a string, or minimum number
-	high     float64        // maximum; 0: no limit
-	above    bool           // a number must be greater than low
+	high     float64        // maximum length or number; 0: no limit
+	above    bool           // the number must be greater than low
 	pattern  *regexp.Regexp // of a string
 	values   []string       // the only allowed values
-	fields   schema         // of an object, or of the items of an array; none: anything is allowed
+	fields   schema         // of an object, or of an array's items; empty: anything is allowed
 }
 
 type schema []field
@@ -54,7 +54,7 @@ func (s schema) without(names ...string) schema {
 	return slices.DeleteFunc(slices.Clone(s), func(f field) bool { return slices.Contains(names, f.name) })
 }
 
-// faults returns the errors of object, one sentence each. at is its path.
+// faults returns the violations in object, one sentence each. at is the path of object for the messages.
 func (s schema) faults(at string, object map[string]any) []string {
 	found := []string{}
 	known := map[string]bool{}
@@ -160,7 +160,7 @@ func (f field) itemFaults(at string, items []any) []string {
 
 const bodyLimit = 1 << 20 // bytes
 
-// read decodes the body of a request, an object of schema s, into out.
+// read validates the body of a request against the schema s and decodes it into out.
 func read(r *http.Request, s schema, out any) error {
 	value, data, err := parse(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func read(r *http.Request, s schema, out any) error {
 	return into(out, data, s.faults("", object))
 }
 
-// readList decodes a body that is a list of objects of schema s into out.
+// readList is like read, for a body that is a list of objects.
 func readList(r *http.Request, s schema, out any) error {
 	value, data, err := parse(r)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package renkuapi is a stand-in for Renku. It fakes Renku's HTTP API, its Keycloak realm, the ingress of its sessions,
-// and how its four services use the kubeconfigs of remote clusters. All state is in memory, except the objects that
-// Renku itself keeps in a cluster: ResourceQuotas and PriorityClasses.
+// Package renkuapi fakes Renku: its HTTP API, its Keycloak realm, the ingress of its sessions, and the way in which its
+// four services use the kubeconfigs of remote clusters. All state is in memory, except the objects that Renku itself
+// keeps in a cluster: ResourceQuotas and PriorityClasses.
 //
 // Sources: SwissDataScienceCenter/renku-data-services @ e81895b4, SwissDataScienceCenter/renku @ 74c766fe7 (7 commits
-// after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). A path in this package without a repository is in
+// after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). In this package, a source path without a repository is in
 // renku-data-services, below components/renku_data_services. Renku 2.19.3 runs a newer data service, 0.80.1, whose code
 // was not available.
 //
@@ -22,9 +22,9 @@
 // Known differences:
 //   - All services load their kubeconfigs when they start. In upstream only k8s-watcher does so, and the others load
 //     them when they first use a cluster. ALWAYS_READ_CLUSTERS is not implemented.
-//   - Users and members of a pool are two lists. In upstream both are relations in Authzed, so a user who was added
-//     under /users appears under /members, and GET /users returns no users for a public pool. no_default_access is
-//     stored as sent.
+//   - Users and members of a pool are two lists. In upstream both are relations in Authzed. Therefore a user who was
+//     added under /users also appears under /members, and GET /users returns no users for a public pool.
+//     no_default_access is stored as sent.
 //   - Messages of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No
 //     error has a detail or a trace_id.
 //   - Classes are returned in the order in which they were sent, not sorted by their sizes.
@@ -59,13 +59,13 @@ import (
 // Options are the parameters of Start.
 type Options struct {
 	Local     *rest.Config    // the local cluster, as admin
-	Remote    *rest.Config    // its Ingress objects are what the ingress controller reads; nil: no remote cluster
-	Namespace string          // of Renku on the local cluster: "renku"
-	Release   string          // Helm release: "renku"; only shown
-	Faults    map[string]bool // enabled behaviours, by their names in Faults()
+	Remote    *rest.Config    // the ingress reads its Ingresses; nil: no remote cluster
+	Namespace string          // Renku's namespace on the local cluster: "renku"
+	Release   string          // name of the Helm release: "renku"; only displayed
+	Faults    map[string]bool // enabled behaviours by name, see Faults()
 }
 
-// Server is a running stand-in for Renku.
+// Server is a running fake of Renku.
 type Server struct {
 	authority *pki.Authority
 	domain    string
@@ -89,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, o, clock{now: time.Now, after: time.After})
 }
 
-// start is Start with a clock, so that tests need not wait.
+// start is like Start, with a clock for tests.
 func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	for name := range o.Faults {
 		if Faults()[name] == "" {
@@ -153,7 +153,7 @@ func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
 	return nil
 }
 
-// handler returns the handler of Renku's domain.
+// handler returns the handler for all paths of Renku's domain.
 func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	roles := []string{adminRole}
 	if o.Faults["not-admin"] {
@@ -208,7 +208,7 @@ func (s *Server) run(ctx context.Context) {
 	}
 	running.Go(func() { s.services.watch(ctx) })
 	<-ctx.Done()
-	s.closeListeners() // a server that has not begun to serve does not close its own
+	s.closeListeners() // not done by Close of a server that never served
 	for _, server := range s.servers {
 		server.Close()
 	}
@@ -224,14 +224,14 @@ func (s *Server) Close() {
 // Domain returns Renku's host:port, the value of global.renku.domain.
 func (s *Server) Domain() string { return s.domain }
 
-// CA returns the CA certificate (PEM) that signed all of its certificates.
+// CA returns the CA certificate (PEM) that signed all certificates of the server.
 func (s *Server) CA() []byte { return bytes.Clone(s.authority.Cert) }
 
 // SessionHost returns the HTTPS address of the sessions' ingress.
 func (s *Server) SessionHost() (host string, port int) { return "localhost", s.sessions }
 
-// Log returns the log of a container of the four Deployments on the local cluster, or false if no such container has
-// started.
+// Log returns the log of a container of Renku's four Deployments on the local cluster, or false if no such container
+// has started.
 func (s *Server) Log(namespace, pod, container string) (string, bool) {
 	return s.services.log(context.Background(), namespace, pod, container)
 }

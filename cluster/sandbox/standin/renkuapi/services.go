@@ -1,10 +1,10 @@
-// The four services of Renku that use remote clusters, and how they load kubeconfigs (k8s/config.py get_clusters,
-// k8s/clients.py K8sClusterClientsPool; renku:
-// helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process is a pod of one of the
-// Deployments. When it starts, it loads its clusters once from the mounted Secret and the clusters table, and keeps
-// them until it ends.
+// The four services of Renku that use remote clusters, and the way in which they load kubeconfigs (k8s/config.py
+// get_clusters, k8s/clients.py K8sClusterClientsPool; renku:
+// helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process represents a pod of one of the
+// Deployments. When it starts, it loads its clusters once, from the mounted Secret and the clusters table, and keeps
+// them until the pod ends.
 //
-// A pod whose Secret does not exist never starts, as with a kubelet, although kwok reports it as Ready.
+// A pod whose Secret does not exist never starts, although kwok reports the pod as Ready.
 
 package renkuapi
 
@@ -29,10 +29,10 @@ const (
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
 	podsEvery    = time.Second      // polling interval of the pods
-	lookLimit    = 10 * time.Second // timeout of a look
+	lookLimit    = 10 * time.Second // timeout of one call of look
 )
 
-// process is a pod that has started.
+// process is the service in a pod that has started.
 type process struct {
 	pod, app, container string
 	since               time.Time
@@ -42,15 +42,15 @@ type process struct {
 
 // services are the pods of the four Deployments.
 type services struct {
-	local *connection // the cluster on which Renku runs, and its namespace
+	local *connection // the cluster with Renku, and Renku's namespace in it
 	rows  func() []*cluster
 	clock
-	looking   sync.Mutex // serializes looks
+	looking   sync.Mutex // serializes calls of look
 	mu        sync.Mutex
 	processes map[types.UID]*process
 }
 
-// watch polls the pods until ctx is done. It retries a look that fails.
+// watch polls the pods until ctx is done. It ignores errors, because the next poll retries.
 func (s *services) watch(ctx context.Context) {
 	for {
 		s.refresh(ctx)
@@ -62,16 +62,16 @@ func (s *services) watch(ctx context.Context) {
 	}
 }
 
-// refresh updates the processes before a request that depends on them. Therefore a client that has seen a rollout
-// complete gets the clusters that the new pods have loaded, and later changes do not reach those pods. It waits at most
-// lookLimit, and a look that fails changes nothing.
+// refresh updates the processes before a request that depends on them. Therefore a client that waits for a rollout gets
+// the clusters that the new pods have loaded, and later changes do not affect those pods. refresh takes at most
+// lookLimit, and changes nothing if it fails.
 func (s *services) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	_ = s.look(ctx)
 }
 
-// look starts a process for each pod that has become Ready, and removes those whose pod no longer exists.
+// look creates a process for each pod that has become Ready, and removes those whose pod no longer exists.
 func (s *services) look(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -119,7 +119,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// start returns the process of a pod that starts, or nil if the pod cannot start.
+// start returns the process of a starting pod, or nil if the pod cannot start.
 func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (*process, error) {
 	app := pod.Labels["app"]
 	p := &process{pod: pod.Name, app: app, since: pod.CreationTimestamp.Time, clusters: map[string]*connection{}}
@@ -154,7 +154,7 @@ func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *
 	return p, nil
 }
 
-// configsOf returns the volume of the kubeconfigs, or nil if a pod has none.
+// configsOf returns the volume with the kubeconfigs, or nil if the pod has none.
 func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == configVolume {
@@ -164,7 +164,7 @@ func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	return nil
 }
 
-// load loads a kubeconfig for a service and writes that to the log. It returns nil if the kubeconfig is ignored.
+// load loads a kubeconfig for a service and logs the result. It returns nil if the service ignores the kubeconfig.
 func load(log *journal, app string, files map[string][]byte, name string) *connection {
 	path := configRoot + "/" + name
 	ignore := func(err error) *connection {
@@ -196,8 +196,8 @@ func load(log *journal, app string, files map[string][]byte, name string) *conne
 	return c
 }
 
-// reach returns the newest data-service's connection to a cluster, or nil. The connection to the local cluster, "",
-// always exists.
+// reach returns the connection to a cluster of the newest data-service pod, or nil. The connection to the local
+// cluster, whose ID is "", always exists.
 func (s *services) reach(id string) *connection {
 	if id == "" {
 		return s.local
@@ -219,7 +219,7 @@ func (s *services) reach(id string) *connection {
 	return newest.clusters[id]
 }
 
-// log returns the log of a container. A pod's first container is the service; "" names it, too.
+// log returns the log of a container. Only a pod's first container has a log. "" also names it.
 func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
 	if namespace != s.local.namespace {
 		return "", false

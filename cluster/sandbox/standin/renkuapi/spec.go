@@ -1,5 +1,5 @@
-// The API's own description, /spec.json (base_api/misc.py, crc/api.spec.yaml). It contains only the schemas of
-// clusters, generated from the stand-in's own schemas.
+// The OpenAPI description of the API, /spec.json (base_api/misc.py, crc/api.spec.yaml). It contains only the schemas of
+// clusters, generated from those of this package.
 
 package renkuapi
 
@@ -7,7 +7,7 @@ import "net/http"
 
 const (
 	versionNow = "0.80.1" // the image tag in renku @ 74c766fe7: helm-chart/renku/values.yaml; its code was not read
-	versionOld = "0.30.0" // of the behaviour old-renku; the number is made up
+	versionOld = "0.30.0" // made-up version for the behaviour old-renku
 )
 
 func (r *registry) version() string {
@@ -35,7 +35,7 @@ func (r *registry) getSpec(*http.Request) (int, any, error) {
 	}, nil
 }
 
-// describe returns the schema in OpenAPI's format.
+// describe converts the schema to OpenAPI's format.
 func (s schema) describe() map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range s {

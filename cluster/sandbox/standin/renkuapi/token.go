@@ -1,6 +1,6 @@
 // How Renku's API reads access tokens (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's clients,
-// the role renku-admin for admins. A token that is wrong or has expired is not an error: the caller is anonymous then.
-// Which claims and roles Keycloak puts into a token of renku-cli is a guess: no source found.
+// and the role renku-admin for admins. An invalid or expired token is not an error: the caller is anonymous. The claims
+// and roles in a token of renku-cli are a guess: no source found.
 
 package renkuapi
 
@@ -23,13 +23,13 @@ const (
 	tokenLife = 24 * time.Hour // access.token.lifespan of renku-cli in Renku's chart
 	adminRole = "renku-admin"
 	keyID     = "stand-in"
-	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // the user that the stand-in signs in
+	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // ID of the user who signs in
 )
 
-// audiences are the clients whose tokens Renku's API accepts.
+// audiences are the audiences of tokens that Renku's API accepts.
 var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
 
-// claims are the claims of a token.
+// claims are the claims of an access token.
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -50,7 +50,7 @@ type access struct {
 	Roles []string `json:"roles"`
 }
 
-// audience is one name or a list of names.
+// audience is the claim aud, which is one name or a list of names.
 type audience []string
 
 func (a *audience) UnmarshalJSON(data []byte) error {
@@ -76,7 +76,7 @@ func newSigner(issuer string, now func() time.Time) (*signer, error) {
 	return &signer{issuer: issuer, key: key, now: now}, err
 }
 
-// token returns a token for client that expires after life.
+// token returns a token for client that expires after the duration life.
 func (s *signer) token(client, subject string, roles []string, life time.Duration) (string, error) {
 	now := s.now()
 	body, err := json.Marshal(claims{
@@ -154,7 +154,7 @@ func (s *signer) keySet() any {
 // randomID returns 16 random bytes formatted as a UUID of version 4.
 func randomID() string {
 	raw := make([]byte, 16)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = rand.Read(raw) // never fails
 	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
 	const digits = "0123456789abcdef"
 	text := []byte{}

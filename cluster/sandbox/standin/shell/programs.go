@@ -19,7 +19,7 @@ const (
 	wrong    = interp.ExitStatus(1)
 )
 
-// exec runs the built-in version of a program.
+// exec runs the built-in implementation of a program.
 func (b *Box) exec(ctx context.Context, words []string) error {
 	at := interp.HandlerCtx(ctx)
 	run := map[string]func(context.Context, interp.HandlerContext, []string) error{
@@ -102,7 +102,7 @@ func (b *Box) ls(ctx context.Context, at interp.HandlerContext, words []string) 
 	return nil
 }
 
-// each calls do with every path argument. Options are ignored.
+// each calls do for every path argument. Options are ignored.
 func (b *Box) each(
 	do func(root *os.Root, inside string) error,
 ) func(context.Context, interp.HandlerContext, []string) error {

@@ -1,13 +1,13 @@
-// Package shell runs a container's script in place of the container. It uses an interpreter (mvdan.cc/sh) that starts
-// no program and opens no file except those below the container's mounts, which are folders of this machine. So a
-// script has really written and read its output, and cannot reach anything else of this machine.
+// Package shell runs a container's script in place of the container. Its interpreter (mvdan.cc/sh) starts no program,
+// and opens only files below the container's mounts, which are folders of this machine. So a script really reads and
+// writes its files, and cannot access anything else on this machine.
 //
 // No upstream: the shell and its programs replace busybox, whose source was not read. These are guesses:
 //
-//   - The programs and their options. The existing ones are: cat, date, hostname, ls, mkdir, rm, seq, sleep, sync and
-//     touch. Options are ignored.
-//   - Messages are those of Go. busybox says can't open and can't create, and ends with the same reason, such as
-//     Permission denied.
+//   - The programs and their options. The programs are cat, date, hostname, ls, mkdir, rm, seq, sleep, sync and touch.
+//     Options are ignored.
+//   - Error messages are Go's. Those of busybox begin with can't open or can't create, and end with the same reason,
+//     such as Permission denied.
 //   - A program that does not exist exits with 127, one that fails with 1, and a script that cannot be parsed with 2.
 //
 // Known differences: ls without a folder prints nothing, sleep accepts one time (no days), seq one or two numbers, and
@@ -32,7 +32,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Script returns the script in a command line that runs a shell, and whether it is such a command line.
+// Script returns the script of a command line like sh -c SCRIPT, and whether the command line has this form.
 func Script(words []string) (string, bool) {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) ||
 		!strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
@@ -81,10 +81,10 @@ func (b *Box) Run(ctx context.Context, script string) int32 {
 	return 0
 }
 
-// errOutside means that a path is not in any mount.
+// errOutside means that a path is outside all mounts.
 var errOutside = fmt.Errorf("%w (stand-in: nothing but the pod's volumes is there)", fs.ErrNotExist)
 
-// within returns the mount that contains a path of the container, and the path within it.
+// within returns the mount that contains a container path, and the path relative to that mount.
 func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	name = path.Clean(name)
 	best := ""
@@ -104,7 +104,7 @@ func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	return root, filepath.FromSlash(inside), err
 }
 
-// do calls with for a path of the container.
+// do calls with for the mount that contains a container path.
 func (b *Box) do(what, name string, with func(root *os.Root, inside string) error) error {
 	root, inside, err := b.within(name)
 	if err == nil {

@@ -16,14 +16,14 @@ import (
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// gone reports whether an image can no longer be pulled.
+// gone reports whether an image is one that can no longer be pulled.
 func gone(image string) bool {
 	image = strings.TrimPrefix(image, "docker.io/")
 	return strings.HasPrefix(image, "bitnami/")
 }
 
-// command returns the kubectl command of a container, and whether it is supported: only reads, and none that names
-// another server or credential.
+// command returns the kubectl command of a container, and whether it is supported. Only read commands are supported,
+// without flags for another server or credential.
 func command(c corev1.Container) ([]string, bool) {
 	words := slices.Concat(c.Command, c.Args)
 	switch {
@@ -50,7 +50,7 @@ func command(c corev1.Container) ([]string, bool) {
 	return words, true
 }
 
-// ask runs kubectl as it would run in the container.
+// ask runs kubectl with the environment and files of a container.
 func (p *Player) ask(
 	ctx context.Context, pod *corev1.Pod, words []string, environment []corev1.EnvVar, files map[string]string,
 ) (int32, string) {
@@ -74,7 +74,7 @@ func (p *Player) ask(
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
-	said := strings.ReplaceAll(out.String(), dir, "") // as paths of the container
+	said := strings.ReplaceAll(out.String(), dir, "") // restores container paths
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -85,11 +85,11 @@ func (p *Player) ask(
 	return 0, said
 }
 
-// kubeconfig writes a kubeconfig that is equivalent to the environment and files of a client in a container.
+// kubeconfig writes a kubeconfig that is equivalent to the in-cluster configuration of a client in a container.
 func kubeconfig(dir, host, namespace, token, ca string) (string, error) {
 	if token == "" {
-		// In a container, kubectl sends an empty credential then. Here an empty token makes it prompt for a user name, so use
-		// a blank, which is an empty credential, too.
+		// In a container, kubectl sends an empty credential if the token file is empty. With an empty token in a
+		// kubeconfig it would prompt for a user name. A blank also counts as an empty credential.
 		token = " "
 	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {

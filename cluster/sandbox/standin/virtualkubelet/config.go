@@ -20,15 +20,14 @@ type config struct {
 	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
 	VerboseLogging bool   `yaml:"VerboseLogging"`
 	ErrorsOnly     bool   `yaml:"ErrorsOnlyLogging"`
-	// Settings of its serving certificate.
+	// Settings of the virtual kubelet's serving certificate.
 	NoRequest bool   `yaml:"DisableCSR"`
 	Signer    string `yaml:"KubeletCSRSignerName"`
 	CertFile  string `yaml:"KubeletCertFile"`
 	KeyFile   string `yaml:"KubeletKeyFile"`
 }
 
-// parse parses a configuration as upstream does: with yaml.v2, and not strictly. Its error is the one with which
-// upstream exits.
+// parse parses a configuration as upstream does: with yaml.v2, and not strictly. Upstream exits with the same error.
 func parse(text string) (config, error) {
 	var c config
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
@@ -37,7 +36,8 @@ func parse(text string) (config, error) {
 	return c, nil
 }
 
-// environment returns the environment of every container of a job. It is empty if the address or the port is missing.
+// environment returns the environment variables that upstream adds to every container of a job. There are none if the
+// address or the port is missing.
 func (c config) environment() []corev1.EnvVar {
 	if c.Addr == "" || c.Port == "" {
 		return nil
@@ -55,7 +55,7 @@ func (c config) environment() []corev1.EnvVar {
 	}
 }
 
-// server returns the API server's URL that a client derives from its environment.
+// server returns the URL of the API server that a client derives from its environment variables, or "".
 func server(environment []corev1.EnvVar) string {
 	var host, port string
 	for _, e := range environment {
@@ -94,8 +94,8 @@ func newNode(name string) *corev1.Node {
 	}
 }
 
-// nodeConditions returns the conditions of a Node whose first ping has succeeded or is pending, Ready first. Upstream's
-// reason and message of Ready are the same in both cases.
+// nodeConditions returns the conditions of a Node, Ready first. pinged is false while the first ping is pending.
+// Upstream uses the same reason and message for Ready in both cases.
 func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
 	condition := func(
@@ -139,5 +139,5 @@ func nodeStatus(port int32) corev1.NodeStatus {
 	}
 }
 
-// fault returns an error in the format of upstream's log.
+// fault formats an error as upstream logs it.
 func fault(what string, err error) string { return fmt.Sprintf("%s: %v", what, err) }

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	century   = int64(100 * 365 * 24 * 3600) // requested lifetime of tokens in seconds
+	century   = int64(100 * 365 * 24 * 3600) // lifetime of tokens in seconds
 	accountAt = "/var/run/secrets/kubernetes.io/serviceaccount"
 	rootCA    = "kube-root-ca.crt"
 	caKey     = "ca.crt"
 	askWithin = 30 * time.Second
 )
 
-// refused is kubectl's error if it finds neither environment nor files.
+// refused is kubectl's error without a configuration and without a ServiceAccount.
 const refused = "The connection to the server localhost:8080 was refused - did you specify the right host or port?\n"
 
-// job is a pod that was handed over to the plugin.
+// job is a pod that the plugin has accepted.
 type job struct {
 	cancel context.CancelFunc
-	said   map[string]string // log by container
+	said   map[string]string // log of each container
 }
 
 // play reconciles the pods on the virtual node.
@@ -69,8 +69,8 @@ func (p *Player) play(ctx context.Context, node string, by *run) error {
 	return errors.Join(faults...)
 }
 
-// begin hands a pod over. It reads the objects that the job needs from the cluster immediately, and runs the job in the
-// background.
+// begin submits a pod to the plugin. It immediately reads the objects that the job needs from the cluster, and runs the
+// job in the background.
 func (p *Player) begin(pod *corev1.Pod, by *run) {
 	ctx, cancel := context.WithTimeout(p.life, askWithin)
 	j := &job{cancel: cancel, said: map[string]string{}}
@@ -107,8 +107,8 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 	}()
 }
 
-// volumes returns the files of a pod's projected volumes that are mounted where clients read a ServiceAccount. An error
-// fails the pod.
+// volumes returns the files of a pod's projected volumes that are mounted at the path where clients read the
+// ServiceAccount token. If it fails, the pod fails.
 func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) (map[string]string, error) {
 	files := map[string]string{}
 	own, err := p.as(by)
@@ -149,8 +149,8 @@ func mounted(pod *corev1.Pod, volume string) bool {
 	})
 }
 
-// mint requests a token as upstream does: valid for a hundred years and bound to the pod, whatever the pod requested.
-// If the request is refused, the file is empty.
+// mint requests a token as upstream does: valid for a hundred years and bound to the pod, regardless of the pod's own
+// settings. If the request is refused, the token is empty.
 func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
 	seconds := century
 	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(
@@ -171,8 +171,8 @@ func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *ru
 	return made.Status.Token
 }
 
-// configMap returns the files of a projected ConfigMap. The CA in the configuration replaces each file of
-// kube-root-ca.crt, which is not read then (pkg/virtualkubelet/execute.go, remoteExecutionHandleProjectedSource).
+// configMap returns the files of a projected ConfigMap. If the configuration has a CA, it replaces each file of
+// kube-root-ca.crt, which is not read (pkg/virtualkubelet/execute.go, remoteExecutionHandleProjectedSource).
 func configMap(
 	ctx context.Context, own kubernetes.Interface, namespace string, source *corev1.ConfigMapProjection, by *run,
 ) (map[string]string, error) {
@@ -209,7 +209,8 @@ func configMap(
 	return files, nil
 }
 
-// execute runs the job. It returns the exit code of each container, or nil if it still runs, and the logs.
+// execute runs the commands of a job. It returns the logs and the exit code of each container, or nil for a container
+// that keeps running.
 func (p *Player) execute(
 	ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string,
 ) (end []*int32, said map[string]string) {
@@ -260,8 +261,8 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) erro
 	return nil
 }
 
-// setStatus sets phase, reasons and container statuses. Once all containers have ended, a failed one's reason becomes
-// that of the pod and of all containers (pkg/virtualkubelet/execute.go, checkPodsStatus).
+// setStatus sets the phase, the reason and the container statuses. Once all containers have ended, the reason of a
+// failed one becomes that of the pod and of all containers (pkg/virtualkubelet/execute.go, checkPodsStatus).
 func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32) {
 	started := metav1.Now()
 	s.StartTime, s.ContainerStatuses = &started, nil
@@ -301,7 +302,7 @@ func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32)
 	)
 }
 
-// refuse sets the status of a pod that could not be handed over (pkg/virtualkubelet/virtualkubelet.go,
+// refuse sets the status of a pod that could not be submitted to the plugin (pkg/virtualkubelet/virtualkubelet.go,
 // handleRemoteExecutionFailure).
 func (p *Player) refuse(ctx context.Context, pod *corev1.Pod, fault error) error {
 	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})

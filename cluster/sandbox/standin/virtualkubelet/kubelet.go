@@ -1,13 +1,13 @@
-// Package virtualkubelet fakes interLink's virtual kubelet, and behind it the plugin and the job on the other side,
-// limited to a job's ServiceAccount. It runs while a pod of a Deployment with a container vk does, with the permissions
-// of that pod's ServiceAccount.
+// Package virtualkubelet fakes interLink's virtual kubelet, together with the remote plugin and its jobs. It covers
+// only how a job uses its ServiceAccount. It runs while a pod of a Deployment with a container vk runs, with the
+// permissions of that pod's ServiceAccount.
 //
-// Sources, in interlink-hq/interLink f6321757. The Node reports 0.6.1, where a projected ConfigMap without items is
-// empty:
+// Sources, in interlink-hq/interLink f6321757. The Node reports version 0.6.1, in which a projected ConfigMap without
+// items is empty:
 //
 //   - pkg/virtualkubelet/virtualkubelet.go: the configuration is read once, when the container starts, with yaml.v2 and
 //     not strictly, and an error ends the process (LoadConfig); labels, taint, addresses and conditions of the Node
-//     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be handed over fails with the reason
+//     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be submitted fails with the reason
 //     ProviderFailed (handleRemoteExecutionFailure).
 //   - pkg/virtualkubelet/execute.go: environment (addKubernetesServicesEnvVars), token for a hundred years bound to the
 //     pod, an empty file if that is refused, ca.crt and namespace (remoteExecutionHandleProjectedSource), reasons of
@@ -16,11 +16,11 @@
 //     certificate (serving.go). No exec is served: createHTTPServer and main attach only logs.
 //   - superfly/virtual-kubelet 339b787d, which replaces virtual-kubelet/virtual-kubelet in upstream's go.mod:
 //     internal/podutils/env.go would add the Service kubernetes to the environment, but nothing starts the informer of
-//     Services that main.go passes to it. So a job gets no API server unless the configuration names one.
+//     Services that main.go passes to it. So a job gets no API server address unless the configuration has one.
 //
-// The plugin decides whether the files are mounted (package edge). Requests of the pod's command to the API server are
-// real: the sandbox's own kubectl uses KUBERNETES_SERVICE_HOST and _PORT, with that CA and token, and its output is the
-// pod's log. Other commands are not run.
+// The plugin's configuration determines whether the files are mounted (package edge). If a pod's command is kubectl,
+// its requests are real. The sandbox's own kubectl runs it with KUBERNETES_SERVICE_HOST and _PORT and the job's CA and
+// token, and its output is the pod's log. Other commands are not run.
 //
 // Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
 // API server, and again while a ping fails; here it is Ready immediately unless Pend says otherwise, and no ping fails.
@@ -61,14 +61,14 @@ import (
 )
 
 const (
-	container = "vk"                   // of the Deployment
-	configKey = "InterLinkConfig.yaml" // of the ConfigMap
+	container = "vk"                   // name of the Deployment's container
+	configKey = "InterLinkConfig.yaml" // data key of the ConfigMap
 	manager   = "virtual-kubelet"
 )
 
-// Plugin is the plugin on the other side.
+// Plugin is the remote plugin that runs jobs.
 type Plugin interface {
-	// Exports reports whether a job's files are mounted.
+	// Exports reports whether the plugin mounts a job's files.
 	Exports() (bool, error)
 	Say(level, format string, args ...any)
 }
@@ -79,7 +79,7 @@ type Options struct {
 	Plugin  Plugin
 	Dir     string      // for the files of jobs; Start creates it, Close removes it
 	Kubectl string      // path of kubectl
-	TLS     *tls.Config // of its log server, with the CA of its clients
+	TLS     *tls.Config // of its log server, with the client CA
 }
 
 // Player is the fake virtual kubelet of one cluster.
@@ -98,14 +98,14 @@ type Player struct {
 	jobs map[types.UID]*job
 }
 
-// run is a virtual kubelet that has started: its configuration, or why it exited.
+// run is a virtual kubelet that has started. It has either a configuration or the error with which it exited.
 type run struct {
 	config  config
 	began   time.Time
-	text    string // the configuration as it was read
+	text    string // content of its configuration file
 	fault   error
-	account string // the user name of its ServiceAccount
-	space   string // the namespace of its ServiceAccount
+	account string // user name of its ServiceAccount
+	space   string // namespace of its ServiceAccount
 	serving serving
 
 	log strings.Builder
@@ -144,7 +144,7 @@ func (p *Player) Close() {
 	removeDir(p.options.Dir)
 }
 
-// Pend makes the Node NotReady for this duration after each later start, as upstream's is until its first ping.
+// Pend makes the Node NotReady for this duration after each later start, as upstream does until the first ping.
 func (p *Player) Pend(within time.Duration) { p.pending.Store(int64(within)) }
 
 // Look reconciles the Node and its pods once.
@@ -186,8 +186,8 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// kubelet returns the Deployment that can maintain a node, or nil. Any user with a namespace can create another such
-// Deployment, but the API server forbids its pods to update the node's status, so they have no effect.
+// kubelet returns the Deployment whose pods can maintain the node, or nil. Any user with a namespace can create another
+// such Deployment, but the API server forbids its pods to update the node's status, so they have no effect.
 func (p *Player) kubelet(ctx context.Context, all []appsv1.Deployment) (*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	for i := range all {
@@ -218,7 +218,7 @@ func isKubelet(d appsv1.Deployment) bool {
 	)
 }
 
-// nodeName returns the node name in the container's environment.
+// nodeName returns the node name from the container's environment.
 func nodeName(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, e := range c.Env {
@@ -230,8 +230,8 @@ func nodeName(d *appsv1.Deployment) string {
 	return strings.TrimSuffix(d.Name, "-node")
 }
 
-// started returns the virtual kubelet of a pod, or nil if the pod does not run. A virtual kubelet reads its
-// configuration when it starts, and again when it restarts after it has exited.
+// started returns the virtual kubelet of a pod, or nil if the pod is not running. A virtual kubelet reads its
+// configuration when it starts, and again when it restarts after an exit.
 func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return nil, nil
@@ -273,7 +273,7 @@ func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// configuration returns the configuration that the container reads.
+// configuration returns the content of the configuration file that the container mounts.
 func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap == nil {
@@ -326,7 +326,7 @@ func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error 
 	}
 	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: "kubelet"})
 	if err != nil {
-		delete(p.runs, pod.UID) // the next look retries
+		delete(p.runs, pod.UID) // retried in the next pass
 	}
 	return err
 }
@@ -360,8 +360,9 @@ func (p *Player) Log(namespace, name, of string) (string, bool) {
 	return "", false
 }
 
-// keepNode creates the virtual Node and sets its status. Setting it once is enough, because the sandbox's controller
-// manager waits a year before it considers a node lost. The controller manager also writes to nodes.
+// keepNode creates the virtual Node and sets its status. No heartbeat is needed, because the sandbox's controller
+// manager waits a year before it considers a node lost. That controller manager also updates nodes, so conflicts are
+// possible.
 func (p *Player) keepNode(ctx context.Context, name string, up, pinged bool) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up, pinged) })
 }

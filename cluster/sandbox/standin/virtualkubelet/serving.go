@@ -21,26 +21,26 @@ import (
 
 var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 
-// address is where the API server requests the logs of the node's pods, and the address in the certificate. Upstream's
-// is the pod's.
+// address is the address to which the API server sends requests for the logs of the node's pods. It is also the IP
+// address in the serving certificate. Upstream uses the pod's address.
 const address = "127.0.0.1"
 
 // serving is the state of a virtual kubelet's request for its serving certificate (interlink-hq/interLink f6321757 and
-// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go). It deletes the requests of its node,
-// creates one and waits indefinitely until that is approved. It deletes a denied request and creates another. It keeps
-// polling a request that was deleted. Releases before 0.5.2 request no certificate; 0.5.2 and 0.6.0 leave it to
-// client-go's certificate manager, and DisableCSR is new in 0.6.1. Known differences: upstream polls every ten seconds,
-// the first time ten seconds after the start, and requests another certificate after four fifths of the lifetime of the
-// first.
+// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go). A virtual kubelet deletes the existing
+// requests of its node, creates one and waits indefinitely until it is approved. It replaces a denied request by a new
+// one. It keeps polling a request that was deleted. Releases before 0.5.2 request no certificate. Releases 0.5.2 and
+// 0.6.0 leave it to client-go's certificate manager. DisableCSR is new in 0.6.1. Known differences: upstream polls
+// every ten seconds, the first time ten seconds after the start, and requests another certificate after four fifths of
+// the lifetime of the first.
 type serving struct {
 	began   bool
-	request string // its name; "": none yet
+	request string // name of the request; "": none yet
 	key     ed25519.PrivateKey
-	fault   string // the last error that it logged
+	fault   string // the last logged error
 	cert    *tls.Certificate
 }
 
-// serve performs the next step towards a certificate.
+// serve performs the next step of obtaining a serving certificate.
 func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	s := &r.serving
 	own, err := p.as(r)
@@ -49,7 +49,7 @@ func (p *Player) serve(ctx context.Context, r *run, node string) error {
 		return err
 	case s.cert != nil:
 		return nil
-	case r.config.CertFile != "" && r.config.KeyFile != "": // no such file is mounted here
+	case r.config.CertFile != "" && r.config.KeyFile != "": // the container does not mount these files here
 		r.once("error", "failed to load kubelet certificate: open %s: no such file or directory", r.config.CertFile)
 		return nil
 	case r.config.NoRequest:
@@ -104,7 +104,7 @@ func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	return nil
 }
 
-// dropOld deletes the requests of a node that a previous virtual kubelet has created.
+// dropOld deletes the certificate signing requests that a previous virtual kubelet has created for a node.
 func dropOld(ctx context.Context, own kubernetes.Interface, r *run, signer, node string) {
 	requests := own.CertificatesV1().CertificateSigningRequests()
 	all, err := requests.List(ctx, metav1.ListOptions{})
@@ -162,7 +162,7 @@ func request(
 	return made, key, err
 }
 
-// selfSigned returns the certificate of a virtual kubelet that requests none.
+// selfSigned returns the certificate of a virtual kubelet that does not request one.
 func selfSigned() (*tls.Certificate, error) {
 	own, err := pki.NewAuthority("virtual kubelet")
 	if err != nil {
@@ -176,7 +176,7 @@ func selfSigned() (*tls.Certificate, error) {
 	return &cert, err
 }
 
-// identity returns config with the certificate of the running virtual kubelet.
+// identity returns a copy of config that serves the certificate of the running virtual kubelet.
 func (p *Player) identity(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.Certificates = nil

@@ -23,8 +23,8 @@ const (
 	folderManager = "nfs-subdir-external-provisioner"
 )
 
-// folder creates a volume for a claim: a folder in the export (provisionClaimOperation of controller/controller.go, and
-// Provision of the provisioner).
+// folder provisions a volume for a claim by creating a folder in the export (provisionClaimOperation of
+// controller/controller.go, and Provision of the provisioner).
 func (p *Player) folder(
 	ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
 ) error {
@@ -51,7 +51,7 @@ func (p *Player) folder(
 	}
 	name := folderName(c, class)
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
-	if err != nil { // its mount hangs
+	if err != nil { // upstream's NFS mount hangs
 		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
 		return nil
 	}
@@ -81,8 +81,8 @@ func (p *Player) folder(
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// folderName returns the path of a claim's folder in the export. A pattern with an empty result names the export
-// itself, which later commits than v4.0.2 prevent.
+// folderName returns the path of a claim's folder in the export. If the pattern expands to an empty string, the folder
+// is the export itself. Commits after v4.0.2 prevent that.
 func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	if pattern, ok := class.Parameters["pathPattern"]; ok {
 		return path.Join("/", fromPattern(pattern, c))
@@ -92,7 +92,7 @@ func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 
 var inPattern = regexp.MustCompile(`\${\.PVC\.((labels|annotations)\.(.*?)|.*?)}`)
 
-// fromPattern expands a class's pattern for folder names.
+// fromPattern expands a StorageClass's pathPattern for a claim.
 func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 	return inPattern.ReplaceAllStringFunc(pattern, func(found string) string {
 		parts := inPattern.FindStringSubmatch(found)
@@ -118,8 +118,8 @@ func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, ki
 	return err
 }
 
-// unmake deletes a volume, and deletes or archives its folder, as its class specifies (Delete of the provisioner, and
-// deleteVolumeOperation of controller/controller.go).
+// unmake deletes a volume, and deletes or archives its folder according to its StorageClass (Delete of the provisioner,
+// and deleteVolumeOperation of controller/controller.go).
 func (p *Player) unmake(
 	ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass,
 ) error {
@@ -132,7 +132,7 @@ func (p *Player) unmake(
 	}
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil || v.Spec.NFS == nil {
-		return nil // its mount hangs
+		return nil // upstream's NFS mount hangs
 	}
 	if err := erase(root, v, class); err != nil {
 		return fail(err)
@@ -145,8 +145,9 @@ func (p *Player) unmake(
 	return nil
 }
 
-// erase deletes or archives a volume's folder as its class specifies. v4.0.2 expects the last element of its path at
-// the top of the export, so a deeper folder is kept. If the folder does not exist, no class is needed.
+// erase deletes or archives the folder of a volume according to its StorageClass. v4.0.2 expects the last element of
+// the folder's path at the top of the export, so a folder at a deeper level is kept. If the folder does not exist, no
+// StorageClass is needed.
 func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
 	base := path.Base(v.Spec.NFS.Path)
 	folder := filepath.Join(root, base)
@@ -159,7 +160,7 @@ func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClas
 	return tidy(folder, filepath.Join(root, "archived-"+base), class.Parameters)
 }
 
-// tidy archives, keeps or deletes a folder.
+// tidy archives, keeps or deletes a folder, depending on the parameters of the StorageClass.
 func tidy(folder, archive string, parameters map[string]string) error {
 	switch parameters["onDelete"] {
 	case "delete":

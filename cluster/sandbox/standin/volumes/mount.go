@@ -24,19 +24,19 @@ const scriptWithin = 5 * time.Minute
 // mounted is a pod whose volumes are mounted.
 type mounted struct {
 	said standin.Text
-	code *int32 // exit code; nil while its script runs
+	code *int32 // exit code; nil while the script runs
 }
 
-// volume is a volume of a pod that this package handles.
+// volume is a volume of a pod, if this package fakes its mount.
 type volume struct {
-	name    string // in the pod
-	object  string // name of the PersistentVolume, or name
+	name    string // its name in the pod
+	object  string // name of the PersistentVolume, or name if there is none
 	server  string // NFS server; "": a folder of pvCSI
 	path    string
 	options []string
 }
 
-// mountAll fakes the kubelets of all pods that mount a volume of this package.
+// mountAll mounts the volumes of all pods that have volumes of this package, as their kubelets would.
 func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	there := map[types.UID]bool{}
 	var faults []error
@@ -60,7 +60,7 @@ func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// volumesOf returns a pod's volumes that this package handles, and whether all of its claims are bound.
+// volumesOf returns the pod's volumes that this package mounts, and whether all of its claims are bound.
 func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) {
 	all = true
 	for _, v := range pod.Spec.Volumes {
@@ -98,7 +98,7 @@ func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// run writes a pod's status as its kubelet would.
+// run writes the status that a pod's kubelet would report.
 func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) error {
 	m := p.mounts[pod.UID]
 	if m == nil && over(pod) {
@@ -128,12 +128,12 @@ func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mountPoint returns where a kubelet mounts an NFS volume (pkg/volume/nfs/nfs.go).
+// mountPoint returns the path at which a kubelet mounts an NFS volume (pkg/volume/nfs/nfs.go).
 func mountPoint(pod *corev1.Pod, v volume) string {
 	return fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", pod.UID, v.object)
 }
 
-// mount returns the folder that represents a volume, or the output of mount as an error.
+// mount returns the folder that represents a volume. Its error is the output of mount(8).
 func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, error) {
 	if v.server == "" {
 		folder := filepath.Join(p.options.Dir, v.object)
@@ -149,7 +149,7 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, 
 	return p.options.Export.Mount(ctx, v.server, v.path, mountPoint(pod, v), v.options)
 }
 
-// unmounted writes the event of a mount that failed (pkg/volume/util/operationexecutor/operation_generator.go;
+// unmounted records the event of a failed mount (pkg/volume/util/operationexecutor/operation_generator.go;
 // k8s.io/mount-utils mount_linux.go, doMount). NFS is mounted without systemd-run.
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err error) error {
 	at := mountPoint(pod, v)
@@ -175,7 +175,7 @@ func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err e
 	})
 }
 
-// begin starts the script of a pod that must complete. Other programs are not run.
+// begin starts the script of a pod that runs to completion. Commands that are not shell scripts do not run.
 func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders map[string]string) {
 	var where []string
 	for _, v := range volumes {
@@ -213,7 +213,7 @@ func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders ma
 	})
 }
 
-// Log returns the log of a provisioner, or of a pod that mounts a volume.
+// Log returns the log of a provisioner, or of a pod with a volume of this package.
 func (p *Player) Log(namespace, name, container string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil || container != pod.Spec.Containers[0].Name {

@@ -22,8 +22,8 @@ import (
 type provisioner struct {
 	pod          types.UID
 	space        string // the pod's namespace
-	identity     string // name in its events
-	name         string // PROVISIONER_NAME
+	identity     string // reporting component of its events
+	name         string // value of PROVISIONER_NAME
 	server, path string
 	elects       bool
 	old          bool // an image for Kubernetes before 1.20
@@ -32,7 +32,7 @@ type provisioner struct {
 	said         standin.Said
 }
 
-// provision runs all provisioners. Of those with the same name in a namespace, the oldest leads.
+// provision runs one pass of all provisioners. If several in a namespace have the same name, the oldest is the leader.
 func (p *Player) provision(ctx context.Context, now *seen) error {
 	pods := slices.Clone(now.pods)
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -68,7 +68,7 @@ func (p *Player) provision(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// environment returns the value of an environment variable of a pod's container.
+// environment returns the value of an environment variable of a pod's container, and whether it is set.
 func environment(pod *corev1.Pod, name string) (string, bool) {
 	for _, c := range pod.Spec.Containers {
 		for _, e := range c.Env {
@@ -80,7 +80,7 @@ func environment(pod *corev1.Pod, name string) (string, bool) {
 	return "", false
 }
 
-// start returns a provisioner with the permissions of its pod's ServiceAccount.
+// start returns the provisioner of a pod, with the permissions of the pod's ServiceAccount.
 func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -97,7 +97,7 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	one.server, _ = environment(pod, "NFS_SERVER")
 	one.path, _ = environment(pod, "NFS_PATH")
 	value, _ := environment(pod, "ENABLE_LEADER_ELECTION")
-	if elects, err := strconv.ParseBool(value); err == nil { // empty means unset; upstream exits if it is not a boolean
+	if elects, err := strconv.ParseBool(value); err == nil { // empty: default; upstream exits on other values
 		one.elects = elects
 	}
 	one.old = strings.Contains(pod.Spec.Containers[0].Image, "nfs-client-provisioner")
@@ -109,10 +109,11 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	return one, nil
 }
 
-// lockName returns the name of the Endpoints that a leader locks (controller/controller.go, Run).
+// lockName returns the name of the Endpoints object that is the leader election lock (controller/controller.go, Run).
 func lockName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
-// leads reports whether a provisioner has become the leader, which requires its own permissions.
+// leads reports whether a provisioner holds the leader election lock. Taking the lock requires permissions of its
+// ServiceAccount.
 func (one *provisioner) leads(ctx context.Context) bool {
 	if !one.elects {
 		return true
@@ -140,7 +141,7 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	return true
 }
 
-// work creates volumes for claims, and deletes those of deleted claims.
+// work provisions volumes for claims, and deletes volumes whose claims were deleted.
 func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	if !one.sees(ctx) {
 		return nil
@@ -168,7 +169,7 @@ func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// sees reports whether a provisioner can list the objects that it watches.
+// sees reports whether a provisioner is allowed to list the objects that it watches.
 func (one *provisioner) sees(ctx context.Context) bool {
 	few := metav1.ListOptions{ResourceVersion: "0"}
 	_, claims := one.client.CoreV1().PersistentVolumeClaims("").List(ctx, few)

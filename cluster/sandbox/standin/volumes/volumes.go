@@ -1,41 +1,45 @@
 // Package volumes fakes the storage of a Tanzu guest cluster, from claims to the files that pods write.
 //
-// pvCSI, while the Deployment vsphere-csi-controller is available. Source: kubernetes-sigs/vsphere-csi-driver bf809025.
+// First, it fakes pvCSI, while the Deployment vsphere-csi-controller is available. Source:
+// kubernetes-sigs/vsphere-csi-driver bf809025.
 //
-//   - A claim that more than one node can use requests a file volume, which is rejected if the feature file-volume is
-//     off: pkg/csi/service/common/util.go (IsFileVolumeRequest), pkg/csi/service/wcpguest/controller_helper.go
-//     (validateGuestClusterCreateVolumeRequest), pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go.
+//   - A claim with an access mode for more than one node requests a file volume, which is rejected if the feature
+//     file-volume is off: pkg/csi/service/common/util.go (IsFileVolumeRequest),
+//     pkg/csi/service/wcpguest/controller_helper.go (validateGuestClusterCreateVolumeRequest),
+//     pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go.
 //   - Names of the Deployment, the driver and the ConfigMap of features: manifests/guestcluster/1.37/pvcsi.yaml.
 //   - Events are those of its csi-provisioner: kubernetes-csi/external-provisioner v4.0.1 and v5.2.0,
 //     vendor/sigs.k8s.io/sig-storage-lib-external-provisioner. From v6.0.0 on their words differ.
-//   - The default class is the one that the Supervisor declares, and is reset repeatedly: a guess, no source found.
+//   - The default StorageClass is the one that the Supervisor declares, and changes of it are reverted: a guess, no
+//     source found.
 //
-// nfs-subdir-external-provisioner, in each ready pod that has its environment, with the permissions of the pod's
-// ServiceAccount. Source: kubernetes-sigs/nfs-subdir-external-provisioner v4.0.2 (fab8b56), the image of its chart, and
-// sig-storage-lib-external-provisioner v6.0.0 (904215e), on which it builds.
+// Second, it fakes nfs-subdir-external-provisioner in each ready pod that has the provisioner's environment variables,
+// with the permissions of the pod's ServiceAccount. Source: kubernetes-sigs/nfs-subdir-external-provisioner v4.0.2
+// (fab8b56), the image of its chart, and sig-storage-lib-external-provisioner v6.0.0 (904215e), on which it builds.
 //
 //   - Folders, their names, and their deletion: cmd/nfs-subdir-external-provisioner/provisioner.go.
-//   - Which claims and volumes it handles, its events, and the Endpoints that a leader locks: controller/controller.go.
-//     A volume that cannot be saved: controller/volume_store.go.
+//   - The claims and volumes that it handles, its events, and the Endpoints object of the leader election:
+//     controller/controller.go. A volume that cannot be saved: controller/volume_store.go.
 //   - An image before v4.0.0 (nfs-client-provisioner) creates nothing: CHANGELOG.md. Its message is that of v6.0.0: a
 //     guess.
 //
-// The kubelet of pods that mount such volumes. Source: kubernetes/kubernetes v1.37.2.
+// Third, it fakes the kubelet of pods that mount such volumes. Source: kubernetes/kubernetes v1.37.2.
 //
 //   - The event of a failed mount: pkg/volume/util/operationexecutor/operation_generator.go, pkg/volume/nfs/nfs.go,
-//     k8s.io/mount-utils mount_linux.go. Its output is that of package nfs; without mount.nfs it is mount(8)'s: a
-//     guess, no source found. Some releases of mount(8) end it with a line about dmesg(1).
+//     k8s.io/mount-utils mount_linux.go. The event contains the output of package nfs, or that of mount(8) if mount.nfs
+//     is missing: a guess, no source found. Some releases of mount(8) end it with a line about dmesg(1).
 //   - Otherwise the pod runs, and package shell runs its script in the folder that represents the volume.
 //
 // Kubernetes itself assigns claims to provisioners and binds them. It writes the provisioner into two annotations
-// (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta one, this package the other.
+// (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta annotation, this package the
+// other.
 //
 // Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI
-// sends no request to a Supervisor: a guest whose own feature is on, as in all of upstream's manifests, waits four
-// minutes for a Supervisor that has no file volumes. Its volumes have handles of their own. The provisioner retries in
-// every look, where upstream backs off and gives up after 15 failures, and saves a volume once, not five times. A
-// pattern's .. does not leave the export. The older of two replicas leads: no lock expires. NFS_SERVER and NFS_PATH are
-// optional, and no node is read for WaitForFirstConsumer.
+// sends no request to a Supervisor. In upstream, a guest whose own feature is on, as in all of upstream's manifests,
+// waits four minutes for a Supervisor without file volumes. pvCSI's volumes have handles of our own. The provisioner
+// retries in every pass, where upstream backs off and gives up after 15 failures. It tries to save a volume once, not
+// five times. A .. in a pattern cannot leave the export. The older of two replicas is the leader, and the lock never
+// expires. NFS_SERVER and NFS_PATH are optional, and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (
@@ -63,7 +67,7 @@ const (
 	defaultClass       = "storageclass.kubernetes.io/is-default-class"
 )
 
-// The watched resources.
+// Resources that this package reads.
 var (
 	classes           = storagev1.SchemeGroupVersion.WithResource("storageclasses")
 	claims            = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
@@ -78,7 +82,7 @@ type Options struct {
 	Config     *rest.Config // the guest's admin
 	Supervisor *rest.Config // the Supervisor's
 	Export     *nfs.Server
-	Dir        string // for the volumes of pvCSI; Start creates it, Close removes it
+	Dir        string // parent of the folders of pvCSI's volumes; Start creates it, Close removes it
 }
 
 // Player is the fake storage of one cluster.
@@ -91,13 +95,13 @@ type Player struct {
 	scripts    sync.WaitGroup
 
 	mu           sync.Mutex
-	noHelper     bool // the nodes have no mount.nfs
+	noHelper     bool // mount.nfs is missing on the nodes
 	provisioners map[types.UID]*provisioner
 	mounts       map[types.UID]*mounted
 	events       standin.Events
 }
 
-// seen is a snapshot of a cluster's storage.
+// seen is a snapshot of the objects that one pass needs.
 type seen struct {
 	classes map[string]*storagev1.StorageClass
 	claims  []corev1.PersistentVolumeClaim
@@ -141,7 +145,7 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 }
 
-// NoHelper makes mount.nfs missing on the nodes.
+// NoHelper makes the nodes behave as if mount.nfs were not installed.
 func (p *Player) NoHelper() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +163,8 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(p.vsphere(ctx, now), p.provision(ctx, now), p.mountAll(ctx, now))
 }
 
-// see lists the objects from the API server's watch cache. The next look sees changes that are missing there.
+// see lists the objects from the API server's watch cache. If the cache lags behind, the next pass sees the missing
+// changes.
 func (p *Player) see(ctx context.Context) (*seen, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	classes, err := p.client.StorageV1().StorageClasses().List(ctx, cached)
@@ -191,7 +196,7 @@ func (p *Player) see(ctx context.Context) (*seen, error) {
 	return now, nil
 }
 
-// waiting returns the claims that wait for a volume of the provisioner name.
+// waiting returns the claims that wait for a volume of the provisioner with this name.
 func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for i := range now.claims {
@@ -205,7 +210,8 @@ func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	return out
 }
 
-// released returns the volumes of the provisioner name whose claims were deleted and that must be deleted with them.
+// released returns the volumes of the provisioner with this name whose claims were deleted and whose reclaim policy is
+// Delete.
 func (now *seen) released(name string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, v := range now.volumes {
@@ -217,10 +223,10 @@ func (now *seen) released(name string) []*corev1.PersistentVolume {
 	return out
 }
 
-// volumeName returns the name of the volume for a claim.
+// volumeName returns the name of the volume that is created for a claim.
 func volumeName(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// volumeFor returns a volume for a claim, without its source.
+// volumeFor returns a volume for a claim. Its volume source is not set.
 func volumeFor(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {

@@ -35,7 +35,7 @@ const (
 
 var clusters = schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "v1beta1", Resource: "clusters"}
 
-// vsphere fakes pvCSI, and the controller that resets classes to their declaration.
+// vsphere fakes pvCSI, and the controller that reverts changes of the default StorageClass.
 func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	faults := []error{p.declare(ctx, now)}
 	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(
@@ -63,8 +63,8 @@ func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// enabled reports whether a feature's state is on (pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go,
-// IsPVCSIFSSEnabled).
+// enabled reports whether the state of a feature means that it is on
+// (pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go, IsPVCSIFSSEnabled).
 func enabled(state string) bool {
 	on, err := strconv.ParseBool(state)
 	return err == nil && on
@@ -98,7 +98,7 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	}
 	made := volumeFor(c, class)
 	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
-		// also for a file volume: the node mounts that as nfs4
+		// Also for a file volume, which the node plugin mounts as nfs4.
 		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4",
 		VolumeAttributes: map[string]string{"type": kind},
 	}
@@ -123,8 +123,8 @@ func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 	return false
 }
 
-// declare marks the class that the Supervisor declares as the guest's default. A class of another provisioner keeps its
-// annotation. A guess: no source found.
+// declare marks the StorageClass that the Supervisor declares as the guest's default. The annotation on classes of
+// other provisioners is left unchanged. This behaviour is a guess: no source found.
 func (p *Player) declare(ctx context.Context, now *seen) error {
 	name, err := p.declared(ctx)
 	if err != nil || name == "" {
@@ -145,8 +145,8 @@ func (p *Player) declare(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// declared returns the default class in the Supervisor's object of this guest, which is the one with its API server's
-// address.
+// declared returns the name of the default StorageClass from the Supervisor's object of this guest. That object is the
+// one with the address of the guest's API server.
 func (p *Player) declared(ctx context.Context) (string, error) {
 	api, err := url.Parse(p.options.Config.Host)
 	if err != nil {

@@ -11,9 +11,9 @@ var (
 	assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
 )
 
-// source reads hook.env as k8s-bootstrap-ondemand.sh does in bash, under set -e (OSC/ondemand e5bbaf1d7
-// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The file is sourced first. Then each word before the first = of a
-// line that has no # in its first column is exported. The error is the message with which bash exits.
+// source evaluates hook.env as k8s-bootstrap-ondemand.sh does in bash under set -e (OSC/ondemand e5bbaf1d7
+// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The script first sources the file. Then it exports the word before
+// the first = of each line that does not begin with #. The error is the message with which bash exits.
 func source(text string) (map[string]string, error) {
 	env := map[string]string{}
 	lines := strings.Split(text, "\n")
@@ -33,13 +33,13 @@ func source(text string) (map[string]string, error) {
 			}
 		}
 	}
-	if env["USE_POD_SECURITY_POLICY"] == "true" { // the script assigns to UID, which bash does not allow
+	if env["USE_POD_SECURITY_POLICY"] == "true" { // the script assigns to UID, which is read-only in bash
 		return nil, fmt.Errorf("UID: readonly variable")
 	}
 	return env, nil
 }
 
-// assign runs a line that consists of assignments, as bash does. Any other word is a command that does not exist.
+// assign evaluates a line of assignments as bash does. Any other word counts as a command that does not exist.
 func assign(env map[string]string, line string) error {
 	rest := strings.TrimLeftFunc(line, blank)
 	exports := false
@@ -56,7 +56,7 @@ func assign(env map[string]string, line string) error {
 			env[name] = word
 		case word == "export" && !exports:
 			exports = true
-		case exports && identifier.MatchString(word): // it already has its value, or none
+		case exports && identifier.MatchString(word): // already assigned, or without a value
 		case exports:
 			return fmt.Errorf("export: `%s': not a valid identifier", word)
 		default:
@@ -68,7 +68,7 @@ func assign(env map[string]string, line string) error {
 
 func blank(r rune) bool { return r == ' ' || r == '\t' }
 
-// printable returns a word as bash prints it: quoted if it contains a carriage return.
+// printable returns a word as bash prints it, which is quoted if it contains a carriage return.
 func printable(word string) string {
 	if !strings.Contains(word, "\r") {
 		return word
@@ -76,8 +76,8 @@ func printable(word string) string {
 	return "$'" + strings.ReplaceAll(word, "\r", `\r`) + "'"
 }
 
-// unquoted returns the first word of a text as bash reads it, and the text after the blanks that follow. A carriage
-// return is an ordinary character, and nothing is expanded.
+// unquoted returns the first word of text as bash parses it, and the rest after the following blanks. A carriage return
+// is an ordinary character, and nothing is expanded.
 func unquoted(text string) (word, rest string, err error) {
 	var out strings.Builder
 	quote, escaped := rune(0), false

@@ -28,11 +28,11 @@ import (
 
 const (
 	rootsOwn   = "/root/.kube/config"
-	again      = 3 * time.Second // after a failed login
+	again      = 3 * time.Second // interval between attempts after a failed login
 	hookWithin = 4 * time.Second
 )
 
-// hook is the hook that runs at login, with the files that it reads.
+// hook is the portal's pre-hook, which runs at login, with the files that it reads.
 type hook struct {
 	path, script, env, kubeconfig string
 	state                         string // a hash of all fields and files
@@ -43,7 +43,8 @@ var (
 	podLabel = regexp.MustCompile(`pod-security\.kubernetes\.io/[a-z-]+=[a-z0-9.-]+`)
 )
 
-// Look logs the users in if the hook or the files that it reads have changed, and again after a while if it failed.
+// Look logs the users in if the hook or a file that it reads has changed. After a failed login it retries once the
+// interval again has passed.
 func (n *Node) Look(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,8 +69,8 @@ func (n *Node) Look(ctx context.Context) error {
 	return failed
 }
 
-// hook returns the pre-hook that the portal's file names. ok is false if there is none, or if a file that it requires
-// does not exist yet.
+// hook returns the pre-hook that the portal's configuration names. ok is false if the configuration names none, or if a
+// required file does not exist yet.
 func (n *Node) hook() (hook, bool) {
 	var h hook
 	text, err := n.Read(Portal)
@@ -106,9 +107,9 @@ func (n *Node) hook() (hook, bool) {
 	return h, true
 }
 
-// login fakes the hook for a user: k8s-bootstrap-ondemand.sh, and the pod security label that a wrapper can add.
-// kubectl apply continues after an object that is refused, and fails in the end (kubernetes/kubernetes v1.37.2
-// staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go); the script ends there, before it creates the pull Secret.
+// login runs the fake hook for a user: k8s-bootstrap-ondemand.sh, and the pod security label that a wrapper can add.
+// After an object that is refused, kubectl apply continues with the others but fails in the end (kubernetes/kubernetes
+// v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go). The script then exits before it creates the pull Secret.
 func (n *Node) login(ctx context.Context, h hook, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookWithin)
 	defer cancel()
@@ -142,15 +143,15 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	return k.label(ctx, namespace, podLabel.FindAllString(h.script, -1))
 }
 
-// notExecutable is Ruby's error for a hook that root cannot execute.
+// notExecutable is Ruby's error for a hook that root is not allowed to execute. Its value is the path.
 type notExecutable string
 
 func (h notExecutable) Error() string { return "Permission denied - " + string(h) }
 
 func (notExecutable) Unwrap() error { return fs.ErrPermission }
 
-// continues reports whether a wrapper continues after its bootstrap has failed: other commands follow it, and the
-// script has neither set -e nor || on that line.
+// continues reports whether a wrapper continues after the bootstrap script has failed. It does if other commands
+// follow, without set -e and without || on that line.
 func continues(script string) bool {
 	behind := false
 	for line := range strings.SplitSeq(script, "\n") {
@@ -171,8 +172,8 @@ func continues(script string) bool {
 }
 
 // pullSecret creates the Secret of a registry that requires a login, and adds it to the default ServiceAccount
-// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). Without the file, kubectl create secret only
-// prints an error, and the script fails at the kubectl apply behind the pipe.
+// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). If the file does not exist, kubectl create
+// secret only prints an error. The script then fails at the kubectl apply that reads its output.
 func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string, namespace string) error {
 	name := env["IMAGE_PULL_SECRET"]
 	if name == "" {
@@ -195,7 +196,7 @@ func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string,
 	return err
 }
 
-// referred returns the files that a kubeconfig of the node references.
+// referred returns the files that a kubeconfig on the node references.
 func (n *Node) referred(name string) []string {
 	config, err := n.load(name)
 	if err != nil {
@@ -211,7 +212,7 @@ func (n *Node) referred(name string) []string {
 	return names
 }
 
-// at returns the path of a file that a kubeconfig references, or "" if it references none.
+// at returns the path on the node of a file that a kubeconfig references, or "" for an empty name.
 func at(kubeconfig, name string) string {
 	if name == "" || path.IsAbs(name) {
 		return name
@@ -227,8 +228,8 @@ func (n *Node) load(name string) (*api.Config, error) {
 	return clientcmd.Load([]byte(text))
 }
 
-// config returns the configuration of root's kubectl. The kubeconfig's references lead to files of the node, and no
-// credential plugin is run.
+// config returns the client configuration of root's kubectl. Files that the kubeconfig references are read from the
+// node's folder. Credential plugins are not run.
 func (n *Node) config(name string) (*rest.Config, error) {
 	config, err := n.load(name)
 	if err != nil {
@@ -276,7 +277,7 @@ func (n *Node) inline(kubeconfig string, file *string, data *[]byte) error {
 	return nil
 }
 
-// kubectl is the client with which the hook's kubectl commands run.
+// kubectl is a client that behaves like the hook's kubectl commands.
 type kubectl struct{ dynamic.Interface }
 
 var resources = map[string]schema.GroupVersionResource{

@@ -1,6 +1,6 @@
-// Package webnode fakes the web node of Open OnDemand as a folder: the files that its package installs, the machine's
-// files that the guide reads, and users who log in to its portal. Nothing runs there. The package's hooks at login are
-// faked, with only the kubeconfig of the folder's root.
+// Package webnode fakes the web node of Open OnDemand as a folder with the files that the OnDemand package installs and
+// the system files that the guide reads. It also fakes users who log in to the portal. No program runs on the node. The
+// login hooks of the OnDemand package are faked, and use only root's kubeconfig in the folder.
 //
 // Sources (OSC/ondemand e5bbaf1d7):
 //
@@ -9,7 +9,7 @@
 //   - the hook runs as root when a user's web server starts, whether or not it fails:
 //     nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb (exec_pre_hook), and
 //     mod_ood_proxy/lib/ood/nginx_stage.lua, which passes it on.
-//   - what the hook reads, checks and applies: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
+//   - input, checks and objects of the hook: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
 //     hooks/k8s-bootstrap/yaml.
 //   - kubectl's part: kubernetes/kubernetes v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go, and create,
 //     label and patch next to it, for the names of field managers and for the behaviour after an error.
@@ -17,12 +17,12 @@
 // Known differences:
 //
 //   - The exit status of a hook that fails is always 1, and its stderr is one line in the syslog.
-//   - A wrapper continues after a failed bootstrap if other lines follow, and neither set -e nor || is in its text. Its
-//     last command then succeeds, and nothing is logged.
+//   - A wrapper script continues after a failed bootstrap if other lines follow, and it contains neither set -e nor ||.
+//     Its last command then succeeds, and nothing is logged.
 //   - Two users log in when the hook or a file that it reads changes, and again every 3 s after a failure. None logs in
 //     while the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
-//   - The hooks' scripts in the folder do nothing. Of a wrapper, the fake reads KUBECONFIG and the pod security labels,
-//     wherever they are in the text. set-k8s-creds.sh and the dashboard write no kubeconfig.
+//   - The hook scripts in the folder are never run. Of a wrapper script, the fake reads KUBECONFIG and the pod security
+//     labels, wherever they are in the file. set-k8s-creds.sh and the dashboard write no kubeconfig.
 //   - Objects are applied server-side, without the annotation last-applied-configuration. An error is the API server's,
 //     not kubectl's, and no template is expanded by envsubst.
 //   - In hook.env nothing is expanded, and ; & | < > ( ) are ordinary characters. A quote ends on its line.
@@ -49,14 +49,14 @@ import (
 //go:embed all:files
 var shipped embed.FS
 
-// The files of Open OnDemand that its package does not write.
+// Paths of files that Open OnDemand reads, but that its package does not install.
 const (
 	HookEnv = "/etc/ood/config/hook.env"
 	Portal  = "/etc/ood/config/ood_portal.yml"
 	Log     = "/var/log/messages"
 )
 
-// modes are the modes of files that differ from 0644.
+// modes are the file modes other than 0644, by path.
 var modes = map[string]fs.FileMode{
 	Portal:                   0o600,
 	"/usr/local/bin/kubectl": 0o755,
@@ -65,15 +65,15 @@ var modes = map[string]fs.FileMode{
 	Log: 0o600,
 }
 
-// Users are the users who log in. A third user has an account, and a name that is not valid for a namespace. The
-// dashboard replaces its dots with dashes (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb), and
-// the hook does not.
+// Users are the users who log in. A third user has an account on the node, but the name is not a valid namespace name.
+// The dashboard replaces dots in it with dashes (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb),
+// and the hook does not.
 var Users = []string{"alice", "bob"}
 
 // Options are the parameters of Start.
 type Options struct {
 	Dir    string            // parent of the node's folder
-	Values map[string]string // values of ${…} in its files
+	Values map[string]string // values for ${…} in its files
 }
 
 // Node is a folder that represents a web node.
@@ -84,7 +84,7 @@ type Node struct {
 	end   func()
 
 	mu     sync.Mutex
-	played string    // the hook's state at the last login
+	played string    // state of the hook at the last login
 	failed bool      // the last login failed
 	at     time.Time // time of the last login
 }
@@ -114,7 +114,7 @@ func (n *Node) Close() {
 	_ = os.RemoveAll(n.Root)
 }
 
-// ship writes the files of a node that is not joined to any cluster yet.
+// ship writes the initial files of a node that is not joined to any cluster yet.
 func (n *Node) ship(values map[string]string) error {
 	var pairs []string
 	for name, value := range values {
@@ -183,7 +183,7 @@ func (n *Node) Edit(name string, change func(string) string) error {
 	return n.Write(name, change(text), info.Mode().Perm())
 }
 
-// Set sets keys of hook.env, or of another file in the same format.
+// Set sets keys of hook.env, or of another file in the same format. name is the path of the file.
 func (n *Node) Set(name string, values map[string]string) error {
 	return n.Edit(name, func(text string) string {
 		lines := strings.Split(text, "\n")
@@ -198,7 +198,7 @@ func (n *Node) Set(name string, values map[string]string) error {
 	})
 }
 
-// say appends a line to the syslog, under the tag of nginx_stage (OSC/ondemand e5bbaf1d7
+// say appends a line to the syslog with the tag of nginx_stage (OSC/ondemand e5bbaf1d7
 // nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 func (n *Node) say(format string, args ...any) {
 	file, err := n.files.OpenFile(strings.TrimPrefix(Log, "/"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)

@@ -16,7 +16,7 @@ func object(version, kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// objects returns what the package's hook applies for a user, in its order (OSC/ondemand e5bbaf1d7
+// objects returns the objects that the package's hook applies for a user, in the same order (OSC/ondemand e5bbaf1d7
 // hooks/k8s-bootstrap/yaml: namespace.yaml, network-policy.yaml, rolebinding.yaml and job-pod-reaper.yaml).
 func objects(env map[string]string, namespace, user string, now time.Time) []*unstructured.Unstructured {
 	space := object("v1", "Namespace", "", namespace)
@@ -31,7 +31,7 @@ func objects(env map[string]string, namespace, user string, now time.Time) []*un
 		}}},
 	}
 	own := map[string]any{"kind": "ServiceAccount", "name": "default", "namespace": namespace}
-	// RBAC ignores the namespace
+	// RBAC ignores the namespace of a User.
 	person := map[string]any{"apiGroup": rbac, "kind": "User", "name": user, "namespace": namespace}
 	all := []*unstructured.Unstructured{
 		space, policy,
