@@ -349,7 +349,7 @@ func extensionBeforeProfiles(t *testing.T) {
 			return all["late/rb-all-sa_ns-late"] != nil
 		},
 	)
-	h.hears("left alone")
+	h.hears("does not belong to the profile's owner")
 	if h.cmd.ProcessState != nil {
 		t.Errorf("it has ended: %s", h.cmd.ProcessState)
 	}

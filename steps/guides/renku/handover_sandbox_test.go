@@ -358,7 +358,7 @@ func TestVerifyTheFixOfAValueCanBePasted(t *testing.T) {
 	upgrade := "helm upgrade renku renku/renku -n valued" + on + " --version 2.19.3 --reuse-values "
 	for check, want := range map[string]string{
 		"kubeconfigs-value": upgrade +
-			"--set dataService.remoteClustersKubeconfigSecretName=clusters    # when Secret clusters is there",
+			"--set dataService.remoteClustersKubeconfigSecretName=clusters    # once Secret clusters exists",
 		"redirect-uris": "    extraRedirectUris: " +
 			"'[\"https://paris.example.org/*\",\"https://sessions.example.org/*\"]'\n    extraWebOrigins: " +
 			"'[\"https://sessions.example.org\"]'\n" + upgrade + "-f oidc-values.yaml",
