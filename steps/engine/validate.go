@@ -72,7 +72,7 @@ func (v *validator) guide() {
 		}
 	}
 	for old, now := range v.g.Renamed {
-		if c, _ := v.g.Check(now); c == nil && v.names["question "+now] == "" {
+		if v.names["check "+now] == "" && v.names["question "+now] == "" {
 			v.bad("%s was renamed to %s, which is neither a check nor a question", old, now)
 		}
 		if v.names["check "+old] != "" || v.names["question "+old] != "" {

@@ -76,7 +76,7 @@ func providersCredentialChecks() []steps.Check {
 			Run:        certificateIssued, Timeout: 30 * time.Second,
 		},
 		{
-			Name: "role-binding", Title: "The RoleBinding grants that ClusterRole to the consumer", On: steps.Remote,
+			Name: "role-binding", Title: "A RoleBinding grants the consumer Liqo's ClusterRole", On: steps.Remote,
 			When: servesConsumer, FixedBy: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
 			Why: "If the name in it differs from the certificate's common name, the only sign is a 403 in the log of " +
 				"the consumer's replicator.",

@@ -43,7 +43,7 @@ func identityChecks() []steps.Check {
 			Run:        roleComplete,
 		},
 		{
-			Name: "priorityclasses-binding", Title: "It can list PriorityClasses", On: steps.Remote,
+			Name: "priorityclasses-binding", Title: "The account can list PriorityClasses", On: steps.Remote,
 			FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
 			Why: "Renku lists them to create a pool with a quota; the published guide's Role cannot grant that, and HTTP 500 " +
 				"results even if the class already exists.",

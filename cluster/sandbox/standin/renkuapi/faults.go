@@ -15,13 +15,13 @@ const slowness = 5 * time.Second // delay of each response with the behaviour sl
 // Faults returns the faulty behaviours, each with a description.
 func Faults() map[string]string {
 	return map[string]string{
-		"tls-null": "A newer Renku, which stores the TLS flag that it is sent; an empty TLS secret name beside it is " +
-			"then an error 500.",
-		"not-admin":  "Who signs in lacks the realm role renku-admin.",
-		"html":       "Renku's API answers with a page in HTML, with 200 and 502 in turns.",
-		"slow":       "Renku's API takes 5 seconds for each answer.",
+		"tls-null": "A newer Renku, which stores the TLS flag that it receives; an empty TLS Secret name next to it then " +
+			"causes an error 500.",
+		"not-admin":  "The user who signs in lacks the realm role renku-admin.",
+		"html":       "Renku's API answers with HTML pages, alternately with status 200 and 502.",
+		"slow":       "Renku's API takes 5 seconds for each response.",
 		"old-renku":  "An old Renku, whose API knows neither the TLS flag nor service_account_name.",
-		"name-taken": "The name that a cluster is to be registered under belongs to another cluster already.",
+		"name-taken": "The cluster's name in Renku already belongs to another cluster.",
 	}
 }
 
