@@ -34,68 +34,7 @@ func exposure() steps.Step {
 		Why: "Jobs on compute nodes cannot reach the cluster-internal address of the API. They can use a small TLS proxy, " +
 			"the API server itself, or the published guide's ingress, whose files carrick only checks and exports with " +
 			"corrections.",
-		Ask: []steps.Question{
-			{
-				Key: "exposure.mode", Title: "API exposure for jobs", Kind: steps.Pick,
-				Default: steps.Fixed(byProxy, "recommended"), Adopt: adoptMode,
-				Help: "proxy: serves four API paths with its own certificate and firewall rule. direct: runs nothing, but " +
-					"compute nodes reach everything that the API server serves, and its certificate must include the address. " +
-					"ingress: the published guide's chain; ingress-nginx gets no more fixes, and tokens cross the cluster over " +
-					"plain HTTP.",
-				Of: []steps.Choice{
-					{Value: byProxy, Title: "proxy: a small TLS proxy in the cluster"},
-					{Value: byServer, Title: "direct: the API server itself, no proxy"},
-					{Value: byIngress, Title: "ingress: the existing chain of the published guide"},
-				},
-			},
-			{
-				Key: "exposure.namespace", Title: "Namespace of the endpoint", Kind: steps.Namespace, When: not(byServer),
-				Adopt: adoptEndpointNamespace,
-				Help: "It contains only the proxy and its certificates, such as interlink-api. In mode ingress, enter the " +
-					"namespace of the published guide's chain.",
-				Default: func(e steps.Env) (any, string) {
-					if mode(e) == byIngress {
-						return ingressNamespace, "from the published guide"
-					}
-					return "interlink-api", "default"
-				},
-			},
-			{
-				Key: "exposure.type", Title: "Exposure of the proxy's port", Kind: steps.Pick, When: in(byProxy),
-				Default: defaultType, Adopt: adoptType,
-				Help: "LoadBalancer requires a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and restricts sources " +
-					"best. NodePort requires only a port from 30000 on. hostPort uses a port of one node, in a namespace without " +
-					"the Pod Security level restricted. A kind cluster opens only the ports that extraPortMappings named when it " +
-					"was created.",
-				Of: []steps.Choice{
-					{Value: asBalancer, Title: "LoadBalancer: an address of its own"},
-					{Value: asNodePort, Title: "NodePort: a high port of the nodes"},
-					{Value: asHostPort, Title: "hostPort: a port of one node"},
-				},
-			},
-			{
-				Key: "exposure.address", Title: "Address that jobs use", Kind: steps.HostName, Default: defaultAddress,
-				Adopt: adoptAddress,
-				Help: "Enter a host name or IP address of the endpoint that compute nodes can reach, not only the edge node. It " +
-					"goes into the certificate and into every job.",
-			},
-			{
-				Key: "exposure.port", Title: "Port that jobs use", Kind: steps.Port, Default: defaultPort, Adopt: adoptPort,
-				Help: "Allow connections from the compute nodes' network to this port of the address.",
-			},
-			{
-				Key: "exposure.sources", Title: "Networks of the compute nodes", Kind: steps.CIDR, Many: true, Opt: true,
-				When: in(byProxy), Adopt: adoptSources,
-				Help: "Only these networks can reach the proxy, such as 10.20.0.0/16. If empty, everyone can connect: the API " +
-					"still requires a token, but only a firewall protects the port.",
-			},
-			{
-				Key: "exposure.image", Title: "Proxy image", Kind: steps.Text, NotFromPeer: true, When: in(byProxy),
-				Adopt: adoptImage, Check: checkImage,
-				Help:    "An nginx image that runs without root. If nodes pull from a site registry, enter the copy there.",
-				Default: steps.Fixed(proxyImage, "upstream's image"),
-			},
-		},
+		Ask:   exposureQuestions(),
 		Facts: exposureFacts(),
 		Actions: []steps.Action{{
 			Name: "namespace", Title: "Create the proxy's namespace", On: steps.Local, Needs: []string{"signed-in"},
@@ -107,6 +46,71 @@ func exposure() steps.Step {
 			Doer: repairedFiles(),
 		}},
 		Checks: append(exposureChecks(), chainChecks()...),
+	}
+}
+
+func exposureQuestions() []steps.Question {
+	return []steps.Question{
+		{
+			Key: "exposure.mode", Title: "API exposure for jobs", Kind: steps.Pick,
+			Default: steps.Fixed(byProxy, "recommended"), Adopt: adoptMode,
+			Help: "proxy: serves four API paths with its own certificate and firewall rule. direct: runs nothing, but " +
+				"compute nodes reach everything that the API server serves, and its certificate must include the address. " +
+				"ingress: the published guide's chain; ingress-nginx gets no more fixes, and tokens cross the cluster over " +
+				"plain HTTP.",
+			Of: []steps.Choice{
+				{Value: byProxy, Title: "proxy: a small TLS proxy in the cluster"},
+				{Value: byServer, Title: "direct: the API server itself, no proxy"},
+				{Value: byIngress, Title: "ingress: the existing chain of the published guide"},
+			},
+		},
+		{
+			Key: "exposure.namespace", Title: "Namespace of the endpoint", Kind: steps.Namespace, When: not(byServer),
+			Adopt: adoptEndpointNamespace,
+			Help: "It contains only the proxy and its certificates, such as interlink-api. In mode ingress, enter the " +
+				"namespace of the published guide's chain.",
+			Default: func(e steps.Env) (any, string) {
+				if mode(e) == byIngress {
+					return ingressNamespace, "from the published guide"
+				}
+				return "interlink-api", "default"
+			},
+		},
+		{
+			Key: "exposure.type", Title: "Exposure of the proxy's port", Kind: steps.Pick, When: in(byProxy),
+			Default: defaultType, Adopt: adoptType,
+			Help: "LoadBalancer requires a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and restricts sources " +
+				"best. NodePort requires only a port from 30000 on. hostPort uses a port of one node, in a namespace without " +
+				"the Pod Security level restricted. A kind cluster opens only the ports that extraPortMappings named when it " +
+				"was created.",
+			Of: []steps.Choice{
+				{Value: asBalancer, Title: "LoadBalancer: an address of its own"},
+				{Value: asNodePort, Title: "NodePort: a high port of the nodes"},
+				{Value: asHostPort, Title: "hostPort: a port of one node"},
+			},
+		},
+		{
+			Key: "exposure.address", Title: "Address that jobs use", Kind: steps.HostName, Default: defaultAddress,
+			Adopt: adoptAddress,
+			Help: "Enter a host name or IP address of the endpoint that compute nodes can reach, not only the edge node. It " +
+				"goes into the certificate and into every job.",
+		},
+		{
+			Key: "exposure.port", Title: "Port that jobs use", Kind: steps.Port, Default: defaultPort, Adopt: adoptPort,
+			Help: "Allow connections from the compute nodes' network to this port of the address.",
+		},
+		{
+			Key: "exposure.sources", Title: "Networks of the compute nodes", Kind: steps.CIDR, Many: true, Opt: true,
+			When: in(byProxy), Adopt: adoptSources,
+			Help: "Only these networks can reach the proxy, such as 10.20.0.0/16. If empty, everyone can connect: the API " +
+				"still requires a token, but only a firewall protects the port.",
+		},
+		{
+			Key: "exposure.image", Title: "Proxy image", Kind: steps.Text, NotFromPeer: true, When: in(byProxy),
+			Adopt: adoptImage, Check: checkImage,
+			Help:    "An nginx image that runs without root. If nodes pull from a site registry, enter the copy there.",
+			Default: steps.Fixed(proxyImage, "upstream's image"),
+		},
 	}
 }
 
