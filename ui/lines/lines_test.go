@@ -267,7 +267,6 @@ func TestWhatChangedMeanwhileIsSaidOnDemand(t *testing.T) {
 		}
 		k.says("")
 		k.hears("provider: ok: the keys Secret holds one key pair.", "consumer: ok: the gateway answers a handshake.")
-		k.settle() // a read that began before the change would be used
 		m.set(false)
 		k.says("r")
 		k.hears("provider: FAIL: the keys Secret holds one key pair: there is no key pair.")

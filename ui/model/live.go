@@ -162,12 +162,12 @@ func (l *Live) Quiet() time.Duration {
 	return time.Since(l.moved)
 }
 
-// Behind counts the cells whose latest check began before at. With a zero time it counts the cells that have never been
-// checked.
+// Behind counts the cells whose latest check began before at, or for which Again has requested one that is still
+// running. With a zero time it counts the cells that have never been checked.
 func (l *Live) Behind(cells []steps.Cell, at time.Time) int {
 	n := 0
 	for _, c := range cells {
-		if began := l.Look(c).Began; began.IsZero() || began.Before(at) {
+		if k := l.Look(c); k.Began.IsZero() || k.Began.Before(at) || k.Asked && !at.IsZero() {
 			n++
 		}
 	}
