@@ -179,6 +179,8 @@ func TestTheQuotaIsNamed(t *testing.T) {
 	const ns = "chart-quota"
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "quota", "none", "--hard=pods=0")
+	// Until the quota controller has counted, or the API server has the quota in its cache, pods are admitted.
+	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "quota/none", "--for=jsonpath={.status.hard.pods}=0", "--timeout=5m")
 	req := wanted(ns, nil)
 	req.Timeout = 4 * time.Second
 	if err := chart.Install(t.Context(), c, req, nil); err == nil ||

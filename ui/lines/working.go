@@ -131,8 +131,11 @@ func (w *walk) settled(ran bool) error {
 		}
 		return model.Plural(w.live.Behind(cells, since), "check")
 	}, func() bool {
+		if w.live.Behind(cells, since) > 0 { // before the counts, which have to include the last of these checks
+			return false
+		}
 		n := w.live.Board.Count(name)
-		return w.live.Behind(cells, since) == 0 && n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.live.Quiet() >= calm)
+		return n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.live.Quiet() >= calm)
 	})
 }
 
