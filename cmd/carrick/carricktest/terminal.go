@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,9 +150,17 @@ func (p *Terminal) waitIn(text func() string, pattern string) {
 		select {
 		case <-p.changed:
 		case <-late.C:
-			p.t.Fatalf("it never showed %q:\n%s\n%s", pattern, p.Text(), p.stacks())
+			p.t.Fatalf("it never showed %q:\n%s\n%s", pattern, tailFirst(p.Text()), p.stacks())
 		}
 	}
+}
+
+// tailFirst returns a screen without empty lines, and its last five lines first: a report of failed tests shows only the
+// beginning of each.
+func tailFirst(screen string) string {
+	lines := slices.DeleteFunc(strings.Split(screen, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	at := max(0, len(lines)-5)
+	return strings.Join(slices.Concat(lines[at:], []string{"(above that:)"}, lines[:at]), "\n")
 }
 
 // Printed returns all output of carrick.
