@@ -3,13 +3,13 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
 )
 
-// pipeLine is a listener in memory whose connections can be cut, refused or
-// swallowed.
+// pipeLine is a listener in memory. Tests can cut or refuse its connections, or drop their data.
 type pipeLine struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -74,7 +74,7 @@ func (l *pipeLine) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// set cuts every connection and refuses others while down.
+// set cuts all connections and refuses new ones while up is false.
 func (l *pipeLine) set(up bool) {
 	l.mu.Lock()
 	l.up = up
@@ -113,12 +113,26 @@ func (c *pipeConn) swallowed() bool {
 	return c.line.black
 }
 
-// Write loses what is sent into a black hole.
+// Write drops the data if the line is a black hole.
 func (c *pipeConn) Write(p []byte) (int, error) {
 	if c.swallowed() {
 		return len(p), nil
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	return n, c.reset("write", err)
+}
+
+func (c *pipeConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	return n, c.reset("read", err)
+}
+
+// reset returns the error of a TCP connection that the server has reset, if the line was cut.
+func (c *pipeConn) reset(op string, err error) error {
+	if errors.Is(err, io.ErrClosedPipe) {
+		return &net.OpError{Op: op, Net: "tcp", Addr: c.line.Addr(), Err: syscall.ECONNRESET}
+	}
+	return err
 }
 
 func (c *pipeConn) RemoteAddr() net.Addr { return c.line.Addr() }

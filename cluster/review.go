@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"carrick/cluster/clean"
 	"carrick/cluster/failure"
@@ -23,18 +24,18 @@ const (
 	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
 
-// Decision is the API server's decision on one permission. If Err is set there is no decision, and Allowed has no
+// Decision is the API server's decision on one permission. If Err is set, there is no decision and Allowed has no
 // meaning.
 type Decision struct {
 	Rule    permission.Rule
 	Allowed bool
-	Reason  string // the API server's text, cleaned; often empty
+	Reason  string // the API server's reason; often empty
 	Err     error
 }
 
-// Can asks the API server whether the cluster's identity has these permissions, concurrently, and returns a decision
-// for each, in order. A decision is cached as a look for a minute. The error is not nil only if there is no decision at
-// all.
+// Can asks the API server whether the cluster's identity has the given permissions. It returns the decisions in the
+// order of the permissions. Each decision is cached as a look for a minute. Can returns an error only if there is no
+// decision at all.
 func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
@@ -92,9 +93,9 @@ type allRules struct {
 	incomplete       bool
 }
 
-// Rules returns everything that the cluster's identity may do in a namespace: on resources, and on non-resource URLs
-// (rules that have only NonResourceURLs). incomplete means that an authorizer could not list everything it allows. The
-// result is cached as a look for a minute.
+// Rules returns the permissions of the cluster's identity in the given namespace: rules for resources, and nonResource
+// for non-resource URLs. If incomplete is true, an authorizer could not list all its rules. The result is cached as a
+// look for a minute.
 func (c *Cluster) Rules(
 	ctx context.Context, namespace string,
 ) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
@@ -127,7 +128,15 @@ func (c *Cluster) rules(ctx context.Context, namespace string) (allRules, error)
 	return all, nil
 }
 
-// review posts a review and decodes the answer into out. It sends nothing while the cluster is known not to answer.
+// broken reports whether a request failed because its connection ended before the response. This happens when a proxy
+// cuts a watch, because watches and other requests share a connection.
+func broken(err error) bool {
+	return utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsProbableEOF(err)
+}
+
+// review posts a review and decodes the response into out. If an outage of the cluster has been reported, it sends
+// nothing and returns an error. If the connection breaks, it repeats the request, which is safe because a review
+// changes nothing. client-go repeats only GET requests.
 func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	if err := c.answering(ctx); err != nil {
 		return err
@@ -138,12 +147,18 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	answer, err := slurp(
-		ctx,
-		c.api.Post().AbsPath(
-			strings.TrimPrefix(path, "/"),
-		).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(2),
-	)
+	var answer []byte
+	for range 1 + fewRetries {
+		answer, err = slurp(
+			ctx,
+			c.api.Post().AbsPath(
+				strings.TrimPrefix(path, "/"),
+			).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(fewRetries),
+		)
+		if !broken(err) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -153,8 +168,8 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// Standing returns the loss of the cluster if it has been reported, and notes it in the trace of ctx, so that the
-// caller runs again when a loss is reported or ends.
+// Standing returns the reported outage of the cluster, or nil if there is none. It records this in the trace of ctx, so
+// that the caller runs again when an outage is reported or ends.
 func (c *Cluster) Standing(ctx context.Context) error {
 	tracked.Note(ctx, &c.outages, c.outages.version.Now())
 	if said := c.outages.said(); said != nil {
@@ -163,7 +178,8 @@ func (c *Cluster) Standing(ctx context.Context) error {
 	return nil
 }
 
-// answering returns the loss of the cluster if it has been reported. Checks that ran meanwhile run again when it ends.
+// answering returns an error if an outage of the cluster has been reported or the cluster is closed. A check that gets
+// this error because of an outage runs again when the outage ends.
 func (c *Cluster) answering(ctx context.Context) error {
 	gen := c.outages.version.Now()
 	if c.life.Err() != nil {
@@ -176,5 +192,5 @@ func (c *Cluster) answering(ctx context.Context) error {
 	return nil
 }
 
-// errNoReview means that an API server has no API that returns the caller's identity.
+// errNoReview means that the API server does not serve SelfSubjectReview, so carrick cannot identify the user.
 var errNoReview = errors.New("the API server cannot identify the user (it has no SelfSubjectReview)")

@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// reviews answers access reviews: what is allowed is a set of verbs.
+// reviews answers access reviews. allowed is the set of allowed verbs.
 func reviews(api *fakeAPI, allowed *map[string]bool) {
 	api.post = func(path string, body map[string]any) map[string]any {
 		switch {
@@ -107,6 +107,35 @@ func TestCanFailsOnlyIfNothingCouldBeAsked(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// A proxy that cuts a watch resets the connection, which a review can share with the watch. The review is then sent
+// again.
+func TestAReviewIsSentAgainIfItsConnectionBreaks(t *testing.T) {
+	for name, breaks := range map[string]int{"once": 1, "twice": 2, "always": 1000} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, api *fakeAPI) {
+				reviews(api, &map[string]bool{"get": true})
+				sent := 0
+				api.setFault(func(http.ResponseWriter, *http.Request) bool {
+					if sent++; sent > breaks {
+						return false
+					}
+					api.stop()
+					api.start()
+					return true
+				})
+				c := api.open(cluster.Options{})
+				decisions, err := c.Can(t.Context(), permission.Rule{Verb: "get", Resource: "a"})
+				if breaks < 3 && (err != nil || !decisions[0].Allowed) || breaks > 3 && err == nil {
+					t.Errorf("got %+v, %v", decisions, err)
+				}
+				if sent != min(breaks+1, 3) {
+					t.Errorf("%d requests", sent)
+				}
+			})
+		})
+	}
 }
 
 func TestReviewsAreNotAskedOfAClusterThatIsAway(t *testing.T) {
