@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/cluster/host"
+	"carrick/cluster/tracked"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -30,7 +31,7 @@ func probed(t *testing.T, run func(context.Context, steps.Env) steps.Result) *en
 	})
 }
 
-// A check that ignores its context neither hangs the board nor the end of it.
+// A check that ignores its context blocks neither the board nor its shutdown.
 func TestACheckThatNeverEndsIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
@@ -54,6 +55,37 @@ func TestAPassThatComesTooLateIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := probed(t, func(ctx context.Context, _ steps.Env) steps.Result { <-ctx.Done(); return steps.Passed("whatever") })
 		if r, _ := s.Probe(t.Context(), cell("odd", steps.Local)); r.Status != steps.Unknown {
+			t.Errorf("%v %q", r.Status, r.Found)
+		}
+	})
+}
+
+// A check whose reads were cut at its time limit runs again soon: nothing that it read can wake it.
+func TestACheckThatComesTooLateRunsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := true
+		s := probed(t, func(ctx context.Context, _ steps.Env) steps.Result {
+			_, err := tracked.Look(ctx, "slow", time.Minute, func(ctx context.Context) (bool, error) {
+				if slow {
+					<-ctx.Done()
+				}
+				return true, context.Cause(ctx)
+			})
+			if err != nil {
+				return steps.Errored(err)
+			}
+			return steps.Passed("at last")
+		})
+		r, trace := s.Probe(t.Context(), cell("odd", steps.Local))
+		if r.Status != steps.Unknown {
+			t.Fatalf("%v %q", r.Status, r.Found)
+		}
+		slow = false
+		start := time.Now()
+		if err := s.Changed(t.Context(), trace); err != nil || time.Since(start) > 10*time.Second {
+			t.Errorf("due after %s: %v", time.Since(start), err)
+		}
+		if r, _ = s.Probe(t.Context(), cell("odd", steps.Local)); r.Status != steps.Pass {
 			t.Errorf("%v %q", r.Status, r.Found)
 		}
 	})

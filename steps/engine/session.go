@@ -24,16 +24,16 @@ type SessionOptions struct {
 	Guide     *steps.Guide
 	Link      *linkfile.Link
 	Endpoints map[steps.Side]Endpoint
-	Assets    fs.FS                   // the guide's folder of assets
+	Assets    fs.FS                   // the guide's assets directory
 	Secrets   map[string]masked.Value // answers to secret questions, by key
-	// Attended says that a person sees the messages of actions and can do what they ask. If it is false, an action that
+	// Attended is true if a person sees the messages of actions and can do what they ask. If it is false, an action that
 	// requires a person returns an error.
 	Attended bool
-	Log      *slog.Logger // nil: discarded
-	Audit    *Audit       // nil: no audit log
+	Log      *slog.Logger // nil discards the log
+	Audit    *Audit       // nil if there is no audit log
 }
 
-// Session is one use of a guide between two sides, on screen or without one.
+// Session runs one guide between two sides, with or without a screen.
 type Session struct {
 	guide  *steps.Guide
 	link   *linkfile.Link
@@ -95,14 +95,15 @@ func (s *Session) Close() {
 	}
 }
 
-// Trace records what a probe used, from which Changed determines when to probe again.
+// Trace records what a probe used. Changed uses it to determine when to probe again.
 type Trace struct {
 	reads    *tracked.Trace
 	answered <-chan struct{}
 	at       time.Time
 }
 
-// Seen returns the time of the oldest read, and whether some reads are polled because watching is not permitted.
+// Seen returns the time of the oldest read. If watching is not permitted, so that some reads are polled, polled is
+// true.
 func (t Trace) Seen() (at time.Time, polled bool) {
 	if t.reads == nil {
 		return t.at, false
@@ -110,7 +111,7 @@ func (t Trace) Seen() (at time.Time, polled bool) {
 	return t.reads.Seen()
 }
 
-// Unwatched returns why some reads are polled although they could be watched, or nil if none are.
+// Unwatched returns why some reads are polled although they could be watched. If there are none, it returns nil.
 func (t Trace) Unwatched() error {
 	if t.reads == nil {
 		return nil
@@ -118,13 +119,12 @@ func (t Trace) Unwatched() error {
 	return t.reads.Unwatched()
 }
 
-// settleTime is the minimum time between two probes of one cell, which limits the probes during frequent writes.
+// settleTime is the minimum time between two probes of one cell. It limits the number of probes during frequent writes.
 const settleTime = 100 * time.Millisecond
 
-// checkTimeout is the timeout of one check on clusters whose requests don't have a longer one.
+// checkTimeout is the timeout of a check unless the request timeout of a cluster is longer.
 const checkTimeout = 10 * time.Second
 
-// checkTimeout returns the timeout of one check.
 func (s *Session) checkTimeout() time.Duration {
 	longest := checkTimeout
 	for _, end := range s.ends {
@@ -135,11 +135,11 @@ func (s *Session) checkTimeout() time.Duration {
 	return longest
 }
 
-// gracePeriod is how long a check may take to return after its context has ended, on a busy machine.
+// gracePeriod is how long a check can take to return after its context is done, on a busy machine.
 const gracePeriod = time.Second
 
-// Probe runs one check. A panic, a timeout and a server that does not answer give Unknown. The check's reads also count
-// for a trace in ctx.
+// Probe runs one check. After a panic or a timeout, or if a server does not answer, the status is Unknown. The check's
+// reads are also recorded in a trace in ctx.
 func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace) {
 	check, step := s.guide.Check(c.Check)
 	t := Trace{at: time.Now()}
@@ -160,16 +160,17 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	} else if missing := use.unanswered(); len(missing) > 0 {
 		r = steps.Skipped("%s", (&steps.MissingError{Questions: missing}).Error())
 	}
-	if ctx.Err() != nil && parent.Err() == nil { // a late result may be based on cancelled reads
+	if ctx.Err() != nil && parent.Err() == nil { // a late result can be based on cancelled reads
 		late := steps.Result{Status: steps.Unknown, Found: "no answer within " + s.checkTimeout().String(), Err: r.Err}
 		if r.Status == steps.Unknown {
 			late.Fix = r.Fix
 		}
 		r = late
+		tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge)) // the reads that were cut will wake nothing
 	}
 	r = overdue(check, r, time.Now())
 	if r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
-		r.Fix = s.mendFix(check, env, r)
+		r.Fix = s.fixCommand(check, env, r)
 	}
 	if r.Fix != "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
 		r.Fix = s.takesOver(ctx, env, r.Fix)
@@ -184,7 +185,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 	return r, t
 }
 
-// mostFound is the maximum length of a finding in characters: what it quotes may be untrusted and arbitrarily long.
+// mostFound is the maximum length of a finding in characters. A finding can quote untrusted text of any length.
 const mostFound = 2000
 
 func shortened(text string) string {
@@ -197,7 +198,8 @@ func shortened(text string) string {
 	return text
 }
 
-// judgeInTime runs a check and returns without it if ctx ends first, so that a check that ignores ctx blocks nothing.
+// judgeInTime runs a check. If ctx is done first, it returns without the check's result. A check that ignores ctx
+// therefore blocks nothing.
 func (s *Session) judgeInTime(ctx context.Context, env steps.Env, step *steps.Step, check *steps.Check) steps.Result {
 	judged := make(chan steps.Result, 1)
 	go func() { judged <- s.judge(ctx, env, step, check) }()
@@ -249,8 +251,8 @@ func (s *Session) whyAbsent(side steps.Side) string {
 	return fmt.Sprintf("the %s is not known here", s.guide.Sides[side].Name)
 }
 
-// mendFix returns the command that runs the action which fixes the finding of a check, or "" if there is none.
-func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) string {
+// fixCommand returns the command that applies the step whose action fixes a check, or "" if there is no such action.
+func (s *Session) fixCommand(check *steps.Check, env steps.Env, r steps.Result) string {
 	r.Unasked = false
 	_, step := s.guide.Offer(check, env.Side, r)
 	if step == nil {
@@ -259,7 +261,8 @@ func (s *Session) mendFix(check *steps.Check, env steps.Env, r steps.Result) str
 	return env.ApplyStep(step.Name)
 }
 
-// overdue turns a pending result into a failure after the check's timeout, and schedules a probe for that time.
+// overdue turns a pending result into a failure after the check's timeout. Before that, it schedules a probe for the
+// end of the timeout.
 func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 	if r.Status != steps.Waiting || check.Timeout == 0 || r.Since.IsZero() {
 		return r
@@ -276,7 +279,8 @@ func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
 	return r
 }
 
-// Changed returns nil when something that a probe used has changed or is due, and ctx's error when ctx ends.
+// Changed waits until something that a probe used has changed or is due. It returns nil then. If ctx is done first, it
+// returns ctx's error.
 func (s *Session) Changed(ctx context.Context, t Trace) error {
 	if t.reads == nil {
 		<-ctx.Done()
@@ -310,8 +314,7 @@ func (s *Session) Changed(ctx context.Context, t Trace) error {
 	}
 }
 
-// Forget drops cached reads that can't be watched and permission reviews, so that the next probe reads the current
-// state.
+// Forget drops permission reviews and cached reads that can't be watched. The next probe then reads the current state.
 func (s *Session) Forget() {
 	s.looks.Forget("")
 	for _, e := range s.ends {
@@ -340,7 +343,7 @@ func (u *usage) fail(err error) {
 	}
 }
 
-// sound returns why a default could not be read: results based on it are then void. A nil usage is sound.
+// sound returns why a default could not be read. Results based on that default are void. A nil usage is sound.
 func (u *usage) sound() error {
 	if u == nil {
 		return nil
