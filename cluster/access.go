@@ -22,16 +22,16 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Cluster is one Kubernetes cluster, accessed with one identity. It is safe for concurrent use. Close stops everything
-// that it started.
+// Cluster is a client for one Kubernetes cluster with the credentials of one identity. It is safe for concurrent use.
+// Close stops all its goroutines.
 type Cluster struct {
 	context   string
 	namespace string
 	config    *rest.Config      // QPS -1, no Timeout
 	http      *http.Client      // authenticates; no timeout
-	api       *rest.RESTClient  // unversioned: requests name their absolute path
-	dynamic   dynamic.Interface // over the same connections
-	timeout   time.Duration     // of one unstreamed request; see bounded
+	api       *rest.RESTClient  // requests use absolute paths
+	dynamic   dynamic.Interface // uses the connections of http
+	timeout   time.Duration     // timeout of each request except watches; see bounded
 	options   Options
 	wire      *wire
 	gate      *gate
@@ -46,20 +46,20 @@ type Cluster struct {
 	work    sync.WaitGroup // every goroutine of the cluster
 	outages breaker
 
-	listsFirst atomic.Bool // the API server does not support streaming lists
+	listsFirst atomic.Bool // set if the API server does not support streaming lists
 
 	mu     sync.Mutex
 	closed bool
 	reads  map[readKey]*read
 	needed map[permission.Rule]bool // see Need
-	later  map[permission.Rule]bool // without their verbs; see WillRead
+	later  map[permission.Rule]bool // rules without verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
-	ahead  map[serverAndCA]*Cluster // without credentials; see Ahead
-	twin   *Cluster                 // the same API server with other credentials; nil if unknown
+	ahead  map[serverAndCA]*Cluster // clients without credentials; see Ahead
+	twin   *Cluster                 // a client of the same API server with other credentials; nil: none known
 	atEnd  []func()
 }
 
-// Open returns the cluster that a describes. It makes no request and starts no exec plugin.
+// Open creates a client for the kubeconfig context that a.Context names. It sends no request and starts no exec plugin.
 func Open(a kubeconfig.Access, o Options) (*Cluster, error) {
 	found, err := kubeconfig.Load(a)
 	if err != nil {
@@ -73,14 +73,14 @@ func Open(a kubeconfig.Access, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// New returns the cluster that cfg describes, without a context name. It makes no request. New copies cfg and ignores
-// its rate limits and timeout.
+// New creates a client for the cluster in cfg, without a context name. It sends no request. New copies cfg and ignores
+// the rate limits and the timeout in cfg.
 func New(cfg *rest.Config, o Options) (*Cluster, error) {
 	return open(cfg, kubeconfig.Access{}, o, nil)
 }
 
-// OpenKubeconfig returns the cluster that a parsed kubeconfig describes. It makes no request. timeout limits each
-// request; 0 means 10 s. A kubeconfig with a proxy returns failure.ErrProxy.
+// OpenKubeconfig creates a client for the cluster in a parsed kubeconfig. It sends no request. timeout limits each
+// request; 0 means 10 s. If the kubeconfig has a proxy, the error is failure.ErrProxy.
 func OpenKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options) (*Cluster, error) {
 	if k.ProxyURL != "" {
 		return nil, failure.ErrProxy
@@ -97,8 +97,7 @@ func openKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options, over 
 	return c, nil
 }
 
-// open creates a cluster. If over is not nil, the cluster uses the connections of over, which has no credentials and
-// reaches the same server.
+// If over is not nil, open reuses the connections of over. over must have the same server and no credentials.
 func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
 	o = o.withDefaults()
@@ -126,7 +125,7 @@ func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Clu
 	return c, nil
 }
 
-// connect creates the clients. It opens no connection.
+// connect creates the HTTP and API clients but opens no connection.
 func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 	var err error
 	if c.http, err = c.client(stderr, over); err != nil {
@@ -139,8 +138,8 @@ func (c *Cluster) connect(stderr io.Writer, over *Cluster) error {
 	return nil
 }
 
-// Close stops every read and every goroutine of the cluster and of the clusters that As created, and closes their
-// connections. Afterwards reads return failure.ErrClosed, and callers waiting for a change are woken.
+// Close stops all reads and goroutines of the cluster and closes its connections. It also closes the clusters that As
+// created. Later reads return failure.ErrClosed. Close wakes all callers that wait for a change.
 func (c *Cluster) Close() {
 	c.mu.Lock()
 	if c.closed {
@@ -177,11 +176,11 @@ func (c *Cluster) Context() string { return c.context }
 // Server returns the URL of the API server.
 func (c *Cluster) Server() string { return c.config.Host }
 
-// Namespace returns the context's namespace, or "default" if it names none.
+// Namespace returns the context's namespace, or "default" if the context sets no namespace.
 func (c *Cluster) Namespace() string { return c.namespace }
 
-// CA returns the PEM bundle that is trusted for the API server. It returns nil if the system roots are used or if the
-// CA file cannot be read.
+// CA returns the PEM bundle of the CAs that are trusted to sign the API server's certificate. It returns nil if the
+// system's roots are used or if the CA file cannot be read.
 func (c *Cluster) CA() []byte {
 	if len(c.config.CAData) > 0 || c.config.CAFile == "" {
 		return c.config.CAData
@@ -194,9 +193,9 @@ func (c *Cluster) CA() []byte {
 	return data
 }
 
-// As returns the cluster that another kubeconfig describes, accessed with the credentials in that kubeconfig only. The
-// kubeconfig is parsed strictly (kubeconfig.Parse); one with a proxy returns failure.ErrProxy. The same bytes return
-// the same *Cluster. It is closed with c.
+// As returns a client for the cluster in the given kubeconfig, with the credentials in that kubeconfig. The kubeconfig
+// is parsed strictly (kubeconfig.Parse). If it has a proxy, the error is failure.ErrProxy. Equal bytes return the same
+// *Cluster. Closing c also closes the returned cluster.
 func (c *Cluster) As(config []byte) (*Cluster, error) {
 	sum := sha256.Sum256(config)
 	c.mu.Lock()
@@ -228,7 +227,8 @@ func (c *Cluster) As(config []byte) (*Cluster, error) {
 // Timeout returns the maximum duration of one request.
 func (c *Cluster) Timeout() time.Duration { return c.timeout }
 
-// bounded returns ctx with the deadline of one unstreamed request. Closing the cluster cancels it too.
+// bounded returns ctx with the timeout for one request. It is not used for watches, which have no timeout. Closing the
+// cluster also cancels the returned context.
 func (c *Cluster) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(c.life, func() { end(failure.ErrClosed) })

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"net/http"
 	"strings"
@@ -13,23 +12,33 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Counted returns the samples of one metric family of the API server, cleaned, each as NAME{LABELS} VALUE. The result
-// is cached as a look for 30 s. Counted requires the permission to get /metrics, which is noted (see Need). If there
-// are several API servers, the samples are those of the one that answers.
+// longestSample is the maximum length of one line in the metrics, in bytes.
+const longestSample = 1 << 20
+
+// Counted returns the samples of the given metric family from the API server, each in the form NAME{LABELS} VALUE. The
+// result is cached as a look for 30 s. Counted records with Need that it requires the permission to get /metrics. If
+// there are several API servers, the samples come from the one that answers.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
 	c.Need(permission.Rule{Verb: "get", Path: "/metrics"})
 	return tracked.LookOf(ctx, c, "counted/"+family, 30*time.Second, func(ctx context.Context) ([]string, error) {
+		const doing = "read the API server's metrics"
 		ctx, cancel := c.bounded(ctx)
 		defer cancel()
-		text, err := c.api.Verb(http.MethodGet).AbsPath("/metrics").MaxRetries(fewRetries).Do(ctx).Raw()
+		body, err := c.api.Verb(http.MethodGet).AbsPath("/metrics").MaxRetries(fewRetries).Stream(ctx)
 		if err != nil {
-			return nil, failed(ctx, "read the API server's metrics", err)
+			return nil, failed(ctx, doing, err)
 		}
+		defer body.Close()
 		var out []string
-		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		lines := bufio.NewScanner(body)
+		lines.Buffer(nil, longestSample)
+		for lines.Scan() {
 			if l := lines.Text(); strings.HasPrefix(l, family+"{") || strings.HasPrefix(l, family+" ") {
 				out = append(out, clean.Text(l))
 			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, failed(ctx, doing, err)
 		}
 		return out, nil
 	})
