@@ -17,34 +17,33 @@ import (
 	"golang.org/x/term"
 )
 
-// Parameters of the terminal in these tests.
+// Parameters of the test terminal.
 const (
 	Columns, Rows = 80, 24
-	ShownWithin   = 5 * time.Minute // timeout for a screen; only a failure takes that long
-	Quick         = time.Minute     // timeout for actions that take well under a second
+	ShownWithin   = 5 * time.Minute // timeout for a screen; long, because only a failing test waits for it
+	Quick         = time.Minute     // timeout for actions that normally take less than a second
 	CommandWithin = 15 * time.Minute
-	unread        = 10 * time.Second // how long unread keys delay later keys
+	unread        = 10 * time.Second // maximum wait until carrick has read the previous keys
 )
 
-// Terminal is a pseudo-terminal with carrick on it, and its screen.
+// Terminal is a pseudo-terminal that runs carrick.
 type Terminal struct {
 	t     *testing.T
 	Cmd   *exec.Cmd
 	ours  *os.File
-	tty   *os.File // carrick's end of the pseudo-terminal: its modes can be read after carrick has exited
+	tty   *os.File // carrick's end of the pseudo-terminal; open until the test ends, to read its modes
 	Modes *term.State
-	mark  string // variable in the environment of carrick, and so of its children
+	mark  string // environment variable that identifies carrick and its children
 
 	mu      sync.Mutex
 	screen  *vt.Emulator
 	raw     strings.Builder
-	hidden  bool // the cursor is hidden
+	hidden  bool
 	changed chan struct{}
 	Ended   chan struct{}
 }
 
-// onTerminal starts carrick as users run it, with the variable mark in its environment. carrick is killed when the test
-// ends.
+// onTerminal starts carrick with mark in its environment. carrick is killed when the test ends.
 func onTerminal(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	cmd := exec.Command(Program(t), args...)
@@ -52,7 +51,7 @@ func onTerminal(t *testing.T, mark string, args ...string) *Terminal {
 	return StartOnTerminal(t, cmd, mark)
 }
 
-// StartOnTerminal starts a command in its folder, as onTerminal does.
+// StartOnTerminal starts cmd on a terminal, with mark in its environment. The command is killed when the test ends.
 func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *Terminal {
 	t.Helper()
 	p := &Terminal{
@@ -76,7 +75,7 @@ func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *
 		t.Fatal(err)
 	}
 	var work sync.WaitGroup
-	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // the terminal's replies
+	work.Go(func() { _, _ = io.Copy(p.ours, p.screen) }) // terminal responses, such as cursor positions
 	work.Go(p.read)
 	go func() {
 		_ = p.Cmd.Wait()
@@ -85,7 +84,7 @@ func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *
 	t.Cleanup(func() {
 		_ = p.Cmd.Process.Kill()
 		<-p.Ended
-		p.tty.Close() // ends read
+		p.tty.Close() // makes read return
 		_ = p.screen.InputPipe().(io.Closer).Close()
 		work.Wait()
 		p.ours.Close()
@@ -93,7 +92,7 @@ func StartOnTerminal(t *testing.T, cmd *exec.Cmd, mark string, more ...string) *
 	return p
 }
 
-// State returns the modes of the line discipline.
+// State returns the terminal modes.
 func (p *Terminal) State() *term.State {
 	p.t.Helper()
 	s, err := term.GetState(int(p.tty.Fd()))
@@ -103,7 +102,6 @@ func (p *Terminal) State() *term.State {
 	return s
 }
 
-// read draws carrick's output.
 func (p *Terminal) read() {
 	buf := make([]byte, 4096)
 	for {
@@ -129,7 +127,7 @@ func (p *Terminal) Text() string {
 	return p.screen.String()
 }
 
-// Wait returns when the screen matches. It fails the test on timeout.
+// Wait waits until the screen matches pattern. It fails the test on timeout.
 func (p *Terminal) Wait(pattern string) {
 	p.t.Helper()
 	p.waitIn(p.Text, pattern)
@@ -150,13 +148,16 @@ func (p *Terminal) waitIn(text func() string, pattern string) {
 		select {
 		case <-p.changed:
 		case <-late.C:
-			p.t.Fatalf("it never showed %q:\n%s\n%s", pattern, tailFirst(p.Text()), p.stacks())
+			shown := tailFirst(p.Text())
+			p.Types("t") // the list of what is wrong
+			p.UntilSilent()
+			p.t.Fatalf("the terminal never showed %q:\n%s\nafter t:\n%s\n%s", pattern, shown, tailFirst(p.Text()), p.stacks())
 		}
 	}
 }
 
-// tailFirst returns a screen without empty lines, and its last five lines first: a report of failed tests shows only the
-// beginning of each.
+// tailFirst moves the last five lines of a screen to the top and removes empty lines. Reports of failed tests show only
+// the beginning of a screen.
 func tailFirst(screen string) string {
 	lines := slices.DeleteFunc(strings.Split(screen, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
 	at := max(0, len(lines)-5)
@@ -170,7 +171,7 @@ func (p *Terminal) Printed() string {
 	return p.raw.String()
 }
 
-// stacks terminates carrick, and returns the stacks of its goroutines.
+// stacks terminates carrick with SIGQUIT and returns the goroutine stacks.
 func (p *Terminal) stacks() string {
 	p.mu.Lock()
 	from := p.raw.Len()
@@ -185,7 +186,7 @@ func (p *Terminal) stacks() string {
 	return p.raw.String()[from:]
 }
 
-// Types types keys, after the previous ones have been read.
+// Types types keys after carrick has read the previous ones.
 func (p *Terminal) Types(keys string) {
 	p.t.Helper()
 	p.taken()
@@ -194,7 +195,7 @@ func (p *Terminal) Types(keys string) {
 	}
 }
 
-// Quits presses q in a demo, and requires that the demo leaves nothing behind.
+// Quits presses q in a demo. The test fails if the demo leaves processes or files behind.
 func (p *Terminal) Quits() {
 	p.t.Helper()
 	p.Types("q")
@@ -205,22 +206,22 @@ func (p *Terminal) Quits() {
 	p.LeftNothing()
 }
 
-// Leaves waits until carrick has exited and all its output is drawn, and returns its exit code.
+// Leaves waits until carrick has exited and all its output is on the screen. It returns the exit code.
 func (p *Terminal) Leaves() int {
 	p.t.Helper()
 	select {
 	case <-p.Ended:
 	case <-time.After(ShownWithin):
-		p.t.Fatalf("carrick did not end:\n%s", p.Text())
+		p.t.Fatalf("carrick did not exit:\n%s", p.Text())
 	}
 	p.drain()
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// lastWord is an invisible character that carrick never writes.
+// lastWord is a byte that carrick never writes.
 const lastWord = "\x00"
 
-// drain returns when all output is drawn. It writes lastWord, which is read after all earlier output.
+// drain waits until all output is on the screen. It writes lastWord, which arrives after all earlier output.
 func (p *Terminal) drain() {
 	p.t.Helper()
 	if _, err := io.WriteString(p.tty, lastWord); err != nil {
@@ -232,15 +233,15 @@ func (p *Terminal) drain() {
 		select {
 		case <-p.changed:
 		case <-late.C:
-			p.t.Fatalf("what was written is not read:\n%s", p.Text())
+			p.t.Fatalf("carrick did not read the input:\n%s", p.Text())
 		}
 	}
 }
 
-// walkedWithin is the timeout for autoplay of a whole guide at the fastest pace.
+// walkedWithin is the timeout for autoplay of a complete guide at the fastest pace.
 const walkedWithin = 20 * time.Minute
 
-// Reaches is like Wait, but for a plain text and with a longer timeout.
+// Reaches is like Wait, but it searches for literal text and has a longer timeout.
 func (p *Terminal) Reaches(text string) {
 	p.t.Helper()
 	late := time.NewTimer(walkedWithin)
@@ -249,14 +250,14 @@ func (p *Terminal) Reaches(text string) {
 		select {
 		case <-p.changed:
 		case <-p.Ended:
-			p.t.Fatalf("carrick has ended:\n%s", p.Text())
+			p.t.Fatalf("carrick has exited:\n%s", p.Text())
 		case <-late.C:
 			p.t.Fatalf("the screen never showed %q:\n%s", text, p.Text())
 		}
 	}
 }
 
-// Settles returns when the screen has not changed for calmScreen, but after restlessScreen at the latest.
+// Settles waits until the screen has not changed for calmScreen. It waits at most restlessScreen.
 func (p *Terminal) Settles() {
 	calm := time.NewTimer(calmScreen)
 	defer calm.Stop()
@@ -268,13 +269,13 @@ func (p *Terminal) Settles() {
 			calm.Reset(calmScreen)
 		case <-calm.C:
 			return
-		case <-late.C: // the screen changes all the time
+		case <-late.C: // the screen keeps changing
 			return
 		}
 	}
 }
 
-// Comes waits until the screen shows a text, but not longer than keyLost, and reports whether it did.
+// Comes reports whether the screen shows text within keyLost.
 func (p *Terminal) Comes(text string) bool {
 	late := time.NewTimer(keyLost)
 	defer late.Stop()
@@ -288,11 +289,12 @@ func (p *Terminal) Comes(text string) bool {
 	return true
 }
 
-// keyLost is the time after which a key that had no effect must have been read as part of another key.
+// keyLost is how long a test waits for the effect of a key. After that, carrick must have read the key as part of
+// another one.
 const keyLost = 5 * time.Second
 
-// calmScreen is how long a settled screen has been unchanged. restlessScreen is the maximum wait for a screen that
-// never settles, for instance because of a clock. Later output is still recorded.
+// A screen has settled after calmScreen without a change. Some screens never settle, for example because they show a
+// clock. restlessScreen is the maximum wait for those.
 const (
 	calmScreen     = 50 * time.Millisecond
 	restlessScreen = 500 * time.Millisecond
