@@ -20,17 +20,17 @@ import (
 //go:embed base scenarios shared
 var files embed.FS
 
-// about is the name of the file that describes a fault in one sentence.
+// about is the name of the file with a fault's description, which is one sentence.
 const about = "about.txt"
 
-// Values are the values for ${name} in YAML. A value is a string. It can also be a number if ${name} is the whole
-// scalar.
+// Values contains the values for ${name} in YAML. They are strings. A value can also be a number if ${name} is the
+// whole scalar.
 type Values map[string]any
 
-// Scenarios returns the names of the scenarios.
+// Scenarios returns the names of all scenarios.
 func Scenarios() []string { return folders("scenarios") }
 
-// Faults returns the faults of a scenario, each with a description.
+// Faults returns the descriptions of a scenario's faults, by name.
 func Faults(scenario string) (map[string]string, error) {
 	faults := map[string]string{}
 	for _, name := range folders(path.Join("scenarios", scenario, "faults")) {
@@ -43,12 +43,12 @@ func Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// settings is a pseudo-kind that no API server serves. It sets values for ${…} in the YAML of one side. The values of a
-// fault replace those of the scenario with the same name.
+// settings is a kind that exists only in this package's YAML. It sets values for ${…} on one side. A fault's value
+// replaces the scenario's value.
 const settings = "Values"
 
-// Scenario returns the objects of a side in a scenario with faults. The objects in the folder both precede those in the
-// side's folder. An object of a fault replaces the scenario's object of the same name.
+// Scenario returns the objects of one side. Objects in the directory both come before objects in the side's directory.
+// A fault's object replaces the scenario's object with the same name.
 func Scenario(scenario, side string, faults []string, values Values) ([]*unstructured.Unstructured, error) {
 	top := path.Join("scenarios", scenario)
 	sets := []string{top}
@@ -79,7 +79,7 @@ func Scenario(scenario, side string, faults []string, values Values) ([]*unstruc
 	return objects, complete(objects, values)
 }
 
-// take moves the values of pseudo-objects of the kind settings into values, and returns the other objects.
+// take adds the values from objects of the kind settings to values, and returns all other objects.
 func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.Unstructured, error) {
 	var others []*unstructured.Unstructured
 	for _, o := range objects {
@@ -99,7 +99,8 @@ func take(objects []*unstructured.Unstructured, values Values) ([]*unstructured.
 	return others, nil
 }
 
-// space is a sort key: 1 for a Namespace, which must be created before the objects in it, and 0 for other objects.
+// space returns 1 for a Namespace and 0 otherwise. It is a sort key, because a Namespace must be created before its
+// objects.
 func space(o *unstructured.Unstructured) int {
 	if o.GetKind() == "Namespace" {
 		return 1
@@ -107,8 +108,8 @@ func space(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Overlay returns objects with over applied: an object in over replaces the object of the same name, and the rest of
-// over is appended.
+// Overlay returns objects with over applied. An object in over replaces the object with the same name. New objects are
+// appended.
 func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstructured {
 	type identity struct{ kind, namespace, name string }
 	of := func(o *unstructured.Unstructured) identity {
@@ -128,7 +129,7 @@ func Overlay(objects, over []*unstructured.Unstructured) []*unstructured.Unstruc
 	return objects
 }
 
-// Without returns the objects that have no counterpart of the same kind and name in others.
+// Without returns the objects that are not in others. It compares kind, namespace and name.
 func Without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(others, func(by *unstructured.Unstructured) bool {
@@ -152,7 +153,8 @@ func folders(parent string) []string {
 	return names
 }
 
-// read returns the objects of a folder's files in the order of the file names, or none if the folder does not exist.
+// read returns the objects in a directory, in the order of the file names. It returns none if the directory does not
+// exist.
 func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 	objects, err := parsed(folder)
 	if err != nil {
@@ -161,7 +163,7 @@ func read(folder string, values Values) ([]*unstructured.Unstructured, error) {
 	return objects, complete(objects, values)
 }
 
-// complete replaces ${…} in objects with values and normalizes the objects.
+// complete replaces ${…} in objects and normalizes them.
 func complete(objects []*unstructured.Unstructured, values Values) error {
 	for _, o := range objects {
 		if err := fill(o.Object, values); err != nil {
@@ -172,7 +174,7 @@ func complete(objects []*unstructured.Unstructured, values Values) error {
 	return nil
 }
 
-// parsed returns the objects of a folder's files without replacing ${…}.
+// parsed returns the objects in a directory without replacing ${…}.
 func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	entries, err := files.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +199,7 @@ func parsed(folder string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Parse returns the objects of a YAML stream in order.
+// Parse returns the objects in a YAML stream.
 func Parse(data []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -255,7 +257,7 @@ func scalar(text string, values Values) (any, error) {
 		name, after, closed := strings.Cut(behind, "}")
 		value, known := values[name]
 		if !closed || !known {
-			return nil, fmt.Errorf("nothing is known of ${%s}", name)
+			return nil, fmt.Errorf("the variable ${%s} is unknown", name)
 		}
 		if before == "" && after == "" && out.Len() == 0 {
 			return value, nil
@@ -265,8 +267,8 @@ func scalar(text string, values Values) (any, error) {
 	}
 }
 
-// normal converts an object to the form in which the API server stores it, so that applying it again changes nothing. A
-// Secret's stringData is never stored, and a namespace has its name as a label.
+// normal converts an object to what the API server stores, so that applying it again changes nothing. The API server
+// does not store a Secret's stringData, and labels a namespace with its name.
 func normal(o *unstructured.Unstructured) {
 	switch o.GetKind() {
 	case "Secret":

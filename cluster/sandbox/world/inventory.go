@@ -14,37 +14,36 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// key identifies an object in a cluster.
 type key struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
-// inventory contains the objects of a cluster that a user could have created.
+// inventory contains the objects in a cluster that a user could have created.
 type inventory map[key]*unstructured.Unstructured
 
-// volatile are the resources that the cluster itself writes continuously.
+// volatile lists the resources that Kubernetes components write continuously.
 var volatile = []string{
 	"events", "leases", "endpoints", "ipaddresses", "controllerrevisions", "podmetrics",
 }
 
-// written reports whether the cluster itself writes an object of a resource that users can also create. Such objects
-// are EndpointSlices of a Service with a selector, those that mirror Endpoints, and that of the API server. A reset
-// must delete a user's EndpointSlice, because the object would outlive its namespace, and the API server would continue
-// to send webhook calls to its addresses.
+// written reports whether a Kubernetes component writes the object, although users can write the same resource. This
+// applies to the EndpointSlices of Services with a selector, mirrored EndpointSlices, and the API server's own
+// EndpointSlice. Reset must delete all other EndpointSlices. A user's EndpointSlice would otherwise outlive its
+// namespace, and the API server would keep sending webhook calls to its addresses.
 func written(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
 	return resource.Resource == "endpointslices" &&
 		(object.GetLabels()[discoveryv1.LabelManagedBy] != "" || object.GetNamespace() == metav1.NamespaceDefault)
 }
 
-// Remember records the current objects of the cluster for Reset.
+// Remember records the cluster's current objects for Reset.
 func (c *Cluster) Remember(ctx context.Context) error {
 	var err error
 	c.baseline, err = c.list(ctx)
 	return err
 }
 
-// list returns all objects of the kinds that can be listed and deleted. It lists all kinds concurrently.
+// list returns all objects that can be listed and deleted. It lists all kinds concurrently.
 func (c *Cluster) list(ctx context.Context) (inventory, error) {
 	kinds, err := c.kinds()
 	if err != nil {
@@ -80,7 +79,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
 	lists, err := c.discover.ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
-		return nil, err // with groups, the error is about an unavailable aggregated API
+		return nil, err // if there are groups, the error is about an unavailable aggregated API
 	}
 	var kinds []schema.GroupVersionResource
 	for _, list := range lists {
@@ -97,7 +96,6 @@ func (c *Cluster) kinds() ([]schema.GroupVersionResource, error) {
 	return kinds, nil
 }
 
-// of returns the client for the object that k identifies.
 func (c *Cluster) of(k key) dynamic.ResourceInterface {
 	if k.namespace == "" {
 		return c.client.Resource(k.resource)

@@ -15,20 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inTheWay are the resources whose objects can block or delay the deletion of others. They are deleted first.
+// inTheWay lists resources that can block or delay the deletion of other objects. Reset deletes them first.
 var inTheWay = []string{
 	"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings",
 	"mutatingadmissionpolicybindings", "apiservices",
 }
 
-// Reset restores the state that Remember recorded. It deletes new objects regardless of their finalizers, and restores
-// objects that were changed or deleted. Objects that controllers create for recorded objects are left to the
-// controllers.
+// Reset restores the state from Remember. It deletes new objects regardless of their finalizers, and restores changed
+// and deleted ones. Controllers restore the objects that they own.
 func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
-		return errors.New("there is nothing to reset to")
+		return errors.New("no state was recorded to reset to")
 	}
-	err := Until(ctx, c.Side+" to be as it was", func() (bool, error) {
+	err := Until(ctx, c.Side+" to return to its recorded state", func() (bool, error) {
 		now, err := c.list(ctx)
 		if err != nil {
 			return false, err
@@ -43,7 +42,7 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.based { // restore the statuses of the base objects
+	if c.based { // restores the status of base objects
 		if err := c.Base(ctx); err != nil {
 			return err
 		}
@@ -51,8 +50,8 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	return c.Settle(ctx)
 }
 
-// added returns the objects that are neither recorded nor created by a controller for a recorded object. If a recorded
-// owner was deleted, its remaining objects count as added.
+// added returns the objects that are new since Remember. It skips objects that a controller created for a recorded
+// object, unless that recorded object was deleted.
 func (c *Cluster) added(now inventory) []key {
 	ours := map[types.UID]bool{}
 	for found := true; found; {
@@ -77,7 +76,7 @@ func (c *Cluster) added(now inventory) []key {
 	return keys
 }
 
-// sweep deletes each object once. The caller repeats it while objects are left.
+// sweep deletes each object once. Reset calls it until no new objects are left.
 func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	first := slices.DeleteFunc(
 		slices.Clone(added), func(k key) bool { return !slices.Contains(inTheWay, k.resource.Resource) },
@@ -106,8 +105,8 @@ func (c *Cluster) sweep(ctx context.Context, now inventory, added []key) error {
 	return fmt.Errorf("%d objects are left", len(added))
 }
 
-// ownersFirst groups objects so that each comes after its controller owner. Otherwise the owner's controller would
-// recreate deleted objects.
+// ownersFirst groups objects into waves. An object's owner is always in an earlier wave, because the owner's controller
+// would otherwise recreate the object.
 func ownersFirst(now inventory, keys []key) (waves [][]key) {
 	of := map[types.UID]*unstructured.Unstructured{}
 	for _, object := range now {
@@ -133,7 +132,7 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	}
 	zero, background := int64(0), metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{GracePeriodSeconds: &zero, PropagationPolicy: &background}
-	// Delete an object even if it is already being deleted. A pod whose node does not exist would otherwise wait
+	// Also delete objects that are already being deleted. A pod on a node that does not exist would otherwise wait
 	// indefinitely.
 	if err := c.of(k).Delete(ctx, k.name, options); err != nil {
 		return err
@@ -147,15 +146,14 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is the time after the deletion of a namespace during which the namespace controller has certainly not
-// started its work. The controller starts after five seconds (namespaceDeletionGracePeriod in kubernetes'
-// pkg/controller/namespace/namespace_controller.go). Timestamps hide up to one second. The rest is a margin for the
-// time between the read and the removal.
+// leftAlone is how long the namespace controller certainly waits after a namespace is deleted. It waits five seconds
+// (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go). Timestamps are
+// accurate to one second. The rest is a margin between read and removal.
 const leftAlone = 2 * time.Second
 
-// removeNamespace finalizes and deletes an empty namespace. If the namespace controller may already be deleting the
-// namespace, it leaves the namespace to the controller. Otherwise the controller would continue to delete objects in
-// the next namespace of the same name.
+// removeNamespace finalizes and deletes an empty namespace. If the namespace controller could have started already, it
+// leaves the namespace to the controller. Otherwise the controller would also delete objects in a new namespace with
+// the same name.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
@@ -171,7 +169,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 			return err
 		}
 	}
-	for range 2 { // the first call marks it as deleted, the second removes it
+	for range 2 { // the first call marks the namespace as deleted, and the second removes it
 		if err := c.of(k).Delete(ctx, k.name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
@@ -179,8 +177,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	return nil
 }
 
-// crowded reports whether a namespace contains objects other than those that every new namespace gets. Objects in a
-// deleted namespace cannot be patched, so the namespace must be deleted last.
+// crowded reports whether a namespace contains more than the default objects. Objects in a deleted namespace cannot be
+// patched, so the namespace must be deleted last.
 func crowded(now inventory, namespace string) bool {
 	for k := range now {
 		came := (k.resource.Resource == "configmaps" && k.name == "kube-root-ca.crt") ||
@@ -197,7 +195,7 @@ func (c *Cluster) restore(ctx context.Context, now inventory) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for k, was := range c.baseline {
 		if metav1.GetControllerOf(was) != nil {
-			continue // left to the controller of its recorded owner
+			continue // its owner's controller restores it
 		}
 		is := now[k]
 		if is != nil && equality.Semantic.DeepEqual(made(was), made(is)) {
@@ -219,7 +217,7 @@ func (c *Cluster) put(ctx context.Context, k key, was, is *unstructured.Unstruct
 	return err
 }
 
-// made returns an object without its status and without the fields that the API server adds.
+// made returns an object without status and without the metadata that the API server sets.
 func made(object *unstructured.Unstructured) *unstructured.Unstructured {
 	copied := object.DeepCopy()
 	unstructured.RemoveNestedField(copied.Object, "status")

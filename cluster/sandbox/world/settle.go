@@ -22,10 +22,10 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-// Settle waits until a new cluster is usable: the default ServiceAccount exists, every node is ready, and every
-// APIService and every Deployment is available.
+// Settle waits until a new cluster is usable. The default ServiceAccount must exist, all nodes must be ready, and all
+// APIServices and Deployments must be available.
 func (c *Cluster) Settle(ctx context.Context) error {
-	err := Until(ctx, "the default service account of "+c.Side, func() (bool, error) {
+	err := Until(ctx, "the default ServiceAccount of "+c.Side, func() (bool, error) {
 		_, err := c.client.Resource(accounts).Namespace("default").Get(ctx, "default", metav1.GetOptions{})
 		return err == nil, err
 	})
@@ -41,7 +41,7 @@ func (c *Cluster) Settle(ctx context.Context) error {
 	return c.all(ctx, deployments, "Available")
 }
 
-// Await waits until the workloads among objects run the version that was applied last.
+// Await waits until the workloads in objects have rolled out.
 func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		stands := standing[o.GetKind()]
@@ -63,7 +63,7 @@ func (c *Cluster) Await(ctx context.Context, objects []*unstructured.Unstructure
 	return nil
 }
 
-// served waits until the API server serves the kinds of these CustomResourceDefinitions.
+// served waits until the API server serves the kinds in the given CustomResourceDefinitions.
 func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	for _, d := range definitions {
 		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
@@ -82,7 +82,7 @@ func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstru
 	return nil
 }
 
-// standing maps a kind to a function that reports whether an object's status has reached its spec.
+// standing contains functions that report whether an object's status has reached its spec, by kind.
 var standing = map[string]func(*unstructured.Unstructured) bool{
 	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },
 	"Deployment": func(o *unstructured.Unstructured) bool {
@@ -101,18 +101,18 @@ func observed(o *unstructured.Unstructured) bool {
 	return number(o, "status", "observedGeneration") >= o.GetGeneration()
 }
 
-// number returns an integer field; an omitted one is 0.
+// number returns an integer field, or 0 if it does not exist.
 func number(o *unstructured.Unstructured, fields ...string) int64 {
 	n, _, _ := unstructured.NestedInt64(o.Object, fields...)
 	return n
 }
 
-// all waits until every object of a resource has a condition.
+// all waits until every object of a resource has the given condition.
 func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource, condition string) error {
 	return c.every(ctx, resource, condition, func(o *unstructured.Unstructured) bool { return has(o, condition) })
 }
 
-// every waits until is returns true for all objects of a resource.
+// every waits until is returns true for every object of a resource.
 func (c *Cluster) every(
 	ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool,
 ) error {
@@ -142,8 +142,8 @@ func has(object *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// Until calls look until it returns true, at increasing intervals. Errors of look do not stop it. If ctx is done first,
-// the returned error includes the last error of look.
+// Until retries look with increasing intervals until it returns true. It ignores errors from look. If ctx is done
+// first, its error includes the last error from look.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	for wait := lookEvery; ; wait = min(wait*5/4, lookSeldom) {
 		ok, why := look()

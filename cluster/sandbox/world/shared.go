@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sharedKind is a pseudo-kind that no API server serves. Its object names a folder of objects that several scenarios
-// share.
+// sharedKind is a kind that exists only in this package's YAML. It refers to a directory of objects that several
+// scenarios share.
 const sharedKind = "Shared"
 
-// withShared replaces each pseudo-object of the kind sharedKind by the objects in the folder that it names.
+// withShared replaces objects of the kind sharedKind with the objects in their directories.
 func withShared(objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, o := range objects {
@@ -24,7 +24,7 @@ func withShared(objects []*unstructured.Unstructured) ([]*unstructured.Unstructu
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("there is nothing shared of the name %s", o.GetName())
+			return nil, fmt.Errorf("shared manifests with the name %s do not exist", o.GetName())
 		}
 		all = append(all, found...)
 	}

@@ -1,8 +1,8 @@
-// Package world contains the objects of the sandbox's clusters as YAML, with one folder per side. Both clusters start
-// with the base. A scenario is applied on top of the base, and a fault on top of the scenario.
+// Package world contains the objects in the sandbox's clusters as YAML, with one directory per side. Both clusters
+// start with the base. Scenarios are applied on top of the base, and faults on top of a scenario.
 //
-// Each set has its own field manager. With a common field manager, a scenario that adds a label to a node would remove
-// the labels of the base.
+// Each of these sets has its own field manager. With a common field manager, a scenario that adds a label to a node
+// would remove the base's labels.
 package world
 
 import (
@@ -25,11 +25,9 @@ import (
 // manager is the field manager of the base.
 const manager = "sandbox"
 
-// absent is the annotation of an object that must not exist. In a fault, it removes the scenario's object of the same
-// name.
+// absent is the annotation of an object that must not exist. With it, a fault removes the scenario's object.
 const absent = "sandbox.carrick/absent"
 
-// definition is the kind of objects that define other kinds.
 const definition = "CustomResourceDefinition"
 
 // Cluster is the cluster of one side.
@@ -43,7 +41,7 @@ type Cluster struct {
 	values   Values    // for ${…} in the base
 }
 
-// New returns the cluster of a side. values are the values for ${…} in its base. New sends no request.
+// New returns the cluster of a side. values are the values for ${…} in the base. New sends no requests.
 func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -57,7 +55,7 @@ func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 	return &Cluster{Side: side, client: client, mapper: mapper, discover: discover, values: values}, nil
 }
 
-// Base applies the objects that every cluster of a sandbox has.
+// Base applies the objects that every sandbox cluster has.
 func (c *Cluster) Base(ctx context.Context) error {
 	c.based = true
 	for _, folder := range []string{"base/both", path.Join("base", c.Side)} {
@@ -72,8 +70,8 @@ func (c *Cluster) Base(ctx context.Context) error {
 	return nil
 }
 
-// Apply applies objects in order under the field manager owner. It is idempotent. After a CustomResourceDefinition, it
-// waits until the API server serves the new kind before it applies the next objects.
+// Apply applies objects in order. owner is the field manager. Apply is idempotent. After a CustomResourceDefinition, it
+// waits until the API server serves the new kind.
 func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructured.Unstructured) error {
 	var defined []*unstructured.Unstructured
 	for _, object := range objects {
@@ -91,7 +89,7 @@ func (c *Cluster) Apply(ctx context.Context, owner string, objects []*unstructur
 	return c.served(ctx, defined)
 }
 
-// apply applies an object, and its status if it has one.
+// apply applies an object and, if it has one, its status.
 func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, owner string) error {
 	resource, err := c.resource(object)
 	if err != nil {
@@ -118,7 +116,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if !has {
 		return nil
 	}
-	if len(status) == 0 { // applied, it would become null, which no CustomResourceDefinition allows
+	if len(status) == 0 { // it would become null, which CustomResourceDefinitions do not allow
 		_, err := resource.Patch(
 			ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner},
 			"status",

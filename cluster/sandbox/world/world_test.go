@@ -43,7 +43,7 @@ func TestEveryFileIsASidesAndHasObjects(t *testing.T) {
 	}
 }
 
-// played are the faults that have a sentence here and no objects: they are acts.
+// played lists the faults that have a description here but no objects, because an act causes them.
 var played = []string{"page-frames", "verbose-token"}
 
 func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
@@ -73,7 +73,7 @@ func TestEveryFaultSaysWhatItIsAndIsNotNothing(t *testing.T) {
 	}
 }
 
-// anything are values for every name that the scenarios use.
+// anything returns a value for every name that the scenarios' YAML uses.
 func anything() Values {
 	all := Values{}
 	for _, name := range []string{
