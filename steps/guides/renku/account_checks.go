@@ -22,20 +22,20 @@ import (
 	"carrick/steps/inventory"
 )
 
-// accountChecks returns the checks that verify that the new kubeconfig cannot act as another
-// ServiceAccount. They create no objects: test objects are sent only as dry runs.
+// accountChecks returns the checks that the new kubeconfig cannot act as another ServiceAccount.
+// They send test objects only as dry runs, so they create nothing.
 func accountChecks() []steps.Check {
 	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
 	return []steps.Check{
 		{
-			Name: "token-secrets-denied", Title: "The kubeconfig cannot create tokens of other accounts",
+			Name: "token-secrets-denied", Title: "The kubeconfig cannot create tokens for other accounts",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "account-policies",
-			Why: "A Secret of type kubernetes.io/service-account-token gives whoever has the kubeconfig the token of any " +
+			Why: "With a Secret of type kubernetes.io/service-account-token, anyone with the kubeconfig gets the token of any " +
 				"account in the namespace.",
 			References: []string{risks},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
-				return limited(ctx, e, tokenTrial(e), "a token Secret of any ServiceAccount", "token Secrets")
+				return limited(ctx, e, tokenTrial(e), "a token Secret for any ServiceAccount", "token Secrets")
 			},
 		},
 		{
@@ -69,10 +69,10 @@ func accountChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "accounts-least-privilege", Title: "No account the kubeconfig can act as has more permissions",
+			Name: "accounts-least-privilege", Title: "The kubeconfig cannot act as a more privileged account",
 			On: steps.Remote, Needs: []string{"credential-accepted"},
-			Why: "The kubeconfig has the permissions of every account it can act as, and sessions always have those " +
-				"of their own.",
+			Why: "Anyone with the kubeconfig gains the permissions of every account that it can act as, including the " +
+				"accounts of the sessions.",
 			References: []string{
 				risks,
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml " +
@@ -83,23 +83,24 @@ func accountChecks() []steps.Check {
 	}
 }
 
-// These are cluster.PreviewOptions.Age and Steady of a trial. A result is valid only briefly,
-// because API servers enforce a policy only some seconds after it was written.
+// trialAge and trialSteady limit how long the result of a dry run is cached (see
+// cluster.PreviewOptions). They are short, because API servers enforce a new policy only after some
+// seconds.
 const (
 	trialAge    = 3 * time.Second
 	trialSteady = 15 * time.Second
 )
 
-// inTheWay is the error of a trial that the API server rejects for a reason unrelated to
-// accounts, such as a quota.
-type inTheWay struct{ why string }
+// unrelatedRejection is returned if the API server rejects a test object for a reason unrelated to
+// ServiceAccounts, such as a quota.
+type unrelatedRejection struct{ why string }
 
-func (e *inTheWay) Error() string {
-	return "unknown, because the API server rejects the test object for another reason: " + e.why
+func (e *unrelatedRejection) Error() string {
+	return "unknown, because the API server rejects the test object for an unrelated reason: " + e.why
 }
 
-// denialTrial is a pair of objects that differ only in the field that the API server must deny,
-// and the permission to create them.
+// denialTrial contains two test objects that differ in one field. The API server must reject the
+// harmful object because of this field. create is the permission to create these objects.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
 	create            permission.Rule
@@ -128,8 +129,8 @@ func connectorTrial(e steps.Env) denialTrial {
 	})
 }
 
-// sessions returns a trial: a session as Renku creates it, and the same session after harm has
-// changed its spec.
+// sessions returns a trial with two sessions. The harmless session is one that Renku could create.
+// The harmful session has the same spec after harm has changed it.
 func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	session := func() (o *unstructured.Unstructured, spec map[string]any) {
 		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
@@ -151,8 +152,9 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	}
 }
 
-// trialName is random in each run. Otherwise whoever has the credential could create an object
-// of that name in advance, and the trial would test nothing.
+// trialName is the name of the test objects. It is random for each run. Otherwise anyone with the
+// credential could create an object with that name in advance, and the dry run would not test
+// creation.
 var trialName = "carrick-preview-" + rand.String(8)
 
 func trialObject(version, kind, namespace string) *unstructured.Unstructured {
@@ -163,9 +165,9 @@ func trialObject(version, kind, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// denied reports whether the API server accepts the harmless object and rejects the harmful one
-// when Renku's kubeconfig sends them. why is the reason for the rejection. The error is an
-// *inTheWay if one of the objects is rejected for an unrelated reason.
+// denied sends both objects with Renku's kubeconfig. It reports whether the API server accepts the
+// harmless object and rejects the harmful object, and why. It returns an *unrelatedRejection if the
+// API server rejects an object for an unrelated reason.
 func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
 	as, err := withKubeconfig(e)
 	if err != nil {
@@ -183,12 +185,12 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 		return "", false, err
 	}
 	if why, refused := check.Refusal(harmless); refused {
-		return "", false, &inTheWay{why}
+		return "", false, &unrelatedRejection{why}
 	}
-	if apierrors.IsForbidden(harmless) { // by RBAC: only patch may be missing, which a dry run of an apply also requires
+	if apierrors.IsForbidden(harmless) { // perhaps only because an apply also requires the patch permission
 		may, err := as.Can(ctx, t.create)
 		if err == nil && !may[0].Allowed {
-			return "it has no create permission", true, nil
+			return "it does not have the create permission", true, nil
 		}
 	}
 	if harmless != nil {
@@ -196,7 +198,7 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 	}
 	if why, refused := check.Refusal(harmful); refused {
 		if !refusedByPolicy(why) {
-			return "", false, &inTheWay{why}
+			return "", false, &unrelatedRejection{why}
 		}
 		return why, true, nil
 	}
@@ -209,16 +211,16 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 }
 
 // refusedByPolicy reports whether an admission policy or a webhook rejected the request. A
-// rejection by a quota does not count: the credential can change the quota.
+// rejection by a quota does not count, because the credential can change quotas.
 func refusedByPolicy(why string) bool {
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
 }
 
 func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) steps.Result {
 	why, is, err := t.denied(ctx, e)
-	switch way := (*inTheWay)(nil); {
+	switch way := (*unrelatedRejection)(nil); {
 	case errors.As(err, &way):
-		return untold(e, way)
+		return inconclusive(e, way)
 	case errors.Is(err, failure.ErrNotServed):
 		return steps.Skipped("the cluster does not serve %s yet", strings.ToLower(t.harmful.GetKind())+"s")
 	case err != nil:
@@ -234,21 +236,18 @@ func limited(ctx context.Context, e steps.Env, t denialTrial, all, none string) 
 	return steps.Passed("the kubeconfig cannot create %s: %s", none, why)
 }
 
-// untold returns the verdict of a check whose test object the API server rejected for an
-// unrelated reason.
-func untold(e steps.Env, way *inTheWay) steps.Result {
+func inconclusive(e steps.Env, way *unrelatedRejection) steps.Result {
 	return steps.Result{
 		Status: steps.Unknown, Found: way.Error(), Err: way,
 		Fix: check.RefusedFix(e.Kubectl(), steps.Quoted(sessionsNamespace(e)), way.why),
 	}
 }
 
-// soon is the time after which all API servers of a cluster are expected to enforce a new
-// policy.
+// soon is how long API servers can take to enforce a new policy.
 const soon = 30 * time.Second
 
-// inForceSoon reports whether the link's policies are so new that API servers may not enforce
-// them yet.
+// inForceSoon reports whether the link's policies are so new that some API servers might not
+// enforce them yet.
 func inForceSoon(ctx context.Context, e steps.Env) bool {
 	if !limitsAccounts(e) {
 		return false
@@ -269,7 +268,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList("", check.RoleBindings, check.ClusterRoleBindings)
 	e.Cluster.StartList(ns, check.Secrets)
 	every := false
-	way := (*inTheWay)(nil) // set if it is unknown whether the kubeconfig can act as every account
+	way := (*unrelatedRejection)(nil) // set if a trial is inconclusive
 	for _, t := range []denialTrial{tokenTrial(e), sessionTrial(e)} {
 		_, is, err := t.denied(ctx, e)
 		switch {
@@ -305,13 +304,13 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 		return !every && g.Account != "" && old[g.Account] == "" && !slices.Contains(sessionAccounts(e), g.Account)
 	})
 	if len(grants) == 0 && others > 0 && way != nil {
-		return untold(e, way)
+		return inconclusive(e, way)
 	}
 	if len(grants) == 0 {
 		if every {
 			return steps.Passed("no other ServiceAccount in %s is bound to a role", ns)
 		}
-		return steps.Passed("no ServiceAccount of the sessions is bound to a role")
+		return steps.Passed("no ServiceAccount that sessions use is bound to a role")
 	}
 	var words []string
 	for _, g := range grants {
@@ -320,22 +319,21 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	first := grants[max(0, slices.IndexFunc(grants, func(g check.Grant) bool { return !g.Bootstrap() }))]
 	fix := first.Without(e.Kubectl())
 	if len(inventory.OtherLinks(first.Labels, "")) > 0 {
-		fix = first.Show(e.Kubectl()) + "    # remove the account from its subjects"
+		fix = first.Show(e.Kubectl()) + "    # remove the ServiceAccount from the binding's subjects"
 	}
 	if secret := old[first.Account]; secret != "" {
 		fix = e.Kubectl() + " -n " + ns + " delete secret " + secret +
-			"    # the kubeconfig can read this token; keep it only if something else needs it"
+			"    # the kubeconfig can read this token. Keep the Secret only if something else uses it"
 	} else if every {
 		if fix = policiesFix(ctx, e); inForceSoon(ctx, e) {
 			return steps.Waits(time.Time{}, "new admission policies take effect after a few seconds").Or(fix)
 		}
 	}
-	return steps.Warned(fmt.Sprintf("whoever has Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
+	return steps.Warned(fmt.Sprintf("anyone with Renku's kubeconfig can act as %s", strings.Join(words, "; ")), fix)
 }
 
-// oldTokens returns the names of the token Secrets in the session namespace, with the
-// ServiceAccount as key. The credential can read all of them, regardless of who created them and
-// when.
+// oldTokens maps each ServiceAccount to the name of its token Secret in the session namespace.
+// Renku's kubeconfig can read all Secrets in this namespace, regardless of who created them.
 func oldTokens(ctx context.Context, e steps.Env) (map[string]string, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{})
 	out := map[string]string{}

@@ -12,11 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// accountPolicies returns the action that creates the admission policies. They prevent Renku's
-// kubeconfig from acting as other ServiceAccounts of the session namespace.
 func accountPolicies() steps.Action {
 	return steps.Action{
-		Name: "account-policies", Title: "Deny Renku's kubeconfig other ServiceAccounts",
+		Name: "account-policies", Title: "Deny Renku's kubeconfig the use of other ServiceAccounts",
 		On: steps.Remote, When: limitsAccounts,
 		Doer: action.Manifest{File: "account-policies.yaml", Values: action.Values{
 			"policy":         func(_ context.Context, e steps.Env) (any, error) { return policyPrefix(e), nil },
@@ -27,10 +25,11 @@ func accountPolicies() steps.Action {
 	}
 }
 
-// sessionRules returns the validations for the AmaltheaSessions that Renku's kubeconfig writes.
+// sessionRules returns the validations that apply when Renku's kubeconfig writes an
+// AmaltheaSession.
 func sessionRules(e steps.Env) []any {
 	rules := []any{denial(accountRule(e, "object.spec"),
-		"sessions must run as the default ServiceAccount or the one that the cluster in Renku names")}
+		"sessions must run as the default ServiceAccount or as the service_account_name of this cluster in Renku")}
 	if !mountsConnectors(e) {
 		rules = append(rules,
 			denial("!has(object.spec.dataSources) || size(object.spec.dataSources) == 0",
@@ -40,8 +39,8 @@ func sessionRules(e steps.Env) []any {
 	return rules
 }
 
-// workloadRules returns the validations for the StatefulSets and Deployments that Renku's
-// kubeconfig changes.
+// workloadRules returns the validations that apply when Renku's kubeconfig changes a StatefulSet or
+// a Deployment.
 func workloadRules(e steps.Env) []any {
 	const pod = "object.spec.template.spec"
 	rules := []any{denial(accountRule(e, pod),
@@ -56,8 +55,8 @@ func denial(expression, message string) map[string]any {
 	return map[string]any{"expression": expression, "message": message, "reason": "Forbidden"}
 }
 
-// accountRule returns a CEL expression that is true if the spec at path spec names no
-// ServiceAccount or one that sessions are allowed to use.
+// accountRule returns a CEL expression that allows only the ServiceAccounts of sessions. spec is
+// the CEL path of a spec with the field serviceAccountName.
 func accountRule(e steps.Env, spec string) string {
 	var quoted []string
 	for _, name := range sessionAccounts(e) {
@@ -69,41 +68,41 @@ func accountRule(e steps.Env, spec string) string {
 
 const noDriverVolumes = "Renku's kubeconfig cannot create pods with CSI or ephemeral volumes on this cluster"
 
-// volumesRule returns a CEL expression that is false if the list spec.field contains a CSI or
-// ephemeral volume, such as one of csi-rclone.
+// volumesRule returns a CEL expression that rejects CSI and ephemeral volumes, such as csi-rclone
+// volumes. spec is the CEL path of a spec, and field is the name of its volume list.
 func volumesRule(spec, field string) string {
 	return fmt.Sprintf("!has(%[1]s.%[2]s) || %[1]s.%[2]s.all(v, !has(v.ephemeral) && !has(v.csi))", spec, field)
 }
 
-// policyPrefix returns the prefix of the policies' names. It contains the namespace because
-// policies are cluster-wide.
+// policyPrefix includes the namespace, because admission policies are cluster-wide.
 func policyPrefix(e steps.Env) string { return sessionsNamespace(e) + "-" + identityName(e) }
 
-// policySuffixes are the suffixes of the names of the policies and of their bindings.
+// policySuffixes lists the suffixes of the policies' names. Each policy's binding has the same name
+// as the policy.
 var policySuffixes = []string{"tokens", "sessions", "workloads"}
 
 func limitsAccounts(e steps.Env) bool { return e.Answers.Bool("identity.policies") }
 
 func policiesQuestion() steps.Question {
 	return steps.Question{
-		Key: "identity.policies", Title: "Admission policies that deny the kubeconfig other accounts",
+		Key: "identity.policies", Title: "Admission policies that deny the use of other accounts",
 		Kind: steps.YesNo, On: steps.Remote,
-		Help: "carrick creates ValidatingAdmissionPolicies, which Kubernetes serves since 1.30. Without them, whoever has " +
+		Help: "If yes, carrick creates ValidatingAdmissionPolicies (Kubernetes 1.30 or later). Without them, anyone with " +
 			"Renku's kubeconfig can act as any ServiceAccount in the session namespace.",
 		Default: func(e steps.Env) (any, string) {
 			switch served, err := e.Own.Value("serves-policies"); {
 			case err != nil:
-				return false, "unknown whether the cluster serves ValidatingAdmissionPolicies"
+				return false, "the default, because carrick cannot check whether the cluster serves ValidatingAdmissionPolicies"
 			case served == true:
-				return true, "the cluster serves ValidatingAdmissionPolicies"
+				return true, "the cluster, which serves ValidatingAdmissionPolicies"
 			}
-			return false, "the cluster serves no ValidatingAdmissionPolicies"
+			return false, "the cluster, which does not serve ValidatingAdmissionPolicies"
 		},
 	}
 }
 
-// sessionAccounts returns the ServiceAccounts that sessions are allowed to use; "" is the
-// namespace's default.
+// sessionAccounts returns the ServiceAccounts that sessions are allowed to use. An empty name means
+// the namespace's default ServiceAccount.
 func sessionAccounts(e steps.Env) []string {
 	out := []string{"", "default"}
 	if name := e.Answers.Text("sessions.service-account"); name != "" && name != "default" {
@@ -112,7 +111,6 @@ func sessionAccounts(e steps.Env) []string {
 	return out
 }
 
-// policiesFix returns the fix if the policies are missing or do not deny.
 func policiesFix(ctx context.Context, e steps.Env) string {
 	if limitsAccounts(e) && onlyWarns(ctx, e) {
 		return e.ApplyStep("identity") + " --replace"
@@ -121,15 +119,15 @@ func policiesFix(ctx context.Context, e steps.Env) string {
 		return e.ApplyStep("identity")
 	}
 	if served, err := e.Own.Value("serves-policies"); err == nil && served == true {
-		return "answer identity.policies with true, then " + e.ApplyStep("identity")
+		return "set identity.policies to yes, then " + e.ApplyStep("identity")
 	}
-	return "upgrade the cluster to Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicies; then " +
+	return "upgrade the cluster to Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicies. Then " +
 		e.ApplyStep("identity")
 }
 
-// onlyWarns reports whether a user has added Warn to the validationActions of one of the link's
-// bindings. Server-side apply would add Deny, and API servers reject Deny together with Warn, so
-// the binding must be recreated (kubernetes/kubernetes:
+// onlyWarns reports whether another user or tool has added Warn to the validationActions of a
+// binding. Such a binding must be recreated. Server-side apply would add Deny, but API servers
+// reject Deny together with Warn (kubernetes/kubernetes:
 // pkg/apis/admissionregistration/validation/validation.go).
 func onlyWarns(ctx context.Context, e steps.Env) bool {
 	for _, of := range policySuffixes {

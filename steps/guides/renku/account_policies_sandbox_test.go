@@ -29,7 +29,8 @@ spec:
     spec: {serviceAccountName: operator, containers: [{name: one, image: example.org/image}]}
 `
 
-// Renku's credential may write Secrets and patch StatefulSets: by that it would act as any account of the namespace.
+// Renku's credential can write Secrets and patch StatefulSets. Without the admission policies it
+// could therefore act as any ServiceAccount of the namespace.
 func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -74,7 +75,7 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "planted-operator")
 	for check, found := range map[string]string{
-		"token-secrets-denied":     "a token Secret of any ServiceAccount",
+		"token-secrets-denied":     "a token Secret for any ServiceAccount",
 		"accounts-least-privilege": ns + "/operator, with ClusterRole/edit in " + ns,
 	} {
 		if v := verdict(t, before, check, steps.Remote); v.Status != steps.Warn || !strings.Contains(v.Found, found) ||

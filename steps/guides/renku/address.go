@@ -11,17 +11,16 @@ import (
 	"carrick/steps"
 )
 
-// addressSource is the upstream code that builds the sessions' addresses.
 const addressSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services " +
 	"(notebooks/core_sessions.py, crc/api.spec.yaml)"
 
 func addressChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "session-host-name", Title: "The session host is a valid Ingress host of its own",
+			Name: "session-host-name", Title: "The session host is a valid Ingress host, not Renku's own",
 			On: steps.Remote,
-			Why: "An Ingress rejects host:443 and names with _, which Renku's API accepts, and under Renku's own domain " +
-				"sessions could read its cookies.",
+			Why: "Renku accepts hosts such as host:443 or my_host, but an Ingress rejects them. Sessions on Renku's own host " +
+				"could read Renku's cookies.",
 			References: []string{addressSource},
 			Run:        sessionHostName,
 		},
@@ -34,34 +33,33 @@ func addressChecks() []steps.Check {
 		{
 			Name: "session-host-is-ingress", Title: "The session host points to the remote cluster's ingress", On: steps.Remote,
 			From: "this machine and the cluster", Needs: []string{"session-host-resolves"},
-			Why: "A name that points elsewhere shows another server's page or none.",
+			Why: "If the host points elsewhere, browsers do not reach the sessions.",
 			Run: sessionHostIsIngress,
 		},
 		{
 			Name: "session-tls", Title: "Browsers trust the session host's certificate", On: steps.Remote,
 			From: "this machine", Needs: []string{"session-host-resolves", "session-protocol"},
-			Why: "Without a TLS Secret, sessions use the ingress controller's default certificate, and no browser " +
-				"trusts the one that ingress-nginx generates.",
+			Why: "Without a TLS Secret, sessions use the ingress controller's default certificate. Browsers do not " +
+				"trust the one that ingress-nginx generates.",
 			References: []string{page, "SwissDataScienceCenter/amalthea issue 1058"},
 			Run:        sessionTLS,
 		},
 		{
-			Name: "session-path", Title: "The session path is empty or like /sessions", On: steps.Remote,
-			Why: "Renku puts it before each session's name unchecked, so one slash too many or too few breaks the " +
-				"address (not in the published guide).",
+			Name: "session-path", Title: "The session path is empty or has the form /sessions", On: steps.Remote,
+			Why: "Renku puts the path before each session's name without checking it. A missing or extra slash breaks " +
+				"the address (not in the published guide).",
 			References: []string{addressSource},
 			Run:        sessionPath,
 		},
 		{
 			Name: "session-protocol", Title: "Sessions are served over HTTPS", On: steps.Remote,
-			Why: "Many identity providers reject logins that return to http, and browsers block http pages inside a " +
-				"portal on https.",
+			Why:        "Many identity providers reject http redirect URIs, and browsers block http frames in an https portal.",
 			References: []string{addressSource},
 			Run: func(_ context.Context, e steps.Env) steps.Result {
 				if e.Answers.Text("sessions.protocol") != "https" {
 					return steps.Warned(
 						"sessions are served over http, so passwords and data are sent unencrypted",
-						"answer sessions.protocol with https",
+						"set sessions.protocol to https",
 					)
 				}
 				return steps.Passed("https")
@@ -69,7 +67,7 @@ func addressChecks() []steps.Check {
 		},
 		{
 			Name: "session-port", Title: "Sessions use the protocol's default port", On: steps.Remote,
-			Why:        "Any other port must be in the redirect URI that Keycloak allows, and firewalls open it less often.",
+			Why:        "Any other port must be in the redirect URI in Keycloak, and firewalls are more likely to block it.",
 			References: []string{addressSource},
 			Run:        sessionPortUsual,
 		},
@@ -78,7 +76,7 @@ func addressChecks() []steps.Check {
 
 var dnsName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// checkSessionHost applies the rules of Kubernetes for the host of an Ingress (RFC 1123).
+// checkSessionHost applies Kubernetes' rules for the host of an Ingress (RFC 1123).
 func checkSessionHost(v string) error {
 	_, err := netip.ParseAddr(v)
 	switch {
@@ -87,9 +85,9 @@ func checkSessionHost(v string) error {
 	case err == nil:
 		return fmt.Errorf("%q is an IP address: an Ingress requires a host name", v)
 	case strings.ContainsAny(v, "/:"):
-		return fmt.Errorf("%q is more than a host name: the port and the path are separate questions", v)
+		return fmt.Errorf("%q is more than a host name: enter the port and the path in their own questions", v)
 	case strings.Contains(v, "_"):
-		return fmt.Errorf("%q contains _: Renku accepts that, an Ingress does not", v)
+		return fmt.Errorf("%q contains _, which Renku accepts but an Ingress rejects", v)
 	case !dnsName.MatchString(v) || len(v) > 253:
 		return fmt.Errorf(
 			"%q is not a valid Ingress host: use lower-case letters, digits, - and ., at most 253 characters", v,
@@ -98,12 +96,11 @@ func checkSessionHost(v string) error {
 	return nil
 }
 
-// checkSessionPath rejects paths that Renku's API accepts but that give broken session
-// addresses.
+// checkSessionPath rejects paths that Renku's API accepts but that break session addresses.
 func checkSessionPath(v string) error {
 	switch {
 	case !strings.HasPrefix(v, "/"):
-		return fmt.Errorf("%q does not begin with /: it would be joined to the host name", v)
+		return fmt.Errorf("%q does not begin with /, so Renku would append it directly to the host name", v)
 	case strings.HasSuffix(v, "/"):
 		return fmt.Errorf("%q ends with /: session addresses would contain //", v)
 	case strings.ContainsAny(v, " ?#\\") || strings.Contains(v, "//") || strings.Contains(v, "/.."):
@@ -112,7 +109,8 @@ func checkSessionPath(v string) error {
 	return nil
 }
 
-// registered returns a string field of the cluster as Renku stores it, or "" if it is not set.
+// registered returns a string field of the cluster's record in Renku. It returns "" if the field is
+// not set or the record cannot be read.
 func registered(e steps.Env, field string) string {
 	row, err := localFacts(e).Map("cluster-row")
 	if err != nil {
@@ -134,7 +132,6 @@ func sessionPath(_ context.Context, e steps.Env) steps.Result {
 
 func sessionHost(e steps.Env) string { return e.Answers.Text("sessions.host") }
 
-// renkuHosts returns the host names of the Renku portal itself.
 func renkuHosts(e steps.Env) []string {
 	_, host, _ := strings.Cut(renkuOrigin(e), "://")
 	if at, err := netip.ParseAddrPort(host); err == nil {
@@ -149,11 +146,11 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	host := sessionHost(e)
 	if host == "" {
 		return steps.Failed(
-			"the session host is not set", "answer sessions.host with the name that points to the remote cluster's ingress",
+			"the session host is not set", "set sessions.host to the name that points to the remote cluster's ingress",
 		)
 	}
 	if err := checkSessionHost(host); err != nil {
-		return steps.Failed(err.Error(), "answer sessions.host")
+		return steps.Failed(err.Error(), "set sessions.host to a valid host name")
 	}
 	if stored := registered(e, "session_host"); stored != "" {
 		if err := checkSessionHost(stored); err != nil {
@@ -163,7 +160,7 @@ func sessionHostName(_ context.Context, e steps.Env) steps.Result {
 	if slices.Contains(renkuHosts(e), host) {
 		return steps.Failed(
 			host+" is Renku's own domain, which points to the local cluster",
-			"answer sessions.host with a name that points to the remote cluster's ingress",
+			"set sessions.host to a name that points to the remote cluster's ingress",
 		)
 	}
 	return steps.Passed("%s", host)
@@ -177,7 +174,7 @@ func sessionPortUsual(_ context.Context, e steps.Env) steps.Result {
 	if port != usual {
 		return steps.Warned(
 			fmt.Sprintf("port %d must be in each session's address and in the redirect URI that Keycloak allows", port),
-			fmt.Sprintf("answer sessions.port with %d if the ingress also listens there", usual),
+			fmt.Sprintf("set sessions.port to %d if the ingress also listens on that port", usual),
 		)
 	}
 	return steps.Passed("%d", port)

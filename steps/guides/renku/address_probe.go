@@ -33,10 +33,12 @@ func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%v", addrs)
 }
 
-// ingressAddress is an address of a Service of the remote cluster.
+// ingressAddress is one address of a LoadBalancer Service. service is the Service's NAMESPACE/NAME.
+// address is an IP address or a host name.
 type ingressAddress struct{ service, address string }
 
-// ingressAddresses returns the addresses of all load balancers that serve port.
+// ingressAddresses returns the addresses of all LoadBalancer Services that listen on port or on
+// 443.
 func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAddress, error) {
 	services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -71,7 +73,8 @@ func sessionHostIsIngress(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(all) == 0 {
 		return steps.Skipped(
-			"no Service of type LoadBalancer on the remote cluster serves that port, so it is unknown whether %v is its ingress",
+			"no Service of type LoadBalancer on the remote cluster serves the session port, so carrick cannot check whether "+
+				"%v is the ingress",
 			addrs,
 		)
 	}
@@ -123,7 +126,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	problem := report.Problem
-	if !report.Trusted && ca != "" { // a certificate signed by Renku's own CA is also valid
+	if !report.Trusted && ca != "" { // Renku's own CA is also valid
 		roots, err := probe.SystemAnd([]byte(ca))
 		if err != nil {
 			return steps.Errored(err)
@@ -132,22 +135,23 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	}
 	secret := e.Answers.Text("sessions.tls-secret")
 	fix := "give the ingress controller a default certificate for " + sessionHost(e) +
-		" (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or answer sessions.tls-secret with a Secret in " +
+		" (ingress-nginx: --default-ssl-certificate=NAMESPACE/SECRET), or set sessions.tls-secret to a Secret in " +
 		sessionsNamespace(e)
 	switch {
 	case problem == "":
-		r := steps.Passed("%s, %s until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
+		r := steps.Passed("%s, %s, certificate valid until %s", where, report.Version, report.NotAfter.Format(time.DateOnly))
 		r.Again = report.NotAfter
 		return r
 	case secret != "" && report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
 		return steps.Skipped(
-			"the controller presents its generated certificate: Secret %s is used only once a session's Ingress names it",
+			"the ingress controller presents its generated certificate. It uses Secret %s only after a session's Ingress "+
+				"names that Secret",
 			secret,
 		)
 	case secret != "" && !shows(ctx, e, secret, report.Chain[0]):
 		return steps.Skipped(
-			"%s presents the controller's own certificate (%q): Secret %s is used only once a session's Ingress names it "+
-				"(checked by tls-secret)",
+			"%s presents the ingress controller's own certificate (%q). It uses Secret %s only after a session's Ingress "+
+				"names that Secret (tls-secret checks the Secret)",
 			where, clean.Text(report.Chain[0].Subject.CommonName), secret,
 		)
 	case report.Chain[0].Subject.CommonName == check.NginxFakeCertificate:
@@ -160,8 +164,8 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(where+" presents a certificate that browsers reject: "+problem, fix)
 }
 
-// shows reports whether leaf is the certificate in a Secret of the session namespace. It also
-// returns true if the Secret or its certificate cannot be read.
+// shows reports whether leaf is the certificate in the given Secret of the session namespace. It
+// also returns true if that certificate cannot be read.
 func shows(ctx context.Context, e steps.Env, secret string, leaf *x509.Certificate) bool {
 	s, err := e.Cluster.Secret(ctx, sessionsNamespace(e), secret, "tls.crt")
 	if err != nil {

@@ -19,11 +19,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// The adopters read the answers from an existing set-up. They start from the kubeconfig in
-// Renku's Secret: its key, its server, its namespace, and the ServiceAccount that its token
-// belongs to.
+// The adopters in this file derive answers from an existing setup, mostly from the kubeconfig in
+// Renku's Secret.
 
-// adoptNamespace returns the namespace of Renku's data service.
 func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app=" + dataServiceApp},
@@ -43,11 +41,12 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 		return spaces[0], "Renku's data service runs there", nil
 	}
 	return nil, "", fmt.Errorf(
-		"the data service of Renku runs in %s: it is unclear which one is meant", strings.Join(spaces, " and "),
+		"Renku's data service runs in several namespaces (%s): set renku.namespace to one of them",
+		strings.Join(spaces, " and "),
 	)
 }
 
-// adoptTracking returns true if Renku's Helm release enables the tracking of resource requests.
+// adoptTracking returns no answer if Renku's Helm release does not enable tracking.
 func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -59,7 +58,6 @@ func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptGivenServer returns the server of the kubeconfig in Renku's Secret.
 func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil || k["server"] == "" {
@@ -68,7 +66,6 @@ func adoptGivenServer(_ context.Context, e steps.Env) (any, string, error) {
 	return k["server"], "the server in the kubeconfig under key " + k["key"], nil
 }
 
-// adoptKey returns the key of Renku's Secret that contains the kubeconfig of the remote cluster.
 func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -78,9 +75,9 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 	return k["key"], fmt.Sprintf("the key of Secret %s/%s that points to the remote cluster", ns, name), nil
 }
 
-// adoptSessions returns the namespace of the ServiceAccount whose token Renku has, but only if
-// a Secret of the remote cluster contains that token. The content of a kubeconfig cannot be
-// trusted, and apply creates the sessions' account in that namespace.
+// adoptSessions returns the namespace in the token of Renku's kubeconfig. A Secret in that
+// namespace must contain the token. The kubeconfig alone cannot be trusted, because apply creates a
+// ServiceAccount in the adopted namespace.
 func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -89,7 +86,8 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := k["account-namespace"]
 	if ns == "" {
 		return nil, "", fmt.Errorf(
-			"the kubeconfig under key %s authenticates with %s, not with a ServiceAccount token: answer sessions.namespace",
+			"the kubeconfig under key %s authenticates with %s, not with a ServiceAccount token: set sessions.namespace to "+
+				"the session namespace",
 			k["key"], k["with"],
 		)
 	}
@@ -97,19 +95,20 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !slices.ContainsFunc(all, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
+	if !slices.ContainsFunc(all, func(s *cluster.Secret) bool { return hasRenkuToken(e, s) }) {
 		return nil, "", fmt.Errorf(
-			"the token under key %s names namespace %s, but no Secret there contains it: answer sessions.namespace if that "+
-				"namespace is correct",
+			"the token under key %s names namespace %s, but no Secret in that namespace contains the token. If the namespace "+
+				"is correct, set sessions.namespace to it",
 			k["key"], ns,
 		)
 	}
 	return ns, "the namespace of the token under key " + k["key"], nil
 }
 
-// adoptIdentity returns the ServiceAccount of the token that Renku has, but only if a Secret of
-// the remote cluster contains that token. Claims alone cannot be trusted, because apply gives a
-// token of that account to everyone who can read Renku's Secret.
+// adoptIdentity returns the ServiceAccount in the token of Renku's kubeconfig. A Secret in the
+// session namespace must contain the token. The token's claims alone cannot be trusted. Apply
+// stores a token of the adopted ServiceAccount in Renku's Secret, so everyone who can read that
+// Secret gets the token.
 func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
@@ -121,8 +120,8 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 		)
 	case k["account-namespace"] != sessionsNamespace(e):
 		return nil, "", fmt.Errorf(
-			"the token under key %s belongs to ServiceAccount %s/%s, which is not in the session namespace %s: carrick "+
-				"creates one there",
+			"the token under key %s belongs to ServiceAccount %s/%s, which is not in the session namespace %s. carrick "+
+				"creates a ServiceAccount there",
 			k["key"], k["account-namespace"], k["account"], sessionsNamespace(e),
 		)
 	}
@@ -130,17 +129,16 @@ func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if !slices.ContainsFunc(of, func(s *cluster.Secret) bool { return holdsHanded(e, s) }) {
+	if !slices.ContainsFunc(of, func(s *cluster.Secret) bool { return hasRenkuToken(e, s) }) {
 		return nil, "", fmt.Errorf(
-			"the token under key %s names ServiceAccount %s/%s, but no Secret there contains it: answer identity.name if that "+
-				"account is correct",
+			"the token under key %s names ServiceAccount %s/%s, but no Secret in that namespace contains the token. If the "+
+				"ServiceAccount is correct, set identity.name to its name",
 			k["key"], k["account-namespace"], k["account"],
 		)
 	}
 	return k["account"], "the ServiceAccount of the token under key " + k["key"], nil
 }
 
-// tokenSecrets returns the token Secrets of a ServiceAccount in the session namespace.
 func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.Secret, error) {
 	all, err := e.Cluster.Secrets(ctx, sessionsNamespace(e), cluster.Selector{}, corev1.ServiceAccountTokenKey)
 	return slices.DeleteFunc(slices.Clone(all), func(s *cluster.Secret) bool {
@@ -149,14 +147,14 @@ func tokenSecrets(ctx context.Context, e steps.Env, account string) ([]*cluster.
 	}), err
 }
 
-// holdsHanded reports whether a token Secret contains the token that Renku has.
-func holdsHanded(e steps.Env, s *cluster.Secret) bool {
+func hasRenkuToken(e steps.Env, s *cluster.Secret) bool {
 	token, _ := e.Peer.Masked("handed-token")
 	return !token.IsZero() && s.Data[corev1.ServiceAccountTokenKey] == token
 }
 
-// adoptTokenSecret returns the Secret that contains the token that Renku has, or else the only
-// token Secret of the ServiceAccount.
+// adoptTokenSecret returns the name of the Secret with the token that Renku uses. If no Secret
+// contains that token, it returns the ServiceAccount's token Secret, provided that there is only
+// one.
 func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -168,28 +166,28 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	var of []string
 	for _, s := range all {
-		if holdsHanded(e, s) {
-			return s.Name, "it contains the token that Renku has", nil
+		if hasRenkuToken(e, s) {
+			return s.Name, "the Secret with the token that Renku uses", nil
 		}
 		of = append(of, s.Name)
 	}
 	switch len(of) {
 	case 0:
 		return nil, "", fmt.Errorf(
-			"no Secret in %s contains a token of ServiceAccount %s: the token was created another way and may expire", ns,
+			"no Secret in %s contains a token of ServiceAccount %s. Renku's token has another source and may expire", ns,
 			account,
 		)
 	case 1:
-		return of[0], "it is the only token Secret of ServiceAccount " + account, nil
+		return of[0], "the only token Secret of ServiceAccount " + account, nil
 	}
 	return nil, "", fmt.Errorf(
-		"ServiceAccount %s has the token Secrets %s, but none contains the token that Renku has", account,
+		"ServiceAccount %s has the token Secrets %s, but none of them contains the token that Renku uses", account,
 		strings.Join(of, ", "),
 	)
 }
 
-// adoptGivenCA returns which CA the kubeconfig in Renku's Secret trusts: "secret" for that of
-// the token Secret, "context" for that of the admin's context.
+// adoptGivenCA compares the CA in Renku's kubeconfig. It returns "secret" if the token Secret has
+// the same CA, and "context" if the admin's context has the same CA.
 func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -200,19 +198,19 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 	switch {
 	case err == nil && check.SamePEM(k["ca"], s.Data[corev1.ServiceAccountRootCAKey].Reveal()):
-		return "secret", "the CA under key " + k["key"] + " is that of the token Secret", nil
+		return "secret", "the CA under key " + k["key"] + " is the CA of the token Secret", nil
 	case check.SamePEM(k["ca"], string(e.Cluster.CA())):
-		return "context", "the CA under key " + k["key"] + " is that of your context", nil
+		return "context", "the CA under key " + k["key"] + " is the CA of your context", nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, "", err
 	}
 	return nil, "", fmt.Errorf(
-		"the CA under key %s is neither that of the token Secret nor that of your context", k["key"],
+		"the CA under key %s is neither the CA of the token Secret nor the CA of your context", k["key"],
 	)
 }
 
-// adoptBackup returns the name of a backup file if another tool wrote the value under the key,
-// so that taking over the key does not lose that value.
+// adoptBackup returns a name for the backup file, unless carrick wrote the value of the key. Apply
+// saves another tool's value in this file before it takes over the key.
 func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -230,10 +228,10 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["key"] + ".before", "the backup file for the old value if carrick takes over key " + k["key"], nil
 }
 
-// adoptQuotas returns the PriorityClasses of Renku's pools: those with label app=renku, or with
-// the value and preemption policy that Renku uses. Quotas in the session namespace do not count,
-// because whoever has the kubeconfig can create quotas there and is granted permission to delete
-// the adopted classes.
+// adoptQuotas returns the PriorityClasses of Renku's pools. They have the label app=renku, or the
+// value and preemption policy that Renku uses. adoptQuotas does not read ResourceQuotas in the
+// session namespace, because anyone with the kubeconfig can create them. Apply would then grant the
+// kubeconfig permission to delete the PriorityClasses with these names.
 func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -255,8 +253,9 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	return out, "PriorityClasses like those that Renku creates", nil
 }
 
-// adoptIsolation returns an answer only if carrick created the session namespace. There, missing
-// policies are intended. In any other namespace they are a gap.
+// adoptIsolation returns an answer only if carrick created the session namespace. Missing
+// NetworkPolicies in such a namespace are intended. In any other namespace they are a fault and
+// must not become an answer.
 func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := sessionsNamespace(e)
 	o, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)

@@ -15,14 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// These adopters read answers from Renku's API.
-
 var errSignIn = errors.New(
-	"only Renku's API has this value, and you are not signed in: give --secret renku.token=@FILE, or --sign-in",
+	"only Renku's API has this value, and you are not signed in: pass --sign-in or --secret renku.token=@FILE",
 )
 
-// adoptRow returns the cluster as Renku stores it. If Renku has no kubeconfig for the remote
-// cluster, there is no row to look up.
+// adoptRow returns the cluster's record in Renku. It returns an error if Renku has no kubeconfig
+// for the remote cluster, or if the user is not signed in to Renku.
 func adoptRow(e steps.Env) (map[string]any, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, err
@@ -33,15 +31,15 @@ func adoptRow(e steps.Env) (map[string]any, error) {
 	return localFacts(e).Map("cluster-row")
 }
 
-// asRegistered returns an adopter for the value of a field of the cluster in Renku. The answer
-// is left empty if the field is not set.
+// asRegistered returns an adopter that reads the given field of the cluster's record in Renku. If
+// the field is not set, the adopted answer is empty.
 func asRegistered(field string) steps.Adopter {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
 		if err != nil {
 			return nil, "", err
 		}
-		from := "the cluster in Renku, " + field
+		from := "the cluster in Renku, field " + field
 		switch v := row[field].(type) {
 		case nil:
 			return steps.LeftEmpty, from, nil
@@ -53,9 +51,8 @@ func asRegistered(field string) steps.Adopter {
 	}
 }
 
-// registeredClass returns an adopter for a StorageClass or IngressClass that Renku names for
-// sessions. It does not adopt a class that does not exist on the remote cluster; a check reports
-// it.
+// registeredClass returns an adopter for the StorageClass or IngressClass of sessions. The adopter
+// returns an error if the class does not exist on the remote cluster.
 func registeredClass(field string) steps.Adopter {
 	gvr := check.StorageClasses
 	if field == "session_ingress_class_name" {
@@ -78,9 +75,9 @@ func registeredClass(field string) steps.Adopter {
 	}
 }
 
-// registeredAddress returns an adopter for a part of the sessions' address. If Renku's login
-// allows only another host, the registered address does not work. It is then not adopted, and a
-// check reports it.
+// registeredAddress returns an adopter for the given field of the sessions' address. The adopter
+// returns an error if Renku's login allows only another host, because sign-ins at the registered
+// host fail.
 func registeredAddress(field string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -89,25 +86,25 @@ func registeredAddress(field string) steps.Adopter {
 		}
 		host := textOf(row, "session_host")
 		if let, err := localFacts(e).Text("redirect-host"); err == nil && let != host {
-			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, but Renku's login allows %s", host, let)
+			return nil, "", fmt.Errorf("the cluster in Renku has session_host %s, but Renku's login allows only %s", host, let)
 		}
 		return asRegistered(field)(ctx, e)
 	}
 }
 
-// adoptFramed returns whether the registered annotations enable CORS, which only sessions in a
-// frame require.
+// adoptFramed returns true if the registered annotations enable CORS. Only sessions in a frame
+// require CORS.
 func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {
 		return nil, "", err
 	}
 	notes, _ := row[fieldNotes].(map[string]any)
-	return notes[enableCORS] == "true", "the cluster in Renku, " + fieldNotes, nil
+	return notes[enableCORS] == "true", "the cluster in Renku, field " + fieldNotes, nil
 }
 
-// adoptAnnotations returns the registered annotations that carrick does not set itself. If
-// carrick sets an annotation to another value, the plan shows the difference.
+// adoptAnnotations omits the annotations that carrick generates. If such an annotation has another
+// value in Renku, the plan shows the difference.
 func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {
@@ -124,10 +121,11 @@ func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	if len(out) == 0 {
 		return nil, "", nil
 	}
-	return out, "the cluster in Renku, " + fieldNotes, nil
+	return out, "the cluster in Renku, field " + fieldNotes, nil
 }
 
-// adoptPool returns the only pool of the cluster, parsed and as Renku's API returns it.
+// adoptPool returns the resource pool of the cluster, both parsed and as the JSON object from
+// Renku's API. It returns an error unless exactly one pool uses the cluster.
 func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	if _, err := adoptRow(e); err != nil {
 		return pool{}, nil, err
@@ -146,7 +144,7 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 	}
 	switch len(of) {
 	case 0:
-		return pool{}, nil, steps.Absent("no pool uses that cluster")
+		return pool{}, nil, steps.Absent("no resource pool in Renku uses the cluster")
 	case 1:
 		var raw map[string]any
 		_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", of[0].ID), nil, &raw)
@@ -157,12 +155,12 @@ func adoptPool(ctx context.Context, e steps.Env) (pool, map[string]any, error) {
 		names = append(names, fmt.Sprintf("%d %q", p.ID, p.Name))
 	}
 	return pool{}, nil, fmt.Errorf(
-		"the pools %s all use that cluster: answer pool.spec with the right one", strings.Join(names, ", "),
+		"the pools %s all use the cluster: set pool.spec to the spec of the correct pool", strings.Join(names, ", "),
 	)
 }
 
-// adoptSpec describes the existing pool. If the default describes the same pool, it returns the
-// default.
+// adoptSpec returns the spec of the existing pool as YAML. If the default spec describes the same
+// pool, it returns the default spec, which has comments.
 func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
 	stands, raw, err := adoptPool(ctx, e)
 	if err != nil {
@@ -191,7 +189,6 @@ func adoptSpec(ctx context.Context, e steps.Env) (any, string, error) {
 	return string(text), from, err
 }
 
-// only returns the entries of m that are known fields and have a value.
 func only(m map[string]any, fields map[string]poolField) map[string]any {
 	out := map[string]any{}
 	for key, v := range m {

@@ -19,15 +19,16 @@ import (
 	"carrick/steps/check"
 )
 
-// givenFacts returns the facts about the kubeconfig that Renku has for this cluster, regardless
-// of who created it.
 func givenFacts() []steps.Fact {
 	return []steps.Fact{
 		{
 			Name: "handed-over", Title: "the kubeconfig that Renku has for the remote cluster", On: steps.Local,
 			Learn: learnHanded,
 		},
-		{Name: "handed-token", Title: "the token in that kubeconfig", On: steps.Local, Secret: true, Learn: handedToken},
+		{
+			Name: "handed-token", Title: "the token in Renku's kubeconfig for the remote cluster", On: steps.Local, Secret: true,
+			Learn: handedToken,
+		},
 		{
 			Name: "context-ca", Title: "the CA of your context", On: steps.Remote,
 			Learn: check.ContextCA("your context names no CA"),
@@ -35,9 +36,10 @@ func givenFacts() []steps.Fact {
 	}
 }
 
-// readLoose parses a kubeconfig into "server", "ca" and "namespace", the ServiceAccount
-// ("account", "account-namespace") and a description of the credentials ("with"). It returns the
-// token separately, because the token is secret.
+// readLoose parses a kubeconfig leniently. The map contains "server", "ca" and "namespace". It also
+// contains "account" and "account-namespace" for the ServiceAccount, and "with" for a description
+// of the credentials. The token is a separate result, because it is secret. The map is nil if the
+// kubeconfig cannot be parsed.
 func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	text := m.Reveal()
 	if len(text) > 1<<20 {
@@ -70,8 +72,9 @@ func readLoose(m masked.Value) (map[string]string, masked.Value) {
 	return out, token
 }
 
-// leads reports whether a kubeconfig points to the cluster with that server address or that CA.
-func leads(k map[string]string, server, ca string) bool {
+// pointsTo reports whether k has the given server address or the given CA. k is a map from
+// readLoose.
+func pointsTo(k map[string]string, server, ca string) bool {
 	return sameServer(k["server"], server) || check.SamePEM(k["ca"], ca)
 }
 
@@ -88,8 +91,9 @@ func serverHostPort(server string) string {
 	return strings.ToLower(check.HostPort(u))
 }
 
-// handedKubeconfig returns the kubeconfig in Renku's Secret that points to the remote cluster,
-// and its token.
+// handedKubeconfig returns the kubeconfig in Renku's Secret that points to the remote cluster, and
+// its token. The map is like a map from readLoose. It also contains "key", the kubeconfig's key in
+// the Secret.
 func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, masked.Value, error) {
 	none := masked.Value{}
 	ns, name := secretWhere(e)
@@ -104,7 +108,7 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, mask
 	ca, _ := e.Peer.Text("context-ca")
 	found, tokens := map[string]map[string]string{}, map[string]masked.Value{}
 	for key, value := range s.Data {
-		if k, token := readLoose(value); leads(k, server, ca) {
+		if k, token := readLoose(value); pointsTo(k, server, ca) {
 			k["key"] = key
 			found[key], tokens[key] = k, token
 		}
@@ -117,7 +121,7 @@ func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, mask
 		return found[keys[0]], tokens[keys[0]], nil
 	case len(keys) > 1:
 		return nil, none, fmt.Errorf(
-			"the keys %s of Secret %s/%s all point to the remote cluster: answer cluster.config-name with the right one",
+			"the keys %s of Secret %s/%s all point to the remote cluster: set cluster.config-name to the correct key",
 			strings.Join(keys, ", "), ns, name,
 		)
 	}
@@ -140,12 +144,12 @@ func handedToken(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if token.IsZero() {
-		return nil, steps.Absent("that kubeconfig has no token")
+		return nil, steps.Absent("Renku's kubeconfig for the remote cluster has no token")
 	}
 	return token, nil
 }
 
-// handedFact returns the local cluster's fact handed-over, whichever side e is.
+// handedFact returns the fact handed-over of the local cluster. Both sides can call it.
 func handedFact(e steps.Env) (map[string]string, error) {
 	v, err := localFacts(e).Value("handed-over")
 	if err != nil {
@@ -153,7 +157,7 @@ func handedFact(e steps.Env) (map[string]string, error) {
 	}
 	k, ok := v.(map[string]string)
 	if !ok {
-		return nil, errors.New("the kubeconfig of Renku cannot be read")
+		return nil, errors.New("Renku's kubeconfig for the remote cluster cannot be read")
 	}
 	return k, nil
 }

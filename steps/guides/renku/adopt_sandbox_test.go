@@ -16,7 +16,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// takenOn adopts what stands in the sandbox under a link's name.
+// takenOn adopts the existing setup of the sandbox with a new link of the given name.
 func takenOn(
 	t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any,
 ) (*engine.Session, map[string]engine.Adopted) {
@@ -37,7 +37,7 @@ func takenOn(
 	return s, out
 }
 
-// answersOf are all answers of a session as they stand.
+// answersOf returns all current answers of a session except secrets, by key.
 func answersOf(t *testing.T, s *engine.Session) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -51,8 +51,8 @@ func answersOf(t *testing.T, s *engine.Session) map[string]any {
 	return out
 }
 
-// What the published page leaves behind goes by its own names: they are found, so
-// that its gaps are named and nothing is said to be missing that stands.
+// A setup that follows the published page uses names of its own. Adoption finds these names, so the
+// checks report the gaps of the setup and do not report existing objects as missing.
 func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")
@@ -119,8 +119,8 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	}
 }
 
-// What carrick made with answers of its own is found again, all of them, although
-// the link file is lost.
+// After the link file is lost, adoption recovers all answers of a setup, including answers that are
+// not the default.
 func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")

@@ -24,15 +24,15 @@ func annotationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "annotations-valid", Title: "The annotations of the sessions' Ingress are strings", On: steps.Local,
-			Why: "Renku's API stores any JSON, but Kubernetes accepts only strings: with other values no session starts " +
+			Why: "Renku's API stores any JSON, but Kubernetes accepts only strings. With other values no session starts " +
 				"(Could not start the amalthea session).",
 			References: []string{addressSource},
 			Run:        annotationsText,
 		},
 		{
-			Name: "uploads", Title: "Sessions accept large uploads and sign-in responses", On: steps.Remote,
-			Why: "Renku's chart sets this only for local sessions: without it ingress-nginx answers large uploads with 413 " +
-				"and sign-ins with 502.",
+			Name: "uploads", Title: "The Ingress allows large uploads and sign-in responses", On: steps.Remote,
+			Why: "Renku's chart sets these annotations only for local sessions. Without them ingress-nginx rejects large " +
+				"uploads (413), and sign-ins fail (502).",
 			References: []string{
 				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionIngress.annotations)",
 			},
@@ -40,28 +40,28 @@ func annotationChecks() []steps.Check {
 		},
 		{
 			Name: "cors-headers", Title: "The cors-allow-headers annotation is a list of names", On: steps.Remote,
-			Why: "ingress-nginx rejects a variable there, such as the published guide's " +
+			Why: "ingress-nginx rejects a variable in this annotation, such as the published guide's " +
 				"\"$http_access_control_request_headers\".",
 			References: []string{page, nginxSource},
 			Run:        corsHeadersNamed,
 		},
 		{
-			Name: "cors-origin", Title: "Only Renku's own pages can call and frame sessions", On: steps.Remote,
-			Why: "The origin is that of the portal on the local cluster; the published guide says remote in one place " +
-				"and local in another.",
+			Name: "cors-origin", Title: "Only Renku's own pages can call and embed sessions", On: steps.Remote,
+			Why: "The allowed origin must be the portal on the local cluster. The published guide says remote in one " +
+				"place and local in another.",
 			References: []string{page},
 			Run:        corsOriginIsRenku,
 		},
 		{
 			Name: "snippets-allowed", Title: "The ingress controller accepts the frame policy snippet", On: steps.Remote,
-			Why: "Otherwise its webhook rejects each session's Ingress (annotation group ConfigurationSnippet contains " +
-				"risky annotation); the published guide assumes it.",
+			Why: "Otherwise its webhook rejects each session's Ingress (annotation group ConfigurationSnippet contains risky " +
+				"annotation). The published guide relies on snippets.",
 			References: []string{nginxSource},
 			Run:        snippetsAllowed,
 		},
 		{
-			Name: "framing-restricted", Title: "Cookies for frames come with CORS and a frame policy", On: steps.Remote,
-			Why: "With SameSite=None any site could act as the user unless CORS and a frame policy forbid it; the chart has " +
+			Name: "framing-restricted", Title: "CORS and a frame policy protect cross-site cookies", On: steps.Remote,
+			Why: "With SameSite=None any site could act as the user unless CORS and a frame policy forbid it. The chart has " +
 				"no value for the guide's skip-auth-preflight.",
 			References: []string{
 				page,
@@ -70,15 +70,15 @@ func annotationChecks() []steps.Check {
 			Run: framingFenced,
 		},
 		{
-			Name: "frame-cookies", Title: "Cookies for frames are necessary", On: steps.Remote,
-			Why: "If the portal and the sessions are the same site, frames work without SameSite=None.",
+			Name: "frame-cookies", Title: "Sessions in frames require SameSite=None cookies", On: steps.Remote,
+			Why: "If the portal and the sessions are on the same site, frames work without SameSite=None.",
 			Run: twoSites,
 		},
 	}
 }
 
-// annotationsText verifies that all values of the annotations are strings. It checks the
-// registered annotations, or the planned ones if none are registered.
+// annotationsText checks the registered annotations, or the planned annotations if the cluster is
+// not registered.
 func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	all, seen, _, err := inForce(e, func(map[string]any) bool { return true })
 	if err != nil {
@@ -86,13 +86,13 @@ func annotationsText(_ context.Context, e steps.Env) steps.Result {
 	}
 	if bad := notText(all); len(bad) > 0 {
 		return steps.Failed(
-			"not a string: "+strings.Join(bad, ", "), e.ApplyStep("register")+"    # quotes each value",
+			"annotation values that are not strings: "+strings.Join(bad, ", "),
+			e.ApplyStep("register")+"    # quotes each value",
 		)
 	}
 	return steps.Passed("%d annotations (%s)", len(all), seen)
 }
 
-// notText returns the annotations whose values are not strings.
 func notText(all map[string]any) []string {
 	var bad []string
 	for k, v := range all {
@@ -114,14 +114,14 @@ func uploadsSet(_ context.Context, e steps.Env) steps.Result {
 		slices.Sort(out)
 		return out
 	}
-	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return len(lacking(all)) == 0 })
+	all, as, applyFix, verdict := onNginx(e, func(all map[string]any) bool { return len(lacking(all)) == 0 })
 	if verdict != nil {
 		return *verdict
 	}
 	if not := lacking(all); len(not) > 0 {
 		return steps.Warned(
 			as+"missing "+strings.Join(not, ", "),
-			cmp.Or(mend, "remove them from sessions.annotations: carrick then sets them"),
+			cmp.Or(applyFix, "remove these annotations from sessions.annotations, and carrick sets them"),
 		)
 	}
 	return steps.Passed(
@@ -134,7 +134,7 @@ var headerNames = regexp.MustCompile(`^[A-Za-z0-9-_, ]*$`)
 
 func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
 	good := func(all map[string]any) bool { return headerNames.MatchString(textOf(all, corsHeaders)) }
-	all, as, mend, verdict := onNginx(e, good)
+	all, as, applyFix, verdict := onNginx(e, good)
 	if verdict != nil {
 		return *verdict
 	}
@@ -143,8 +143,10 @@ func corsHeadersNamed(_ context.Context, e steps.Env) steps.Result {
 	case names == "":
 		return steps.Skipped("cors-allow-headers is not set")
 	case !good(all):
-		return steps.Warned(fmt.Sprintf("%s%q is not a list of names: ingress-nginx ignores or rejects it", as, names),
-			cmp.Or(mend, "remove "+corsHeaders+" from sessions.annotations: carrick then sets a list"))
+		return steps.Warned(
+			fmt.Sprintf("%s%q is not a list of names, so ingress-nginx ignores or rejects the annotation", as, names),
+			cmp.Or(applyFix, "remove "+corsHeaders+" from sessions.annotations, and carrick sets a list"),
+		)
 	}
 	return steps.Passed("%s%s", as, names)
 }
@@ -162,7 +164,7 @@ func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
 		}
 		return ""
 	}
-	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return wrong(all) == "" })
+	all, as, applyFix, verdict := onNginx(e, func(all map[string]any) bool { return wrong(all) == "" })
 	if verdict != nil {
 		return *verdict
 	}
@@ -170,19 +172,21 @@ func corsOriginIsRenku(_ context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("neither cors-allow-origin nor a frame policy is set")
 	}
 	if found := wrong(all); found != "" {
-		return steps.Failed(as+found, cmp.Or(mend, "remove it from sessions.annotations: carrick then sets it to "+want))
+		return steps.Failed(
+			as+found, cmp.Or(applyFix, "remove the annotation from sessions.annotations, and carrick sets it for "+want),
+		)
 	}
 	return steps.Passed("%s%s", as, want)
 }
 
 func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	used := func(all map[string]any) bool { return textOf(all, configSnippet) != "" }
-	all, as, mend, verdict := onNginx(e, func(all map[string]any) bool { return !used(all) })
+	all, as, applyFix, verdict := onNginx(e, func(all map[string]any) bool { return !used(all) })
 	if verdict != nil {
 		return *verdict
 	}
 	if !used(all) && !framed(e) {
-		return steps.Skipped("no snippet is used: sessions open in their own tab")
+		return steps.Skipped("sessions open in their own tab and use no snippet")
 	}
 	state, err := nginxSnippets(ctx, e)
 	if err != nil {
@@ -191,17 +195,17 @@ func snippetsAllowed(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case state.allowed:
 		return steps.Passed("%s", state.found)
-	case !framed(e) && mend != "":
+	case !framed(e) && applyFix != "":
 		return steps.Failed(
-			as+"a snippet is used: "+state.found,
-			mend+"    # removes the snippet: sessions open in their own tab (sessions.framed)",
+			as+"the annotations use a snippet: "+state.found,
+			applyFix+"    # removes the snippet. Sessions open in their own tab (sessions.framed)",
 		)
 	}
 	return steps.Failed(state.found, state.fix)
 }
 
-// crossSite reports whether the session operator sets cookies with SameSite=None. known is false
-// if no operator exists yet.
+// crossSite reports whether the session operator sets SameSite=None on its cookies. known is false
+// if the cluster has no session operator.
 func crossSite(ctx context.Context, e steps.Env) (on, known bool, err error) {
 	all, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "",
@@ -229,7 +233,7 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped(
 			"%s",
 			map[bool]string{
-				true:  "the operator sets no cookies for frames, and sessions do not open in frames",
+				true:  "the operator does not set SameSite=None cookies, and sessions do not open in frames",
 				false: "sessions do not open in frames",
 			}[known],
 		)
@@ -240,27 +244,28 @@ func framingFenced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !isNginx(controller) {
 		return steps.Warned(
-			"carrick cannot check whether "+controller+" sends the headers", others(controller, renkuOrigin(e)),
+			"carrick cannot check whether "+controller+" sends the CORS and Content-Security-Policy headers",
+			others(controller, renkuOrigin(e)),
 		)
 	}
-	all, seen, mend, err := inForce(e, func(all map[string]any) bool { return len(unfenced(all)) == 0 })
+	all, seen, applyFix, err := inForce(e, func(all map[string]any) bool { return len(missingProtections(all)) == 0 })
 	if err != nil {
 		return steps.Errored(err)
 	}
-	lacking := unfenced(all)
+	lacking := missingProtections(all)
 	if len(lacking) == 0 {
-		return steps.Passed("CORS allows %s, and only its pages can frame sessions", textOf(all, corsOrigin))
+		return steps.Passed("CORS allows %s, and only pages of that origin can embed sessions", textOf(all, corsOrigin))
 	}
-	if mend != "" {
-		return steps.Failed("the "+seen+" annotations lack "+strings.Join(lacking, " and "), mend)
+	if applyFix != "" {
+		return steps.Failed("the "+seen+" annotations lack "+strings.Join(lacking, " and "), applyFix)
 	}
-	fix := "answer sessions.framed with yes: carrick then sets them"
+	fix := "set sessions.framed to yes, and carrick adds the annotations"
 	if framed(e) {
 		fix = "allow snippets in ingress-nginx (see snippets-allowed), then " + e.ApplyStep("register")
 	}
 	return steps.Failed(
 		"the annotations lack "+strings.Join(lacking, " and "),
-		fix+"; or answer sessions.framed with no, and set the operator's useNoneSameSiteSessionCookie to false",
+		fix+"; or set sessions.framed to no, and the operator's useNoneSameSiteSessionCookie to false",
 	)
 }
 
@@ -268,12 +273,12 @@ func twoSites(_ context.Context, e steps.Env) steps.Result {
 	hosts, host := renkuHosts(e), sessionHost(e)
 	switch {
 	case !framed(e):
-		return steps.Skipped("sessions open in their own tab and need no cookies for frames")
+		return steps.Skipped("sessions open in their own tab and do not require SameSite=None cookies")
 	case host == "" || len(hosts) == 0:
 		return steps.Skipped("the session host or Renku's domain is not set")
 	case probe.SameSite(hosts[0], host):
-		return steps.Warned(fmt.Sprintf("%s and %s are the same site: frames work without SameSite=None", hosts[0], host),
-			"set the operator's useNoneSameSiteSessionCookie to false; frames keep working")
+		return steps.Warned(fmt.Sprintf("%s and %s are the same site, so frames work without SameSite=None", hosts[0], host),
+			"set the operator's useNoneSameSiteSessionCookie to false. Frames still work")
 	}
 	return steps.Passed("%s and %s are different sites", hosts[0], host)
 }

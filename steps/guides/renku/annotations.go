@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// nginxController is the only controller that reads annotations with nginxPrefix.
+// nginxController is the default controller name of ingress-nginx. Only ingress-nginx reads
+// annotations with nginxPrefix.
 const (
 	nginxController = "k8s.io/ingress-nginx"
 	nginxPrefix     = "nginx.ingress.kubernetes.io/"
 )
 
-// These are the annotations that carrick writes and checks.
 const (
 	bodySize      = nginxPrefix + "proxy-body-size"
 	bufferSize    = nginxPrefix + "proxy-buffer-size"
@@ -32,28 +32,28 @@ const (
 	configSnippet = nginxPrefix + "configuration-snippet"
 )
 
-// isNginx reports whether a controller is ingress-nginx. A second instance in a cluster has its
-// own controller name, which also contains "ingress-nginx" if the admin follows the
-// documentation.
+// isNginx searches for a substring, because a second ingress-nginx in a cluster has another
+// controller name. The ingress-nginx documentation uses names that contain "ingress-nginx".
 func isNginx(controller string) bool { return strings.Contains(controller, "ingress-nginx") }
 
-// uploads are the annotations that Renku's own chart sets for local sessions; a remote cluster
-// inherits none of them (SwissDataScienceCenter/renku helm-chart/renku/values.yaml,
-// notebooks.sessionIngress.annotations).
+// uploads contains the annotations that Renku's chart sets for local sessions
+// (SwissDataScienceCenter/renku helm-chart/renku/values.yaml,
+// notebooks.sessionIngress.annotations). Sessions on a remote cluster do not inherit them.
 var uploads = map[string]string{bodySize: "0", bufferSize: "8k", buffering: "off"}
 
-// allowedHeaders are the headers that a page in a frame is allowed to send. They are listed by
-// name, because ingress-nginx rejects the nginx variable of the published guide.
+// allowedHeaders lists the request headers that a page in a frame is allowed to send. The published
+// guide sets an nginx variable here, which ingress-nginx rejects.
 const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT, If-Modified-Since, Keep-Alive, " +
 	"Origin, Range, User-Agent, X-Requested-With, X-XSRFToken"
 
 func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
 
-// framePolicy returns the Content-Security-Policy that allows only origin and the session itself
-// to frame a session.
+// framePolicy returns a Content-Security-Policy. It allows only pages from origin and from the
+// session itself to embed the session.
 func framePolicy(origin string) string { return "frame-ancestors 'self' " + origin }
 
-// generated returns the annotations that a controller requires for these answers.
+// generated returns the annotations that carrick sets. The map is empty unless controller is
+// ingress-nginx.
 func generated(controller, origin string, framed, snippets bool) map[string]any {
 	out := map[string]any{}
 	if !isNginx(controller) {
@@ -73,8 +73,9 @@ func generated(controller, origin string, framed, snippets bool) map[string]any 
 	return out
 }
 
-// sessionAnnotations returns the annotations of each session's Ingress: those that the
-// controller requires, overridden by the answers.
+// sessionAnnotations returns the annotations of each session's Ingress. Entries in
+// sessions.annotations override the generated annotations. An entry with an empty value removes the
+// annotation.
 func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
@@ -98,10 +99,9 @@ func sessionAnnotations(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// checkAnnotation rejects malformed annotations when they are entered.
 func checkAnnotation(v string) error {
 	key, _, ok := strings.Cut(v, "=")
-	if strings.HasPrefix(v, "map[") { // an item of a link file that is a mapping
+	if strings.HasPrefix(v, "map[") { // the link file contains a mapping instead of a string
 		return errors.New("annotations must be strings: write - \"key=value\" with quotes, not key: value")
 	}
 	if !ok {
@@ -111,17 +111,16 @@ func checkAnnotation(v string) error {
 	}
 	if problems := validation.IsQualifiedName(strings.ToLower(key)); len(problems) > 0 {
 		return fmt.Errorf(
-			"%q is not a valid annotation name: use letters, digits, -, _ and ., with at most one / after a host name", key,
+			"%q is not a valid annotation name: use letters, digits, -, _ and ., optionally after a host name and /", key,
 		)
 	}
 	return nil
 }
 
-// ingressController returns the controller of the sessions' IngressClass.
 func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Answers.Text("sessions.ingress-class")
 	if name == "" {
-		return nil, steps.Absent("no IngressClass is named, and the cluster has no default")
+		return nil, steps.Absent("sessions.ingress-class is not set, and the cluster has no default IngressClass")
 	}
 	class, err := check.Get[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", name)
 	if apierrors.IsNotFound(err) {
@@ -133,21 +132,21 @@ func ingressController(ctx context.Context, e steps.Env) (any, error) {
 	return class.Spec.Controller, nil
 }
 
-// others returns the fix for a controller other than ingress-nginx: how to configure the
-// equivalent of the annotations.
+// others explains how to configure the frame policy and CORS with a controller other than
+// ingress-nginx.
 func others(controller, origin string) string {
 	csp, cors := `Content-Security-Policy "`+framePolicy(origin)+`"`, "CORS for "+origin+" with credentials"
 	switch {
 	case strings.Contains(controller, "traefik"):
 		return "create a Middleware with headers.contentSecurityPolicy \"" + framePolicy(origin) +
 			"\", accessControlAllowOriginList [" + origin +
-			"] and accessControlAllowCredentials true; then answer sessions.annotations with " +
+			"] and accessControlAllowCredentials true; then set sessions.annotations to " +
 			"traefik.ingress.kubernetes.io/router.middlewares=NAMESPACE-NAME@kubernetescrd"
 	case strings.Contains(controller, "haproxy"):
-		return "answer sessions.annotations with haproxy.org/response-set-header=" + csp +
+		return "set sessions.annotations to haproxy.org/response-set-header=" + csp +
 			", haproxy.org/cors-enable=true and haproxy.org/cors-allow-origin=" + origin
 	case strings.Contains(controller, "contour"):
-		return "Contour sets no headers on an Ingress: put a global responseHeadersPolicy into its " +
+		return "Contour does not set response headers for an Ingress: add a global responseHeadersPolicy to its " +
 			"ContourConfiguration with " + csp + " and " + cors
 	}
 	return "set on every session's route: " + csp + ", and " + cors +

@@ -6,28 +6,28 @@ import (
 	"carrick/steps"
 )
 
-// inForce returns the annotations that sessions get. If the cluster is registered, these are the
-// annotations in Renku, and seen is "registered". Otherwise they are those that this link would
-// register, and seen is "planned". mend is the apply command if the registered annotations can
-// be replaced by ones that satisfy right, and "" otherwise.
-func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, mend string, err error) {
+// inForce returns the annotations that sessions get. If the cluster is registered, they come from
+// Renku, and seen is "registered". Otherwise they are the annotations that this link would
+// register, and seen is "planned". If the cluster is registered and the planned annotations satisfy
+// right, applyFix is the apply command. Otherwise applyFix is "".
+func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, seen, applyFix string, err error) {
 	all, err = remoteFacts(e).Map("session-annotations")
 	row, rowErr := localFacts(e).Map("cluster-row")
 	if rowErr != nil {
 		return all, "planned", "", err
 	}
 	if err == nil && right(all) {
-		mend = e.ApplyStep("register")
+		applyFix = e.ApplyStep("register")
 	}
 	all, _ = row["session_ingress_annotations"].(map[string]any)
-	return all, "registered", mend, nil
+	return all, "registered", applyFix, nil
 }
 
-// onNginx returns the annotations that sessions get (see inForce) if ingress-nginx reads them,
-// otherwise the check's verdict. as is a prefix for findings.
+// onNginx returns all and applyFix from inForce. as is a prefix for findings. If ingress-nginx does
+// not read the annotations, only verdict is set.
 func onNginx(
 	e steps.Env, right func(map[string]any) bool,
-) (all map[string]any, as, mend string, verdict *steps.Result) {
+) (all map[string]any, as, applyFix string, verdict *steps.Result) {
 	controller, err := e.Own.Text("ingress-controller")
 	if err != nil {
 		r := steps.Errored(err)
@@ -37,7 +37,7 @@ func onNginx(
 		r := steps.Skipped("controller %s does not read ingress-nginx annotations", controller)
 		return nil, "", "", &r
 	}
-	all, seen, mend, err := inForce(e, right)
+	all, seen, applyFix, err := inForce(e, right)
 	if err != nil {
 		r := steps.Errored(err)
 		return nil, "", "", &r
@@ -45,12 +45,11 @@ func onNginx(
 	if seen == "registered" {
 		as = "registered annotations: "
 	}
-	return all, as, mend, nil
+	return all, as, applyFix, nil
 }
 
-// unfenced returns the protections that the annotations lack. They are required if other sites
-// can send requests with the session's cookie.
-func unfenced(all map[string]any) (lacking []string) {
+// missingProtections returns the missing protections against requests from other sites.
+func missingProtections(all map[string]any) (lacking []string) {
 	if textOf(all, enableCORS) != "true" || textOf(all, corsOrigin) == "" {
 		lacking = append(lacking, "CORS (enable-cors, cors-allow-origin)")
 	}

@@ -16,8 +16,8 @@ func token(alg, claims string) string {
 	return enc([]byte(`{"alg":"`+alg+`"}`)) + "." + enc([]byte(claims)) + "." + enc([]byte("stand-in"))
 }
 
-// What Renku, its database or Kubernetes would refuse later is refused where
-// it is typed, with the reason.
+// carrick rejects answers that Renku, its database or Kubernetes would reject later, and gives the
+// reason.
 func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 	const small = `{"name":"small","cpu":1,"memory":2,"gpu":0,"max_storage":4,"default_storage":1,"default":true}`
 	pool := func(classes, more string) string {
@@ -30,7 +30,7 @@ func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 		{"cluster.name", strings.Repeat("x", 41), "41 characters"},
 		{"cluster.name", "abcde", ""},
 		{"cluster.name", strings.Repeat("é", 40), ""},
-		{"cluster.config-name", "remote.yml", "ending in .yaml"},
+		{"cluster.config-name", "remote.yml", "end the name in .yaml"},
 		{"cluster.config-name", "a/b.yaml", "letters, digits"},
 		{"cluster.config-name", strings.Repeat("x", 36) + ".yaml", "41"},
 		{"cluster.config-name", "remote-1.yaml", ""},
@@ -64,7 +64,7 @@ func TestBadAnswersAreRefusedWhereTheyAreTyped(t *testing.T) {
 		{"pool.members", "user:01234567-89ab-cdef-0123-456789abcdef:prohibited", ""},
 		{"pool.spec", "# nothing", "contains only comments"},
 		{"pool.spec", pool(small, ""), ""},
-		{"pool.spec", pool(small+","+strings.Replace(small, "small", "large", 1), ""), "2 are: small, large"},
+		{"pool.spec", pool(small+","+strings.Replace(small, "small", "large", 1), ""), "but 2 classes are: small, large"},
 		{"pool.spec", pool(strings.Replace(small, `"memory":2`, `"memory":9`, 1), ""), "exceeds the quota"},
 		{"pool.spec", pool(small, `"remote":{},`), "FirecREST"},
 	} {
@@ -102,7 +102,7 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 			status: 404, code: 1404, message: "Could not find cluster with id 01 in the list of clusters.",
 			means: "has not loaded the cluster's kubeconfig", next: "--step restart",
 		},
-		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster with that id"},
+		{status: 404, code: 1404, message: "Cluster definition id='01' does not exist.", means: "no cluster with that ID"},
 		{
 			status: 404, code: 1404, message: "User with ID 01 does not exist", means: "no user, group or project",
 			next: "pool.members",
@@ -137,14 +137,14 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 		},
 		{
 			status: 404, code: 1404, message: "The resource pool with id 7 cannot be found.",
-			means: "no resource pool with that id", next: "--step pool",
+			means: "no resource pool with that ID", next: "--step pool",
 		},
 		{
-			status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool with that id",
+			status: 404, code: 1404, message: "Resource pool with id 7 does not exist", means: "no resource pool with that ID",
 			never: "no user",
 		},
 		{
-			status: 404, code: 1404, message: "Cannot find the resource pool with ID 7.", means: "no resource pool with that id",
+			status: 404, code: 1404, message: "Cannot find the resource pool with ID 7.", means: "no resource pool with that ID",
 		},
 		{
 			status: 422, code: 1422, message: "you are also removing both the TLS secret name and the flag",
@@ -197,7 +197,7 @@ func TestErrorsOfTheAPIInPlainWords(t *testing.T) {
 	}
 }
 
-// A user that Renku does not have is another 404 than an address that it does not have.
+// Renku's 404 for an unknown user differs from its 404 for an unknown URL.
 func TestAnUnknownMemberIsNoUnservedAddress(t *testing.T) {
 	for _, tc := range []struct {
 		status, code int
@@ -216,7 +216,8 @@ func TestAnUnknownMemberIsNoUnservedAddress(t *testing.T) {
 	}
 }
 
-// A pool that Renku keeps is neither gone nor left without a way on.
+// If Renku cannot delete a pool, the pool does not count as deleted, and the error names the next
+// step.
 func TestAPoolThatRenkuKeeps(t *testing.T) {
 	e := steps.Env{Link: "milan"}
 	for _, tc := range []struct {
@@ -235,7 +236,7 @@ func TestAPoolThatRenkuKeeps(t *testing.T) {
 	}
 }
 
-// The names of links decide what the questions offer.
+// nameFromLink proposes a name for the cluster that is derived from the link's name.
 func TestNamesFromTheLink(t *testing.T) {
 	for link, want := range map[string]any{"milan": "milan", "ab": "remote-ab", strings.Repeat("x", 41): nil} {
 		if got, _ := nameFromLink(steps.Env{Link: link}); got != want {

@@ -17,15 +17,13 @@ import (
 	"carrick/steps"
 )
 
-// fromAPI is the From of checks that read Renku's API.
 const fromAPI = "Renku API"
 
-// notSignedIn is the reason reported when a check requires a token and there is none.
 const notSignedIn = "not signed in to Renku"
 
-// apiAddress returns the address of Renku's HTTP API and the token to use (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml). The published guide names the path
-// /cluster; the correct path is /api/data/clusters.
+// apiAddress returns the address of Renku's API and the token for it (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml). The published guide names the path /cluster,
+// but the correct path is /api/data/clusters.
 func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	token := e.Answers.Masked("renku.token")
 	if err := issuedThere(e, token); err != nil {
@@ -34,11 +32,11 @@ func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/api/data", token)
 }
 
-// issuedThere returns an error if the token would be sent to an address that the admin did not
-// enter and that is not the address of the token's issuer. The default of renku.url is read from
-// Renku's Helm release, so whoever can write Secrets next to the release chooses it. Renku's
-// Keycloak is under the portal's address (SwissDataScienceCenter/renku:
-// helm-chart/renku/values.yaml, global.renku.domain).
+// issuedThere protects the token if renku.url has its default value. It returns an error unless
+// that address issued the token. The default comes from Renku's Helm release, so anyone who can
+// write Secrets in the release's namespace can change it. Renku's Keycloak issues the tokens and
+// has the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
+// global.renku.domain).
 func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
 	if token.IsZero() || base == "" || e.Answered("renku.url") {
@@ -46,17 +44,16 @@ func issuedThere(e steps.Env, token masked.Value) error {
 	}
 	t, err := bearer.Parse(token)
 	if err != nil || sameServer(t.Issuer, base) {
-		return nil // an unreadable token is not sent: see badToken
+		return nil // signedInAPI never sends an unreadable token
 	}
 	return fmt.Errorf(
-		"the token was not sent to %s, the default of renku.url, because %q issued it. If that address is correct, answer "+
-			"renku.url with it",
+		"carrick did not send the token to %s, the default for renku.url, because %q issued the token. If the default is "+
+			"correct, set renku.url to the same address",
 		base, clean.Text(t.Issuer),
 	)
 }
 
-// realmAddress returns the address of the Keycloak realm that issues tokens. Requests to it
-// carry no token.
+// realmAddress returns the address of Renku's Keycloak realm, without a token.
 func realmAddress(e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/auth/realms/Renku", masked.Value{})
 }
@@ -64,7 +61,7 @@ func realmAddress(e steps.Env) (web.Address, error) {
 func renkuAt(e steps.Env, path string, token masked.Value) (web.Address, error) {
 	base := renkuURL(e)
 	if base == "" {
-		return web.Address{}, steps.Absent("Renku's address is not known: answer renku.url")
+		return web.Address{}, steps.Absent("Renku's address is unknown: set renku.url")
 	}
 	ca, err := renkuTrust(e)
 	if err != nil {
@@ -75,7 +72,8 @@ func renkuAt(e steps.Env, path string, token masked.Value) (web.Address, error) 
 
 func renkuURL(e steps.Env) string { return strings.TrimSuffix(e.Answers.Text("renku.url"), "/") }
 
-// renkuOrigin returns the origin of Renku's pages in the form that browsers use.
+// renkuOrigin returns the web origin of Renku's pages, such as "https://renku.example.org". It
+// returns "" if renku.url is not set.
 func renkuOrigin(e steps.Env) string {
 	u, err := url.Parse(renkuURL(e))
 	if err != nil || u.Host == "" {
@@ -106,7 +104,8 @@ func checkRenkuURL(v string) error {
 	return nil
 }
 
-// signedInAPI returns a client with a token that looks valid, or the reason why there is none.
+// signedInAPI returns an API client that uses renku.token. It returns an AbsentError if the token
+// is not set or if Renku would reject it.
 func signedInAPI(e steps.Env) (*web.Client, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
@@ -118,7 +117,6 @@ func signedInAPI(e steps.Env) (*web.Client, error) {
 	return e.API()
 }
 
-// get sends a GET request as the signed-in user.
 func get(ctx context.Context, e steps.Env, path string, out any) error {
 	api, err := signedInAPI(e)
 	if err != nil {
@@ -128,7 +126,6 @@ func get(ctx context.Context, e steps.Env, path string, out any) error {
 	return err
 }
 
-// theRows returns all clusters that are registered with Renku.
 func theRows(ctx context.Context, e steps.Env) ([]map[string]any, error) {
 	var rows []map[string]any
 	err := get(ctx, e, "/clusters", &rows)
@@ -137,11 +134,11 @@ func theRows(ctx context.Context, e steps.Env) ([]map[string]any, error) {
 
 func textOf(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 
-// noCluster is the prefix of the reason reported if Renku has no such cluster.
+// noCluster is the prefix of the error message for a cluster that is not registered in Renku.
 const noCluster = "Renku has no cluster"
 
-// clusterRow returns the row with this link's config name. Renku finds the kubeconfig by the
-// config name, so that row is this link's cluster even if its name differs.
+// clusterRow finds this link's cluster by its config_name, because Renku finds the kubeconfig by
+// the config_name. The cluster's name in Renku can differ from the link's answer.
 func clusterRow(ctx context.Context, e steps.Env) (any, error) {
 	rows, err := theRows(ctx, e)
 	if err != nil {
@@ -171,11 +168,11 @@ func registeredID(_ context.Context, e steps.Env) (any, error) {
 	if id := textOf(row, "id"); ulid.MatchString(id) {
 		return id, nil
 	}
-	return nil, fmt.Errorf("the cluster's id %q is not a ULID", textOf(row, "id"))
+	return nil, fmt.Errorf("the cluster's ID %q is not a ULID", textOf(row, "id"))
 }
 
-// refusedIsAbsent turns 401 and 403 into an AbsentError, so that only the sign-in checks report
-// them.
+// refusedIsAbsent turns a 401 or 403 error into an AbsentError, so that only the sign-in checks
+// report the error.
 func refusedIsAbsent(err error) error {
 	if e := (*web.Error)(nil); errors.As(err, &e) && (e.Status == 401 || e.Status == 403) {
 		found, _ := plainly(err)
@@ -184,8 +181,8 @@ func refusedIsAbsent(err error) error {
 	return err
 }
 
-// renkuTrust returns the CA certificates to trust for Renku's addresses in addition to the
-// system's roots, or "".
+// renkuTrust returns the CA certificates that clients of Renku must trust in addition to the
+// system's roots. It returns "" if there are none.
 func renkuTrust(e steps.Env) (string, error) {
 	ca, err := localFacts(e).Text("renku-ca")
 	if err != nil && !steps.IsAbsent(err) && !apierrors.IsForbidden(err) {

@@ -20,13 +20,14 @@ func apiChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "apis-available", Title: "All API groups are available", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "Renku runs full API discovery first: one group that answers 503 breaks its session lookups.",
+			Why:        "Renku starts with full API discovery, so one API group that returns 503 breaks its session lookups.",
 			References: []string{"kr8s-org/kr8s: kr8s/_api.py"},
 			Run:        apisAvailable,
 		},
 		{
 			Name: "metrics", Title: "The metrics API is available", On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "The operator reads pod metrics to detect idle sessions: without them no session is ever hibernated.",
+			Why: "The operator detects idle sessions from pod metrics. Without the metrics, idle sessions are never " +
+				"hibernated.",
 			References: []string{"SwissDataScienceCenter/amalthea: config/rbac (manager role)"},
 			Run:        metricsAvailable,
 		},
@@ -63,23 +64,24 @@ func metricsAvailable(ctx context.Context, e steps.Env) steps.Result {
 	fix := "install metrics-server; then: " + e.Kubectl() + " top nodes"
 	a, err := e.Cluster.Get(ctx, check.APIServices, "", metricsAPI)
 	if apierrors.IsNotFound(err) {
-		return steps.Warned("no APIService "+metricsAPI+": idle sessions are never hibernated", fix)
+		return steps.Warned("APIService "+metricsAPI+" does not exist, so idle sessions are never hibernated", fix)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if ok, why := available(a); !ok {
 		return steps.Warned(metricsAPI+" is not available: "+why,
-			e.Kubectl()+" describe apiservice "+metricsAPI+"    # see its message and the Service behind it")
+			e.Kubectl()+" describe apiservice "+metricsAPI+"    # shows the message and the Service behind the APIService")
 	}
 	return steps.Passed("%s is available", metricsAPI)
 }
 
-// available returns the status and the reason of an APIService's condition Available.
+// available reports whether the Available condition of an APIService is true, and returns the
+// condition's reason.
 func available(a *unstructured.Unstructured) (bool, string) {
 	c := check.Condition(a, "Available")
 	if c == nil {
-		return false, "it has no Available condition yet"
+		return false, "no Available condition yet"
 	}
 	reason, _ := c["reason"].(string)
 	return c["status"] == "True", reason

@@ -12,21 +12,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rcloneClass is the StorageClass that csi-rclone's chart creates and that the operator uses
-// for volumes of data connectors.
+// rcloneClass is the StorageClass that csi-rclone's chart creates. The operator uses it for the
+// volumes of data connectors.
 const rcloneClass = "csi-rclone-secret-annotation"
 
-// These are the versions of amalthea-sessions that introduced a value
-// (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions/values.yaml, pull requests 1097
-// and 1106).
+// sameSiteSince and httpsIngressSince are the versions of amalthea-sessions that introduced the
+// values useNoneSameSiteSessionCookie and httpsSessionIngress (SwissDataScienceCenter/amalthea
+// helm-chart/amalthea-sessions/values.yaml, pull requests 1097 and 1106).
 const (
 	sameSiteSince     = "0.27.0"
 	httpsIngressSince = "0.27.2"
 )
 
-// operatorValues returns the values of chart amalthea-sessions on the remote cluster: an
-// operator that watches only its own namespace, without the old csi-rclone that the chart would
-// include.
+// operatorValues returns the Helm values of amalthea-sessions on the remote cluster. The operator
+// watches only its own namespace. The values disable the old csi-rclone that the chart includes by
+// default.
 func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	crd, err := deploysCRD(ctx, e)
 	if err != nil {
@@ -54,9 +54,9 @@ func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// deploysCRD reports whether the release should create the sessions' CRD. Helm rejects an
-// existing CRD that does not belong to the release. If the release created the CRD and an
-// upgrade omitted it, Helm would delete the CRD with all sessions.
+// deploysCRD reports whether the release should create the sessions' CRD. Helm rejects an existing
+// CRD that does not belong to the release. If the CRD belongs to the release, an upgrade must
+// include it. Otherwise Helm deletes the CRD with all sessions.
 func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 	crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
 	if apierrors.IsNotFound(err) {
@@ -73,9 +73,9 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e), nil
 }
 
-// driverValues returns the values of chart csi-rclone. The driver must run on each node that
-// sessions can use, whatever taints the node has. kubeletDir sets only the driver's hostPath
-// volumes; check csi-kubelet-dir reports what else must change.
+// driverValues returns the Helm values of csi-rclone. The driver tolerates the taints of all
+// session nodes. The chart's kubeletDir sets only the hostPath volumes. The check csi-kubelet-dir
+// reports the other paths that must change.
 func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
@@ -91,8 +91,8 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	}
 	if len(dirs) > 1 {
 		return nil, fmt.Errorf(
-			"the session nodes have %d kubelet directories (%s), but the chart supports one: label the nodes of one kind and "+
-				"answer nodes.labels",
+			"the session nodes have %d different kubelet directories (%s), but the chart supports only one: label nodes with "+
+				"the same directory, and set nodes.labels to that label",
 			len(dirs), someNodes(fit),
 		)
 	}
@@ -104,7 +104,6 @@ func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// tolerationsFor returns the tolerations that allow a pod on all of these nodes.
 func tolerationsFor(nodes []*corev1.Node) []any {
 	var keys []string
 	for _, n := range nodes {
@@ -122,7 +121,6 @@ func tolerationsFor(nodes []*corev1.Node) []any {
 	return out
 }
 
-// These are the directories in which kubelets keep their files.
 const (
 	usualKubeletDir    = "/var/lib/kubelet"
 	k0sKubeletDir      = "/var/lib/k0s/kubelet"
@@ -139,14 +137,13 @@ func kubeletDir(n *corev1.Node) string {
 	return usualKubeletDir
 }
 
-// installsOperator reports whether carrick installs the session operator. It does so only if no
-// operator is installed yet, or if Helm installed it in the session namespace. Installations by
-// Argo CD or kubectl are changed with those tools and belong in an export.
+// installsOperator reports whether carrick installs or upgrades the session operator. carrick does
+// so if no operator exists or if Helm installed it in the session namespace. If another tool such
+// as Argo CD installed it in that namespace, only an export includes it.
 func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }
 
-// mountsConnectors reports whether sessions on this cluster can have data connectors.
 func mountsConnectors(e steps.Env) bool { return e.Answers.Bool("sessions.data-connectors") }
 
 func installsDriver(e steps.Env) bool {
@@ -161,8 +158,9 @@ func helmMayChange(e steps.Env, fact, namespace string) bool {
 	return (byHelm || e.Exporting) && e.Own.FieldText(fact, "namespace") == namespace
 }
 
-// makesDriverNamespace reports whether carrick creates the driver's namespace. carrick does not
-// if another tool runs the driver.
+// makesDriverNamespace reports whether carrick creates the driver's namespace. carrick does so if
+// no driver is installed or if carrick installed it. An export also includes the namespace of a
+// driver that Helm did not install.
 func makesDriverNamespace(e steps.Env) bool {
 	if !mountsConnectors(e) {
 		return false

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// difference is a field whose value in Renku differs from the intended one.
+// difference describes a field whose value in Renku differs from the planned value.
 type difference struct {
 	field      string
 	want, have any // nil: not set
@@ -45,8 +45,9 @@ func shownJSON(v any) string {
 	return clean.Text(string(b))
 }
 
-// differences compares field by field. Not set, empty and false are equal, because Renku omits
-// null fields. With http the TLS fields are ignored.
+// differences returns the fields that differ between want and have. An unset field equals "", false
+// and an empty map, because Renku omits null fields. If the protocol in want is http, differences
+// ignores the TLS fields.
 func differences(want, have map[string]any) []difference {
 	var out []difference
 	for _, f := range clusterFields {
@@ -68,9 +69,9 @@ func unset(v any) any {
 	return v
 }
 
-// patches returns the PATCH bodies, in order, that turn the stored cluster into the intended
-// one. carrick does not use PUT, because PUT drops the flag of the default certificate, as POST
-// does. The error names a field that no PATCH can remove.
+// patches returns the bodies of the PATCH requests that turn the cluster have into want, in order.
+// carrick does not use PUT, because PUT drops the default-certificate flag, as POST does. If PATCH
+// cannot remove a field, patches returns an error with the field's name.
 func patches(want, have map[string]any) ([]map[string]any, error) {
 	diffs := differences(want, have)
 	if len(diffs) == 0 {
@@ -82,7 +83,7 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 		case d.want != nil || d.field == "session_path" || d.field == "session_storage_class" || d.field == fieldTLS:
 			patch[d.field] = want[d.field]
 			if want[d.field] == nil {
-				patch[d.field] = "" // Renku reads "" as "not set" here
+				patch[d.field] = "" // Renku reads "" as "not set"
 			}
 		case d.field == fieldNotes:
 			patch[d.field] = map[string]any{}
@@ -90,8 +91,8 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 			patch[d.field] = false
 		default:
 			return nil, fmt.Errorf(
-				"%s cannot be removed from a cluster in Renku once it is set (now %s): set another value, or remove the cluster "+
-					"and register it again",
+				"%s cannot be removed from a cluster in Renku once it is set (now %s). Set another value, or delete the cluster "+
+					"in Renku and register it again",
 				d.field, shownJSON(d.have),
 			)
 		}
@@ -101,13 +102,13 @@ func patches(want, have map[string]any) ([]map[string]any, error) {
 	if !tls && !flag {
 		return []map[string]any{patch}, nil
 	}
-	// Changing only one of the two fields violates a constraint of the database.
+	// A PATCH that changes only one of these two fields violates a database constraint.
 	patch[fieldTLS], patch[fieldDefault] = textOf(want, fieldTLS), want[fieldDefault] == true
 	if had, _ := have[fieldDefault].(bool); !had || patch[fieldDefault] == true {
 		return []map[string]any{patch}, nil
 	}
-	// With https Renku checks the old flag and the new one together, so a Secret can replace the
-	// default certificate only while the protocol is http.
+	// With https, Renku also validates the stored flag, so a Secret cannot replace the default
+	// certificate. Change the certificate while the protocol is http.
 	certificate := map[string]any{fieldTLS: patch[fieldTLS], fieldDefault: false}
 	delete(patch, fieldTLS)
 	delete(patch, fieldDefault)

@@ -13,13 +13,13 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Renku runs on the local cluster, its sessions on the remote one. Both must answer, be different clusters, " +
-			"and grant you the permissions this guide needs.",
+		Why: "Renku runs on the local cluster, and its sessions on the remote one. Both clusters must answer, be " +
+			"different, and grant you the permissions this guide needs.",
 		Ask: []steps.Question{
 			{
 				Key: "renku.namespace", Title: "Renku's namespace on the local cluster", Kind: steps.Namespace,
 				Adopt:   adoptNamespace,
-				Help:    "The namespace of the Renku chart. The kubeconfigs Secret is created there.",
+				Help:    "The namespace where the Renku chart is installed. carrick creates the kubeconfigs Secret there.",
 				Default: steps.Fixed("renku", "the chart's usual name"),
 			},
 			{
@@ -32,7 +32,7 @@ func clusters() steps.Step {
 				On:      steps.Remote,
 				Adopt:   adoptSessions,
 				Check:   checkSessionsNamespace,
-				Help:    "Created if it does not exist.",
+				Help:    "carrick creates the namespace if it does not exist.",
 				Default: steps.Fixed("renku-user-sessions", "the published guide"),
 			},
 		},
@@ -42,8 +42,8 @@ func clusters() steps.Step {
 			check.SignedIn(),
 			check.AtLeast(
 				24,
-				"Older clusters create token Secrets automatically and have no Pod Security levels, and Renku's charts are "+
-					"tested on newer ones.",
+				"Older versions create token Secrets automatically and have no Pod Security levels. Renku's charts are tested on "+
+					"newer versions.",
 			),
 			check.Clock(),
 			check.NotTheSame(),
@@ -54,7 +54,7 @@ func clusters() steps.Step {
 	}
 }
 
-// domainOfRelease returns the host of Renku's own domain, which can include a port.
+// domainOfRelease returns the domain in Renku's Helm release without its port.
 func domainOfRelease(e steps.Env) (any, string) {
 	domain, err := e.Own.Text("renku-domain")
 	if err != nil {
@@ -64,12 +64,12 @@ func domainOfRelease(e steps.Env) (any, string) {
 	return host, "Renku's Helm release"
 }
 
-// checkSessionsNamespace rejects Kubernetes' own namespaces: Renku's kubeconfig can read the
-// Secrets there.
+// checkSessionsNamespace rejects Kubernetes' own namespaces, because Renku's kubeconfig can read
+// all Secrets in the session namespace.
 func checkSessionsNamespace(v string) error {
 	if v == "default" || strings.HasPrefix(v, "kube-") {
 		return fmt.Errorf(
-			"%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a namespace only for sessions", v,
+			"%q belongs to Kubernetes, and Renku's kubeconfig could read its Secrets: use a dedicated namespace for sessions", v,
 		)
 	}
 	return nil
@@ -78,11 +78,12 @@ func checkSessionsNamespace(v string) error {
 func localNamespace() steps.Check {
 	return steps.Check{
 		Name: "renku-namespace", Title: "Renku's namespace exists", On: steps.Local, Needs: []string{"signed-in"},
-		Why: "Renku reads the kubeconfig from a Secret in that namespace.",
+		Why: "Renku reads the kubeconfig from a Secret in this namespace.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			ns := renkuNamespace(e)
 			return check.Exists(ctx, e.Cluster, check.Namespaces, "", ns, "namespace "+ns,
-				e.Kubectl()+" get deployments -A -l app=renku-data-service    # then answer renku.namespace")
+				e.Kubectl()+" get deployments -A -l app=renku-data-service    # then set renku.namespace to the namespace of that "+
+					"Deployment")
 		},
 	}
 }
@@ -129,7 +130,7 @@ func mayOnLocal() steps.Check {
 				check.Verbs("", "secrets", ns, "get", "create", "patch"),
 				check.Verbs("apps", "deployments", ns, "get", "list", "patch"),
 				check.Verbs("", "pods", ns, "get", "list"),
-				check.Verbs("", "pods/log", ns, "get"), // the log shows whether the services loaded it; the pool requires that
+				check.Verbs("", "pods/log", ns, "get"), // needed to check that the services loaded the kubeconfig
 			)
 			return check.MayMake(ctx, e, e.SideName()+" cluster", rights)
 		},

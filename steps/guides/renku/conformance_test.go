@@ -15,8 +15,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// example are answers with which every asset of the guide is rendered, as
-// fully as it can be.
+// example contains the answers with which every asset of the guide is rendered. They enable as many
+// parts as possible.
 var example = map[string]any{
 	"reach.job": true, "renku.tracking": true, "renku.reservations": true,
 	"session.test": true, "nodes.tolerations": []any{"gpu"},
@@ -48,8 +48,8 @@ metadata: {name: one, namespace: amalthea-sessions}
 spec: {hibernated: true, session: {image: example.org/image}}
 `
 
-// The Role names the sessions' resource as upstream's own definition does: the
-// new credential lists real sessions, with every verb that it was promised.
+// The Role uses the resource name of upstream's CRD. The new credential can list real sessions and
+// has every verb that the guide grants.
 func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	t.Parallel()
 	file := stepstest.Upstream(
@@ -91,8 +91,8 @@ func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	}
 }
 
-// withNewCredential is the remote cluster seen with the token that the guide
-// had made, and nothing else.
+// withNewCredential returns a client of the remote cluster that authenticates only with the token
+// in the given Secret.
 func withNewCredential(t *testing.T, s *engine.Session, namespace, name string) *cluster.Cluster {
 	t.Helper()
 	c := s.Endpoint(steps.Remote).Cluster

@@ -23,32 +23,31 @@ import (
 	"carrick/steps/check"
 )
 
-// withItself is the From of checks that send requests to the remote API server with the
-// kubeconfig under test, without the admin's permissions.
+// withItself is the From field of checks that send requests with the kubeconfig under test, not
+// with the admin's credentials.
 const withItself = "the new kubeconfig"
 
 func credentialChecks() []steps.Check {
 	return slices.Concat([]steps.Check{
 		{
-			Name: "credential-accepted", Title: "The remote cluster authenticates it as the ServiceAccount", On: steps.Remote,
+			Name: "credential-accepted", Title: "The kubeconfig authenticates as the ServiceAccount", On: steps.Remote,
 			From:  withItself,
 			Needs: []string{"server-tls", "kubeconfig-self-contained", "token-encoding"},
 			Why:   "A token of another cluster or of a recreated ServiceAccount is rejected.",
 			Run:   credentialAccepted,
 		},
 		{
-			Name: "lists-pods", Title: "The kubeconfig lists the session pods", On: steps.Remote, From: withItself,
+			Name: "lists-pods", Title: "The kubeconfig can list the session pods", On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why: "This is the published guide's own test: it verifies that the address, the token and the " +
-				"namespace match.",
+			Why:        "The published guide uses this test to verify that the address, the token and the namespace match.",
 			References: []string{page},
 			Run:        listsPods,
 		},
 		{
 			Name: "credential-rights", Title: "The kubeconfig has all permissions that Renku needs", On: steps.Remote,
 			From: withItself, Needs: []string{"credential-accepted"}, FixedBy: "role",
-			Why: "Renku reports a missing permission as HTTP 500. This checks all that its services use, not only those of " +
-				"the published guide's Role.",
+			Why: "Renku reports a missing permission as HTTP 500. The check covers all permissions that its services use, not " +
+				"only the published guide's Role.",
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return rightsAllowed(ctx, e, slices.Concat(usedPermissions(sessionsNamespace(e)), optionalPermissions(e)))
 			},
@@ -57,8 +56,8 @@ func credentialChecks() []steps.Check {
 			Name: "credential-priorityclasses", Title: "The kubeconfig can look up the pools' PriorityClasses",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "priorityclasses-role",
-			Why: "Otherwise creating a pool with a quota fails with HTTP 500: Renku mistakes the 403 for a missing class and " +
-				"tries to create it.",
+			Why: "Otherwise creating a pool with a quota fails with HTTP 500. Renku treats the 403 as a missing PriorityClass " +
+				"and tries to create it.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
 			},
@@ -70,7 +69,7 @@ func credentialChecks() []steps.Check {
 			Name: "credential-deletes-classes", Title: "The kubeconfig can delete the pools' PriorityClasses",
 			On: steps.Remote, From: withItself,
 			Needs: []string{"credential-accepted"}, FixedBy: "delete-class-role",
-			Why: "Without it Renku answers HTTP 500 to the deletion of a pool with a quota, and keeps the pool.",
+			Why: "Without this permission, deleting a pool with a quota fails with HTTP 500, and Renku keeps the pool.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (delete_quota)",
 			},
@@ -81,7 +80,7 @@ func credentialChecks() []steps.Check {
 		{
 			Name: "least-privilege", Title: "The kubeconfig grants nothing beyond its roles", On: steps.Remote,
 			From: withItself, Needs: []string{"credential-accepted"},
-			Why: "This credential leaves the cluster: whoever obtains it has all its permissions.",
+			Why: "The kubeconfig leaves the cluster. Anyone who obtains it has all its permissions.",
 			Run: leastPrivilege,
 		},
 	}, accountChecks(), []steps.Check{
@@ -89,8 +88,8 @@ func credentialChecks() []steps.Check {
 			Name: "reachable-from-pods", Title: "The local cluster reaches the remote API server", On: steps.Local,
 			From: "a pod of the local cluster", When: asksFromInside,
 			FixedBy: "reach-job", Needs: []string{"peer/server-tls"}, Timeout: 2 * time.Minute,
-			Why: "Pods may not reach what this machine reaches, and an address that drops packets can make Renku's " +
-				"watcher restart repeatedly.",
+			Why: "Pods may be unable to reach an address that this machine reaches. If the address drops packets, " +
+				"Renku's watcher can restart repeatedly.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/watcher"},
 			Run:        reachedFromInside,
 		},
@@ -104,13 +103,15 @@ func credentialAccepted(ctx context.Context, e steps.Env) steps.Result {
 	}
 	refused := func() steps.Result {
 		return steps.Failed("the server at "+as.Server()+" rejects the token (401)",
-			"verify that it is the remote cluster and not a proxy with tokens of its own (Rancher). If it is: "+e.Kubectl()+
+			"verify that the address belongs to the remote cluster and not to a proxy that issues its own tokens (Rancher). "+
+				"If it belongs to the remote cluster: "+e.Kubectl()+
 				" -n "+
 				sessionsNamespace(e)+" delete secret "+e.Answers.Text("identity.token-secret")+", then "+e.ApplyStep("identity"))
 	}
 	return check.AuthenticatesAs(ctx, as, userName(e), refused, func(name string) steps.Result {
 		return steps.Failed(
-			fmt.Sprintf("the kubeconfig authenticates as %s, not as %s", name, userName(e)), "answer identity.name, or "+rebuild,
+			fmt.Sprintf("the kubeconfig authenticates as %s, not as %s", name, userName(e)),
+			"set identity.name to that ServiceAccount, or "+rebuild,
 		)
 	})
 }
@@ -130,7 +131,6 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
 }
 
-// onClasses returns a rule for each verb on each pool's PriorityClass.
 func onClasses(e steps.Env, verbs ...string) (out []permission.Rule) {
 	for _, name := range e.Answers.List("pools.quotas") {
 		for _, verb := range verbs {
@@ -157,7 +157,7 @@ func leastPrivilege(ctx context.Context, e steps.Env) steps.Result {
 	}
 	ns := sessionsNamespace(e)
 	meant := map[string][]rbacv1.PolicyRule{ns: roleRules(e), "": clusterRules(e)}
-	// The published guide's Role contains a few unused verbs. They are not worth a failure.
+	// Ignore a few unused verbs in the published guide's Role.
 	meant[ns] = append(meant[ns], rule("", "resourcequotas", "update", "watch"), check.PullsImages)
 	// Another link can share the account and have other pools.
 	classes, err := check.List[schedulingv1.PriorityClass](ctx, e.Cluster, check.PriorityClasses, "", renkus)
@@ -188,7 +188,7 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	if asked, is := askedAddress(job); is && asked != e.Answers.Text("remote.server") {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Job %s tested %s, but the kubeconfig now has %s", name, clean.Text(asked),
+				"Job %s tested %s, but the server in the kubeconfig is now %s", name, clean.Text(asked),
 				clean.Text(e.Answers.Text("remote.server")),
 			),
 			e.Kubectl()+" -n "+ns+" delete job "+name+" && "+e.ApplyStep("kubeconfig"),
@@ -217,7 +217,8 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 	var version struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete job " + name + " and " + e.ApplyStep("kubeconfig")
+	again := e.Kubectl() + " -n " + ns + " logs " + pod + "; then delete Job " + name + " and run " +
+		e.ApplyStep("kubeconfig")
 	if strings.Contains(log, "(Unauthorized)") || strings.Contains(log, "(Forbidden)") {
 		return steps.Passed(
 			"a pod on node %s reached the API server, which rejects requests without credentials",
@@ -225,14 +226,16 @@ func reachedFromInside(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	if json.Unmarshal([]byte(log), &version) != nil || version.GitVersion == "" {
-		return steps.Failed(fmt.Sprintf("from node %s: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again)
+		return steps.Failed(
+			fmt.Sprintf("the test from node %s failed: %s", pods[len(pods)-1].Spec.NodeName, firstLine(log)), again,
+		)
 	}
 	return steps.Passed(
-		"a pod on node %s reached Kubernetes %s", pods[len(pods)-1].Spec.NodeName, version.GitVersion,
+		"a pod on node %s reached the API server (Kubernetes %s)", pods[len(pods)-1].Spec.NodeName, version.GitVersion,
 	)
 }
 
-// askedAddress returns the address that the Job sends its request to.
+// askedAddress returns the server address in the Job's command.
 func askedAddress(job *batchv1.Job) (string, bool) {
 	for _, c := range job.Spec.Template.Spec.Containers {
 		for _, arg := range c.Command {

@@ -13,16 +13,15 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// withoutExcess adds the fix to the finding that the kubeconfig grants more than intended. It
-// names the first binding that grants some of the excess, in the order of check.Grants, but with
-// bindings that the cluster itself creates last. The fix applies roles and bindings that carrick
-// created again; it never deletes them.
+// withoutExcess completes the finding that the kubeconfig has excess permissions. It adds a binding
+// that grants some of them, and the fix. It considers the cluster's built-in bindings last. If
+// carrick created the binding, the fix is an apply command that restores the binding and its role.
 func withoutExcess(
 	ctx context.Context, e steps.Env, excess map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
 	found.Fix = e.Kubectl() + " get rolebindings,clusterrolebindings -A -o wide | grep -E " +
 		steps.Quoted(identityName(e)+"|system:(serviceaccounts|authenticated)") +
-		"    # read their roles: one of them grants the excess"
+		"    # read their roles to find the role that grants the excess permissions"
 	grants, err := check.Grants(ctx, e.Cluster, sessionsNamespace(e))
 	if err != nil {
 		return found
@@ -42,19 +41,20 @@ func withoutExcess(
 		case len(links) == 0:
 			found.Fix = g.Without(e.Kubectl())
 		case !slices.Contains(links, e.Link):
-			found.Fix = "link " + links[0] + " of carrick created that binding: run carrick apply for that link with " +
+			found.Fix = "carrick link " + links[0] + " created the binding: run carrick apply for that link with " +
 				"--step identity --take-over"
 		case ofCarrick(e, g):
-			found.Fix = e.ApplyStep("identity") + " --take-over    # someone added rules to " + g.Role
-		default: // the role of a binding is immutable
-			found.Fix = e.ApplyStep("identity") + " --take-over --replace    # someone recreated the binding with another role"
+			found.Fix = e.ApplyStep("identity") + " --take-over    # another user or tool added rules to " + g.Role
+		default: // a binding's roleRef is immutable
+			found.Fix = e.ApplyStep("identity") +
+				" --take-over --replace    # another user or tool recreated the binding with another role"
 		}
 		return found
 	}
 	return found
 }
 
-// last returns a sort key that sorts true after false.
+// last is a sort key: false sorts before true.
 func last(is bool) int {
 	if is {
 		return 1
@@ -62,8 +62,8 @@ func last(is bool) int {
 	return 0
 }
 
-// grantsSome reports whether rules that a binding grants in a namespace ("" means in all)
-// include some of the excess.
+// grantsSome reports whether rules grant some of the excess permissions. in is the namespace of the
+// binding. For a ClusterRoleBinding, in is "".
 func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1.PolicyRule) bool {
 	for namespace, more := range excess {
 		if in != "" && in != namespace {
@@ -78,8 +78,7 @@ func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1
 	return false
 }
 
-// ofCarrick reports whether a binding that carrick created still refers to the role that carrick
-// created with it.
+// ofCarrick reports whether a binding from carrick still refers to carrick's role.
 func ofCarrick(e steps.Env, g check.Grant) bool {
 	if g.Of != "" {
 		return g.Role == "Role/"+identityName(e)

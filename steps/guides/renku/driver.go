@@ -22,7 +22,7 @@ func driverChecks() []steps.Check {
 		{
 			Name: "driver-version", Title: "csi-rclone has the same version as on the local cluster", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"signed-in"}, FixedBy: "driver",
-			Why: "Renku writes volumes for the driver version it knows. The operator chart would install 0.3.5, so " +
+			Why: "Renku creates volumes for the local driver version. The operator chart would install 0.3.5, so " +
 				"deploy.csiRclone stays off (not in the published guide).",
 			References: []string{page, "SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/Chart.yaml"},
 			Run:        driverSameVersion,
@@ -45,7 +45,7 @@ func driverChecks() []steps.Check {
 		{
 			Name: "csi-kubelet-dir", Title: "csi-rclone uses the kubelet's directory", On: steps.Remote, When: mountsConnectors,
 			Needs: []string{"nodes"},
-			Why: "The kubelet of k0s and microk8s does not use /var/lib/kubelet: it cannot reach the driver's socket " +
+			Why: "On k0s and microk8s the kubelet does not use /var/lib/kubelet. It cannot reach a driver socket " +
 				"there, and pods do not see volumes mounted there.",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml"},
 			Run:        driverKubeletDir,
@@ -94,7 +94,9 @@ func driverOnNodes(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if d == nil {
-		return steps.Skipped("csi-rclone is not installed yet: sessions run without it, but data connectors do not")
+		return steps.Skipped(
+			"csi-rclone is not installed yet: sessions run without csi-rclone, but data connectors do not work",
+		)
 	}
 	var fit []*corev1.Node
 	var registered []*storagev1.CSINode
@@ -179,18 +181,18 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 	if len(fit) > 0 && kubeletDir(fit[0]) != usualKubeletDir {
 		return steps.Passed("csi-rclone registers and mounts in %s", kubeletDir(fit[0]))
 	}
-	return steps.Passed("no node is k0s or microk8s: all use %s", usualKubeletDir)
+	return steps.Passed("no node runs k0s or microk8s, so all kubelets use %s", usualKubeletDir)
 }
 
-// registrationPath is the driver's flag for the socket through which the kubelet reaches it.
+// registrationPath is the driver's flag for the path of the socket that the kubelet calls.
 const registrationPath = "--kubelet-registration-path="
 
-// outsideKubeletDir returns the fields of the driver's DaemonSet whose paths are outside the
-// kubelet's directory dir. A symbolic link on the node does not help: the kubelet calls the
-// announced socket, and tells the driver to mount at a path below dir. The chart's kubeletDir
-// sets only the hostPath volumes (csi-rclone v0.6.0
-// deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes
-// pkg/volume/csi/csi_plugin.go RegisterPlugin).
+// outsideKubeletDir returns the fields of the driver's DaemonSet whose paths are outside dir, the
+// kubelet's directory. A symbolic link on the node does not help. The kubelet calls the socket path
+// that the driver registers, and tells the driver to mount below dir. The chart's kubeletDir sets
+// only the hostPath volumes (csi-rclone v0.6.0
+// deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes pkg/volume/csi/csi_plugin.go
+// RegisterPlugin).
 func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	var hostPath, socket, mount bool
 	spec := d.Spec.Template.Spec
@@ -217,13 +219,14 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 	return out
 }
 
-// moveDriver returns the command that changes all paths of the driver's DaemonSet. If carrick
-// installed the driver, the next apply would revert the paths, so the fix is to use other nodes.
+// moveDriver returns the fix for a driver with paths outside the kubelet's directory. The fix is a
+// command that changes the paths in the DaemonSet. If carrick installed the driver, the next apply
+// would revert the paths. The fix is then to use other nodes.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
-		return "the chart cannot change this: answer nodes.labels with labels of nodes whose kubelet uses " +
+		return "the chart cannot change these paths: set nodes.labels to labels of nodes whose kubelet uses " +
 			usualKubeletDir +
-			", or sessions.data-connectors with no"
+			", or set sessions.data-connectors to no"
 	}
 	at := e.Kubectl() + " -n " + d.Namespace
 	return at + " get daemonset " + d.Name + " -o yaml | sed 's#\\([ =]\\)" + usualKubeletDir + "#\\1" + dir + "#' | " +
@@ -231,8 +234,8 @@ func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 		" replace -f -    # repeat after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
-// ourDriver returns "", the default fix of applying again, if carrick installed the driver.
-// Otherwise it returns the given fix.
+// ourDriver returns otherwise if another user or tool installed the driver. If carrick installed
+// it, ourDriver returns "", which means the apply command.
 func ourDriver(e steps.Env, otherwise string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return ""

@@ -18,13 +18,12 @@ import (
 	"carrick/steps/check"
 )
 
-// These annotations mark a cluster's default classes.
 const (
 	defaultStorage = "storageclass.kubernetes.io/is-default-class"
 	defaultIngress = "ingressclass.kubernetes.io/is-default-class"
 )
 
-// purposeLabel is the published guide's label for nodes that run sessions.
+// purposeLabel is the label for session nodes in the published guide.
 const purposeLabel = "renku.io/node-purpose"
 
 func prerequisiteFacts() []steps.Fact {
@@ -44,8 +43,8 @@ func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
 	return oldestDefault(ctx, e, check.IngressClasses, defaultIngress, "IngressClass")
 }
 
-// oldestDefault returns the name of the default class. If there are several, it returns the
-// oldest, because existing objects were created with that class.
+// oldestDefault returns the oldest default class, because existing objects were created with that
+// class.
 func oldestDefault(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, annotation, kind string,
 ) (any, error) {
@@ -60,7 +59,8 @@ func oldestDefault(
 	return defaults[0].GetName(), nil
 }
 
-// defaultsOf returns the classes with that annotation, oldest first.
+// defaultsOf returns the default classes, oldest first. annotation is the key that marks a class as
+// the default.
 func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	var out []T
 	for _, c := range classes {
@@ -74,9 +74,9 @@ func defaultsOf[T metav1.Object](classes []T, annotation string) []T {
 	return out
 }
 
-// newestFirst sorts default StorageClasses in the order in which Kubernetes prefers them for a
-// PersistentVolumeClaim that names none (from 1.26 on; kubernetes/kubernetes:
-// pkg/volume/util/storageclass.go).
+// newestFirst sorts default StorageClasses by creation time, newest first, then by name. From
+// Kubernetes 1.26 on, PersistentVolumeClaims without a StorageClass get the first one
+// (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
 func newestFirst[T metav1.Object](classes []T) []T {
 	return slices.SortedFunc(slices.Values(classes), func(a, b T) int {
 		at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
@@ -84,8 +84,8 @@ func newestFirst[T metav1.Object](classes []T) []T {
 	})
 }
 
-// severalDefaults returns the finding that a cluster has several default classes, and the fix
-// that keeps only the first as default. resource is the name that kubectl uses.
+// severalDefaults returns the finding that several classes are the default. The fix keeps only the
+// first class as the default. resource is "storageclass" or "ingressclass".
 func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, defaults []T) (found, fix string) {
 	var names, others []string
 	for i, c := range defaults {
@@ -94,11 +94,13 @@ func severalDefaults[T metav1.Object](e steps.Env, resource, annotation string, 
 			others = append(others, steps.Quoted(c.GetName()))
 		}
 	}
-	found = fmt.Sprintf("%d classes are marked as default: %s", len(names), strings.Join(names, ", "))
+	kinds := map[string]string{"storageclass": "StorageClasses", "ingressclass": "IngressClasses"}[resource]
+	found = fmt.Sprintf("%d %s are marked as default: %s", len(names), kinds, strings.Join(names, ", "))
 	return found, e.Kubectl() + " annotate " + resource + " " + strings.Join(others, " ") + " " + annotation + "-"
 }
 
-// openShiftDNS is the namespace of OpenShift's DNS, which has other labels and ports.
+// openShiftDNS is the namespace of OpenShift's DNS pods. Their labels and ports differ from those
+// of other clusters' DNS pods.
 const openShiftDNS = "openshift-dns"
 
 func dnsNamespace(ctx context.Context, e steps.Env) (any, error) {
@@ -107,7 +109,7 @@ func dnsNamespace(ctx context.Context, e steps.Env) (any, error) {
 	case err == nil:
 		return openShiftDNS, nil
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return "kube-system", nil // the usual place; another check verifies that its pods exist
+		return "kube-system", nil // the usual namespace; the check dns-pods verifies it
 	}
 	return nil, err
 }
@@ -145,7 +147,8 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 
 func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }
 
-// fromPeer returns the Default function that reads a fact of the other side.
+// fromPeer returns a Default function that reads a fact of the other side. from describes the
+// source of the fact.
 func fromPeer(name, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		v, err := e.Peer.Value(name)

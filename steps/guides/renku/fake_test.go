@@ -16,9 +16,9 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// fakeRenku is a small fake of Renku's API for tests of actions: a table of
-// clusters and one of pools, with the behaviour of POST and PATCH that the
-// guide has to cope with. It makes nothing on the remote cluster.
+// fakeRenku is a small fake of Renku's API for tests of actions. It stores clusters and pools, and
+// imitates the peculiarities of POST and PATCH that the guide must handle. It creates nothing on
+// the remote cluster.
 type fakeRenku struct {
 	url string
 	ca  []byte
@@ -35,7 +35,7 @@ type fakeRenku struct {
 	loses      string // a request whose answer is lost
 }
 
-// startRenku serves the fake, with a cluster of somebody else in it.
+// startRenku starts a fakeRenku that already contains a cluster of another user.
 func startRenku(tb testing.TB) *fakeRenku {
 	f := &fakeRenku{
 		clusters: map[string]map[string]any{}, pools: map[int]map[string]any{}, members: map[int][]map[string]any{}, next: 1,
@@ -51,7 +51,7 @@ func (f *fakeRenku) id() string {
 	return fmt.Sprintf("01JQ%022d", f.next)
 }
 
-// adminToken is one that the fake takes; nothing in it is verified.
+// adminToken returns a token that fakeRenku accepts. fakeRenku verifies no tokens.
 func adminToken() string {
 	enc := base64.RawURLEncoding.EncodeToString
 	return enc([]byte(`{"alg":"RS256"}`)) + "." + enc([]byte(`{"sub":"1","aud":"renku-cli","exp":32503680000}`)) + "." +
@@ -140,7 +140,8 @@ func (f *fakeRenku) serveClusters(method string, rest []string, body map[string]
 	return 200, withID(id, c)
 }
 
-// withID leaves out what is null, and always has the flag.
+// withID returns a cluster as Renku's API does: without null fields, and always with the flag of
+// the default certificate.
 func withID(id string, c map[string]any) map[string]any {
 	out := map[string]any{"id": id, "session_ingress_use_default_cluster_tls_cert": false}
 	for k, v := range c {
@@ -256,7 +257,7 @@ func (f *fakeRenku) pool(id int) map[string]any {
 	return out
 }
 
-// did are the changes since it was last asked.
+// did returns the changes since the previous call.
 func (f *fakeRenku) did() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,8 +266,8 @@ func (f *fakeRenku) did() []string {
 	return out
 }
 
-// fakeSpace is the namespace of the fake on the local cluster: the sandbox has a
-// Renku of its own beside it.
+// fakeSpace is the namespace of fakeRenku's objects on the local cluster. The sandbox has its own
+// Renku in another namespace.
 const fakeSpace = "renku-fake"
 
 const fakeObjects = `
@@ -302,7 +303,7 @@ spec:
       volumes: [{name: remote-cluster-kubeconfigs, secret: {secretName: renku-remote-clusters}}]
 `
 
-// answers are those of a link to this Renku, beside the given ones.
+// answers returns the answers of a link to this fakeRenku, with the given answers added.
 func (f *fakeRenku) answers(tb testing.TB, box *clustertest.Sandbox, given map[string]any) map[string]any {
 	tb.Helper()
 	box.Run(tb, clustertest.Local, fmt.Sprintf(fakeObjects, base64.StdEncoding.EncodeToString(f.ca)), "apply", "-f", "-")

@@ -13,17 +13,16 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// siteFault is a fault of the sandbox on a site where nothing is set up yet. What is said of those that no fix mends is
-// in their recorded states.
+// siteFault is a fault of the sandbox on a site without a setup. The findings of faults that no fix
+// corrects are in their recorded states.
 type siteFault struct {
-	says   []fault  // what is reported of it, besides what a fresh site lacks
-	caused []string // what is red because of it, or because its namespace is there and empty
+	says   []fault  // the expected findings, in addition to those of a fresh site
+	caused []string // further checks that fail, or whose namespace exists but is empty
 	mend   func(t *testing.T, box *clustertest.Sandbox, s *engine.Session, first steps.Result)
-	mended bool // the first of what is reported must hold after mend
+	mended bool // the first finding must be gone after mend
 }
 
-// emptySpace is what is red where the namespace of the sessions is there and
-// nothing is in it.
+// emptySpace lists the checks that fail if the session namespace exists but is empty.
 var emptySpace = []string{
 	"pod-security", "egress-policy", "ingress-policy", "custom-cas-exist", "service-account", "role-binding",
 }
@@ -31,7 +30,7 @@ var emptySpace = []string{
 var siteFaults = map[string]siteFault{
 	"operator-version": {
 		says: []fault{
-			{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
+			{"operator-version", steps.Remote, "remote: 0.31.0 (label", "--step operator --take-over"},
 			{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
 		},
 		caused: append([]string{"rclone-storage-class"}, emptySpace...), mend: byFix, mended: true,
@@ -42,10 +41,10 @@ var siteFaults = map[string]siteFault{
 				"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs",
 				"--version 0.30.2 --show-only templates/amaltheasession-crd.yaml | kubectl --context",
 			},
-			{"operator-version", steps.Remote, "remote: 0.30.2 by label", "--show-only templates/amaltheasession-crd.yaml"},
+			{"operator-version", steps.Remote, "remote: 0.30.2 (label", "--show-only templates/amaltheasession-crd.yaml"},
 			{
 				"session-crd-owner", steps.Remote, "belongs to release renku-user-sessions/amalthea-sessions-1762000000",
-				"agree on versions with its owner",
+				"agree on versions with the owner of that release",
 			},
 		},
 		caused: append([]string{"rclone-storage-class"}, emptySpace...), mend: byDefinition, mended: true,
@@ -63,7 +62,7 @@ var siteFaults = map[string]siteFault{
 		says: []fault{
 			{
 				"nodes", steps.Remote, "remote-worker-2 has the labels of the session nodes and the taint renku.io/dedicated",
-				"answer nodes.tolerations with renku.io/dedicated",
+				"set nodes.tolerations to renku.io/dedicated",
 			},
 		},
 		mend: byToleration,
@@ -82,8 +81,8 @@ var siteFaults = map[string]siteFault{
 	"tls-null":   {mend: byApply},
 }
 
-// standingFaults befall a set-up that stands. They add up, so one apply serves
-// all.
+// standingFaults lists faults of an existing setup. The faults accumulate, so a single apply is
+// enough for all of them.
 var standingFaults = []struct {
 	name string
 	says []fault
@@ -92,7 +91,7 @@ var standingFaults = []struct {
 		"restricted",
 		[]fault{
 			{
-				"pod-security", steps.Remote, "renku-user-sessions enforces level restricted",
+				"pod-security", steps.Remote, "renku-user-sessions enforces Pod Security level restricted",
 				"pod-security.kubernetes.io/enforce=baseline",
 			},
 		},
@@ -120,7 +119,7 @@ func openDemo(t *testing.T, box *clustertest.Sandbox, answers map[string]any) *e
 	return s
 }
 
-// reds are the verdicts that are neither pass nor skip, by "check@side".
+// reds returns the verdicts other than pass and skip, by "check@side".
 func reds(t *testing.T, s *engine.Session) map[string]steps.Result {
 	t.Helper()
 	var out map[string]steps.Result
@@ -142,8 +141,8 @@ func reds(t *testing.T, s *engine.Session) map[string]steps.Result {
 	return out
 }
 
-// added fails the test unless what is red now and was not before is what a
-// fault is to show, in its words, and what that causes.
+// added fails the test unless the verdicts that are in now but not in before are exactly the
+// findings of a fault and the checks in caused.
 func added(t *testing.T, before, now map[string]steps.Result, says []fault, caused []string) {
 	t.Helper()
 	for _, f := range says {
@@ -168,7 +167,8 @@ func added(t *testing.T, before, now map[string]steps.Result, says []fault, caus
 	}
 }
 
-// liveFaults are those that make test tries on real control planes: a definition, a quota and an API that is slow.
+// liveFaults lists the faults that "make test" tests on real control planes: a CRD, a quota, and a
+// slow API.
 var liveFaults = []string{"crd-drift", "quota-left-behind", "slow"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
@@ -177,7 +177,8 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(siteFaults, liveFaults), findsAndFixes)
 }
 
-// findsAndFixes wants the checks to name a fault and nothing else, and its printed fix to mend it.
+// findsAndFixes fails the test unless the checks report a fault and nothing else, and the printed
+// fix corrects the fault.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := siteFaults[name]
 	box.Seed(t, "renku")
@@ -203,7 +204,7 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	}
 }
 
-// byFix does as the fix says: a command of carrick's, of Helm or of kubectl.
+// byFix runs the printed fix: a command of carrick, Helm or kubectl.
 func byFix(t *testing.T, box *clustertest.Sandbox, s *engine.Session, v steps.Result) {
 	t.Helper()
 	rest, isKubectl := strings.CutPrefix(v.Fix, "kubectl --context ")
@@ -222,8 +223,8 @@ func byFix(t *testing.T, box *clustertest.Sandbox, s *engine.Session, v steps.Re
 	}
 }
 
-// byDefinition puts the local definition in the place of the remote one: what
-// the fix has Helm print from the chart of that version.
+// byDefinition replaces the remote CRD with the local CRD. The printed fix would use Helm to print
+// the CRD from the chart of that version.
 func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *engine.Session, _ steps.Result) {
 	t.Helper()
 	const name = "amaltheasessions.amalthea.dev"
@@ -236,8 +237,8 @@ func byDefinition(t *testing.T, box *clustertest.Sandbox, _ *engine.Session, _ s
 	)
 }
 
-// byToleration answers as the fix says. The driver, which somebody else
-// installed, is then missing on that node.
+// byToleration sets the answer in the printed fix. The driver, which another user installed, is
+// then missing on the node with that taint.
 func byToleration(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
 	if err := s.Answer("nodes.tolerations", []string{"renku.io/dedicated"}); err != nil {
@@ -253,15 +254,15 @@ func byToleration(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ ste
 	}
 }
 
-// byApply does the whole guide: the fault is one that it copes with.
+// byApply applies the whole guide, which handles the fault.
 func byApply(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 }
 
-// byAnotherName finds the name taken when it registers, says so, and goes on
-// with another one.
+// byAnotherName verifies that apply fails because the cluster's name is already used, and succeeds
+// with another name.
 func byAnotherName(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ steps.Result) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{})

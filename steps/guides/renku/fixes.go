@@ -19,17 +19,19 @@ import (
 	"carrick/steps/check"
 )
 
-// takingOver returns the apply command that takes over a field of another tool. Without
-// --take-over apply would change nothing.
+// takingOver returns an apply command with --take-over. Without this flag, apply does not change
+// objects that another user or tool created. what is the object's kind and name.
 func takingOver(e steps.Env, step, what string) string {
 	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which another user or tool created"
 }
 
-// egressName is the name of the egress policy in carrick's manifest and in the published guide.
+// egressName is the name of the egress policy, both in carrick's manifest and in the published
+// guide.
 const egressName = "egress-from-renku-v2-sessions"
 
-// fenceFix returns the fix for network policies. If an unmanaged policy has the same name, apply
-// must take it over. "" means the apply command without flags.
+// fenceFix returns the fix for network policies. If an unmanaged policy has the name of carrick's
+// egress policy, the fix takes over the policy. Otherwise the fix is "", which means the apply
+// command without flags.
 func fenceFix(ctx context.Context, e steps.Env) string {
 	all, err := check.List[networkingv1.NetworkPolicy](
 		ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{},
@@ -45,9 +47,10 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 	return ""
 }
 
-// storedFix returns the fix that writes the tested kubeconfig under its key of the kubeconfigs
-// Secret. A value that another tool wrote is saved before it is taken over, so a backup file
-// must be named first. "" means the apply command without flags.
+// storedFix returns the fix for a kubeconfigs Secret that does not contain the tested kubeconfig.
+// If another user or tool wrote the key, the fix takes over the key. This requires a backup file in
+// secret.backup for the old value. Otherwise the fix is "", which means the apply command without
+// flags.
 func storedFix(ctx context.Context, e steps.Env) string {
 	fields, err := secretFields(ctx, e)
 	key := e.Answers.Text("cluster.config-name")
@@ -66,14 +69,13 @@ func storedFix(ctx context.Context, e steps.Env) string {
 	)
 }
 
-// fieldsKept is how long the field owners of the Secret are cached. They are read only after a
-// check has failed.
-const fieldsKept = 10 * time.Second
+// fieldsAge is how long the field owners of the Secret are cached.
+const fieldsAge = 10 * time.Second
 
 func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry, error) {
 	ns, name := secretWhere(e)
 	return tracked.Look(
-		ctx, "who-wrote/"+ns+"/"+name, fieldsKept, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
+		ctx, "who-wrote/"+ns+"/"+name, fieldsAge, func(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
 			found, err := e.Cluster.Find(ctx, check.Secrets, ns, cluster.Selector{Fields: "metadata.name=" + name})
 			if err != nil || len(found) == 0 {
 				return nil, err
@@ -83,11 +85,10 @@ func secretFields(ctx context.Context, e steps.Env) ([]metav1.ManagedFieldsEntry
 	)
 }
 
-// alikeFix returns the fix that gives the remote cluster the same operator and session CRD as
-// the local one. If the operator's version is correct but the CRD is not from the operator's
-// release, no Helm upgrade replaces the CRD. Then byHand is true: the CRD's owner must replace
-// it manually.
-func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand bool) {
+// alikeFix returns the fix for an operator or session CRD that differs from the local cluster's. If
+// the operator has the correct version but its release does not own the CRD, no Helm upgrade
+// replaces the CRD. In this case manual is true, and the fix is a command for the owner of the CRD.
+func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, manual bool) {
 	version := e.Answers.Text("operator.version")
 	crd, err := crdOf(ctx, e)
 	if err != nil || there.version() != version {
@@ -103,7 +104,6 @@ func alikeFix(ctx context.Context, e steps.Env, there seen) (fix string, byHand 
 		" apply --server-side --force-conflicts -f -", true
 }
 
-// helmTemplate returns the command that prints a chart's objects.
 func helmTemplate(e steps.Env, name, version string) string {
 	switch from := strings.TrimRight(e.Answers.Text("charts.source"), "/"); {
 	case strings.HasPrefix(from, "oci://"):
@@ -115,13 +115,14 @@ func helmTemplate(e steps.Env, name, version string) string {
 	}
 }
 
-// tolerating returns the command that allows an unmanaged csi-rclone to run on nodes with
-// taints.
+// tolerating returns a helm upgrade command for an unmanaged csi-rclone release. The command adds
+// tolerations for the nodes' taints.
 func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	list, err := json.Marshal(tolerationsFor(nodes))
 	if err != nil || len(tolerationsFor(nodes)) == 0 {
 		return e.Kubectl() +
-			" get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taints: see why its pods do not run there"
+			" get pods -A -l app=csi-nodeplugin-rclone -o wide    # the nodes have no taints: find out why the driver's pods " +
+			"do not run on them"
 	}
 	const fact = "driver-stands"
 	return fmt.Sprintf(
@@ -131,8 +132,9 @@ func tolerating(e steps.Env, nodes []*corev1.Node) string {
 	)
 }
 
-// operatorFix returns the fix that applies the step operator if an unmanaged chart has another
-// version. Without the flag apply would change nothing, not even carrick's own releases. ""
+// operatorFix returns the fix for the step operator. If an unmanaged release of the operator or the
+// driver has another version, the fix takes over the release. Without --take-over, apply would
+// change nothing in this step, not even carrick's own releases. Otherwise the fix is "", which
 // means the apply command without flags.
 func operatorFix(e steps.Env) string {
 	for _, c := range []struct{ what, fact, name string }{

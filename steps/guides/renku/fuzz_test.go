@@ -19,9 +19,9 @@ import (
 
 const adminsToken = "t0ken-of-an-admin-4711"
 
-// What Renku's API answers is data-services', and in part any user's: names of
-// pools and classes, annotations. Whatever it is, what carrick makes of it is a
-// verdict, and the token is in none.
+// Any user can choose some strings in the answers of Renku's API, such as names of pools and
+// classes, and annotations. For any answer, carrick returns a verdict, and no verdict contains the
+// token.
 func FuzzAnswersOfRenku(f *testing.F) {
 	want := map[string]any{
 		"name": "a", "config_name": "a.yaml", fieldProtocol: "https", fieldDefault: true,
@@ -83,7 +83,7 @@ func FuzzAnswersOfRenku(f *testing.F) {
 	})
 }
 
-// What Keycloak answers to a sign-in comes before anybody is known.
+// carrick reads Keycloak's responses to a sign-in before any user is authenticated.
 func FuzzSignIn(f *testing.F) {
 	f.Add(
 		`{"device_code":"d","user_code":"ABCD","verification_uri":"https://a","expires_in":-1,"interval":-5}`,
@@ -145,7 +145,7 @@ func FuzzSignIn(f *testing.F) {
 	})
 }
 
-// A line of a log is evidence: short, clean, and without a token in it.
+// A log line that is shown as evidence is short, clean, and contains no token.
 func FuzzLogLines(f *testing.F) {
 	const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 	for _, text := range hostile.Texts {
@@ -166,7 +166,7 @@ func FuzzLogLines(f *testing.F) {
 	})
 }
 
-// The description of a pool is somebody's YAML.
+// The spec of a pool can be any YAML.
 func FuzzPools(f *testing.F) {
 	f.Add(goodPool)
 	f.Add("a: &a [*a]")

@@ -16,12 +16,12 @@ import (
 	"carrick/steps/action"
 )
 
-// The parts of this guide that are not manifests are exported as commands and the files that
-// these commands require. Exports depend only on answers and facts, never on the state of Renku,
-// so an export is the same before and after apply.
+// The parts of this guide that are not manifests are exported as commands, together with the files
+// that the commands require. Exports depend only on answers and facts, not on the state of Renku.
+// An export is therefore the same before and after apply.
 
-// Export returns no manifest, because the Secret is shared and its value is confidential.
-// Instead, a template lets kubectl build the kubeconfig from the token Secret. The result is
+// Export returns no manifest of the Secret, because other links share the Secret and its value is
+// confidential. It returns a template, which kubectl fills from the token Secret. The result is
 // byte for byte the kubeconfig that carrick builds.
 func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	ns, name := secretWhere(e)
@@ -32,7 +32,10 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 	}
 	out := []action.Exported{
 		{Path: "renku.values.yaml", Content: values},
-		{Note: "renku.values.yaml is for Renku's Helm release: merge it into its values once the Secret exists"},
+		{
+			Note: "renku.values.yaml contains values for Renku's Helm release. Merge them into the release's values after the " +
+				"Secret exists",
+		},
 		{Left: fmt.Sprintf("Secret %s/%s (key %s)", ns, name, key)},
 	}
 	apply := fmt.Sprintf(
@@ -40,7 +43,7 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 			"--field-manager=%s -f -",
 		name, ns, key, e.Kubectl(), e.Link,
 	)
-	const hint = "# each cluster's key has its own field manager, so that one does not remove another's"
+	const hint = "# each cluster's key has its own field manager, so that applying one key does not remove another"
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return append(out, action.Exported{Hand: hint + "\n" + fmt.Sprintf(apply, singleQuoted(path))}), nil
 	}
@@ -54,17 +57,18 @@ func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported,
 	return append(out,
 		action.Exported{Path: file, Content: template},
 		action.Exported{
-			Hand: "# without its last line this prints the Secret to seal (Sealed Secrets, SOPS)\n" + hint + "\n" + get +
+			Hand: "# to seal the Secret (Sealed Secrets, SOPS), omit the last line: the command then prints the Secret\n" +
+				hint + "\n" + get +
 				fmt.Sprintf(apply, "/dev/stdin"),
 		},
 		action.Exported{
-			Hand: "# then update Renku's values with files/" + string(e.Side) +
-				"/renku.values.yaml where you keep them; keep the existing values",
+			Hand: "# then merge files/" + string(e.Side) +
+				"/renku.values.yaml into Renku's values where you keep them. Do not remove existing values",
 		}), nil
 }
 
-// kubeconfigTemplate is theKubeconfig with kubectl template expressions for the values that
-// only the token Secret contains.
+// kubeconfigTemplate returns the kubeconfig as a Go template for kubectl. Template expressions
+// replace the values that only the token Secret contains.
 func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	const token, ca = "TOKEN-OF-THE-SECRET", "CA-OF-THE-SECRET"
 	k := kubeconfig.Config{
@@ -87,7 +91,8 @@ func kubeconfigTemplate(e steps.Env) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// renkuValues returns the values of Renku's release that the checks require.
+// renkuValues returns a values file for Renku's Helm release with the values that the checks
+// require.
 func renkuValues(e steps.Env, secret string) ([]byte, error) {
 	values := map[string]any{"dataService": map[string]any{"remoteClustersKubeconfigSecretName": secret}}
 	if origin := sessionsOrigin(e); origin != "" {
@@ -111,11 +116,13 @@ func renkuValues(e steps.Env, secret string) ([]byte, error) {
 		values["notebooks"] = map[string]any{"oidc": oidc}
 	}
 	text, err := yaml.Marshal(values)
-	return append([]byte("# Values of Renku's release. The two lists are strings that contain JSON.\n"), text...), err
+	return append(
+		[]byte("# Values for Renku's Helm release. The two lists are strings that contain JSON.\n"), text...,
+	), err
 }
 
-// exportRestart returns kubectl commands that restart the services. The annotation that kubectl
-// leaves in the pod templates is in no manifest, so no GitOps tool removes it.
+// exportRestart returns kubectl commands that restart the services. kubectl adds an annotation to
+// the pod templates. No manifest contains this annotation, so GitOps tools do not remove it.
 func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
@@ -131,9 +138,9 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 	}
 	k := e.Kubectl() + " -n " + ns
 	lines := []string{
-		"# once the key and the cluster both exist; " + harm,
+		"# run this after the key and the cluster exist. Note: " + harm,
 		fmt.Sprintf(
-			"sleep %d    # clocks may differ by %s, and the services must start after the cluster was registered",
+			"sleep %d    # clocks can differ by %s, and the services must start after the cluster is registered",
 			int(clocksApart.Seconds())+1, clocksApart,
 		),
 		k + " rollout restart deployment " + strings.Join(names, " "),
@@ -144,22 +151,21 @@ func exportRestart(ctx context.Context, e steps.Env) ([]action.Exported, error) 
 	return []action.Exported{{Hand: strings.Join(lines, "\n")}}, nil
 }
 
-// Export omits the test session, which is temporary.
+// Export returns only a note, because the test session is temporary.
 func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# a test session is not part of the setup: carrick starts one, checks it and deletes it"},
 	}, nil
 }
 
-// reachJob is the Doer of the connection test Job, which is temporary like the test session.
+// reachJob excludes the connection test Job from exports.
 type reachJob struct{ action.Manifest }
 
-// Export omits the Job.
+// Export returns only a note, because the Job is temporary.
 func (j reachJob) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
 		{Hand: "# the connection test Job is not part of the setup: carrick runs it, and undo removes it"},
 	}, nil
 }
 
-// singleQuoted quotes a word for a shell.
 func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

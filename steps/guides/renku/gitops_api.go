@@ -10,15 +10,13 @@ import (
 	"carrick/steps/action"
 )
 
-// These are parts of the exported curl commands. The exported sign-in writes the Authorization
-// header to a file in folder $private, outside the export, so that no command line shows the
-// token.
+// header and exportedCA are parts of the exported curl commands. The Authorization header is in a
+// file outside the export, so that no command line contains the token.
 const (
 	header     = `-H @"$private/header" -H 'Content-Type: application/json'`
 	exportedCA = "renku-ca.crt"
 )
 
-// curl returns the beginning of a curl command for Renku.
 func curl(e steps.Env) (string, error) {
 	ca, err := renkuTrust(e)
 	if err != nil {
@@ -36,7 +34,7 @@ func request(e steps.Env, method, path, file string) (string, error) {
 		return "", err
 	}
 	if renkuURL(e) == "" {
-		return "", steps.Absent("Renku's address is not known: answer renku.url")
+		return "", steps.Absent("Renku's address is unknown: set renku.url")
 	}
 	if method != "POST" {
 		c += " -X " + method
@@ -44,7 +42,6 @@ func request(e steps.Env, method, path, file string) (string, error) {
 	return fmt.Sprintf("%s %s \\\n  -d @%s %s/api/data%s", c, header, file, shellURL(renkuURL(e)), path), nil
 }
 
-// shellURL quotes a URL for a shell if necessary.
 func shellURL(v string) string {
 	if strings.ContainsAny(v, " '\"$`\\&;|<>()*?#!~{}[]") {
 		return singleQuoted(v)
@@ -73,14 +70,14 @@ func exportSignIn(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		out = append(out,
 			action.Exported{Path: exportedCA, Content: []byte(at.CA)},
 			action.Exported{
-				Note: "the commands trust " + exportedCA +
-					" only; if the portal's certificate is publicly trusted, omit --cacert",
+				Note: "the commands trust only " + exportedCA +
+					". If the portal's certificate is publicly trusted, omit --cacert",
 			})
 	}
 	oidc := shellURL(at.Base) + "/protocol/openid-connect"
 	asked := "client_id=" + loginClient + "&grant_type=urn:ietf:params:oauth:grant-type:device_code&device_code="
 	return append(out, action.Exported{Hand: strings.Join([]string{
-		"private=$(mktemp -d)    # outside this folder, because it contains the token; rm -r \"$private\" at the end",
+		"private=$(mktemp -d)    # outside this directory, because it contains the token. At the end: rm -r \"$private\"",
 		c + " -d client_id=" + loginClient + " " + oidc + "/auth/device > \"$private/device\"",
 		"jq -r .verification_uri_complete \"$private/device\"    # open it in a browser and sign in as a Renku admin",
 		"until jq -r '\"" + asked + "\" + (.device_code|@uri)' \"$private/device\" |",
@@ -96,7 +93,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
-		return nil, steps.Absent("Renku or Kubernetes would reject it: %s", strings.Join(bad, "; "))
+		return nil, steps.Absent("Renku or Kubernetes would reject the cluster: %s", strings.Join(bad, "; "))
 	}
 	body, err := asJSON("register.json", payload)
 	if err != nil {
@@ -119,7 +116,7 @@ func exportCluster(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		}
 		out = append(out, mend)
 		lines = append(
-			lines, "# Renku drops "+fieldDefault+" when it creates a cluster: without this, sessions have no TLS", patch,
+			lines, "# Renku drops "+fieldDefault+" when it creates a cluster. Without this request, sessions have no TLS", patch,
 		)
 	}
 	return append(out, action.Exported{Hand: strings.Join(lines, "\n")}), nil
@@ -131,7 +128,7 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
-		return nil, steps.Absent("Renku or Kubernetes would reject it: %s", strings.Join(bad, "; "))
+		return nil, steps.Absent("Renku or Kubernetes would reject the pool: %s", strings.Join(bad, "; "))
 	}
 	body, err := asJSON("pool.json", d.payload)
 	if err != nil {
@@ -143,7 +140,7 @@ func exportPool(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	}
 	out := []action.Exported{body}
 	lines := []string{
-		"# after the restart, or Renku answers that the cluster does not exist",
+		"# run this after the restart. Otherwise Renku reports that the cluster does not exist",
 		fmt.Sprintf(
 			"jq --arg id \"$cluster\" '.cluster_id = $id' %s |\n  %s | tee \"$private/pool\"", localFile(body.Path), post,
 		),

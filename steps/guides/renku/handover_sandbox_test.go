@@ -18,8 +18,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// credential is the part of the guide that makes and proves a kubeconfig: what
-// needs neither an operator nor a Renku that runs.
+// credential returns the part of the guide that creates and tests a kubeconfig. This part requires
+// neither an operator nor a running Renku.
 func credential() *steps.Guide {
 	g := renku.Guide()
 	g.Undo = nil
@@ -31,11 +31,10 @@ func credential() *steps.Guide {
 	return g
 }
 
-// toSecret are the steps up to the kubeconfig in Renku's hands.
+// toSecret contains the steps up to the kubeconfig in Renku's Secret.
 var toSecret = engine.Scope{Steps: []string{"prerequisites", "identity", "kubeconfig", "secret"}}
 
-// handed opens a link whose sessions have a namespace of its name, and whose
-// Renku is in the namespace ns.
+// handed opens a link with its own session namespace, LINK-sessions. Renku is in the namespace ns.
 func handed(t *testing.T, box *clustertest.Sandbox, link, ns, secret string, more map[string]any) *engine.Session {
 	t.Helper()
 	answers := map[string]any{
@@ -57,7 +56,7 @@ func do(t *testing.T, s *engine.Session, scope engine.Scope, o steps.ApplyOption
 	return s.Apply(t.Context(), p, o, say)
 }
 
-// undone takes back what a scope covers, and says what was in the plan.
+// undone undoes the actions in a scope and returns the undo plan.
 func undone(t *testing.T, s *engine.Session, scope engine.Scope) *engine.Plan {
 	t.Helper()
 	p, err := s.PlanUndo(t.Context(), scope)
@@ -72,7 +71,7 @@ func undone(t *testing.T, s *engine.Session, scope engine.Scope) *engine.Plan {
 
 var theSecret = engine.Scope{Steps: []string{"secret"}}
 
-// keysOf are the keys of a local Secret; nil where there is none.
+// keysOf returns the keys of a local Secret, or none if the Secret does not exist.
 func keysOf(t *testing.T, box *clustertest.Sandbox, ns, name string) []string {
 	t.Helper()
 	out := box.Run(
@@ -95,8 +94,8 @@ func wantKeys(t *testing.T, box *clustertest.Sandbox, ns, name string, want ...s
 	}
 }
 
-// Two links write into a Secret that was there before: each leaves the other's
-// key and the stranger's alone, and takes back nothing but its own.
+// Two links write to an existing Secret. Neither link changes the keys of the other link or of
+// another user, and undo removes only the link's own key.
 func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -133,7 +132,7 @@ func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	}
 }
 
-// A Secret that a link made goes with the last key, and not before.
+// Undo deletes a Secret that a link created, but only together with its last key.
 func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -171,7 +170,8 @@ func TestVerifyASecretThatALinkMadeGoesWithItsLastKey(t *testing.T) {
 	}
 }
 
-// A Secret that Renku's pods mount stays, without the key: they would start no more.
+// Undo removes the key from a Secret that Renku's pods mount, but keeps the Secret. Without the
+// Secret the pods could not start.
 func TestVerifyASecretThatIsMountedStays(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -191,7 +191,7 @@ func TestVerifyASecretThatIsMountedStays(t *testing.T) {
 	)
 	p := undone(t, s, theSecret)
 	if it := p.Actions[0].Change.Items[0]; it.Verb != steps.Release ||
-		!strings.Contains(it.Note, "data-service mount it") {
+		!strings.Contains(it.Note, "data-service mount the Secret") {
 		t.Errorf("the plan says %s %s", it.Verb, it.Note)
 	}
 	if left := box.Run(
@@ -205,8 +205,8 @@ func TestVerifyASecretThatIsMountedStays(t *testing.T) {
 	}
 }
 
-// A key that somebody else wrote is taken over only with a yes and only after
-// its value is saved.
+// carrick takes over the key of another user only with a confirmation, and only after it has saved
+// the old value.
 func TestVerifyAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -288,8 +288,7 @@ func TestVerifyAKeyOfOthersIsSavedBeforeItIsTakenOver(t *testing.T) {
 	}
 }
 
-// The diff shows no secret, and a Secret that can't be changed is never
-// deleted to be changed.
+// The diff hides secrets. carrick never deletes an immutable Secret in order to change it.
 func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -334,7 +333,7 @@ func TestVerifyASecretIsNotDeletedToBeChanged(t *testing.T) {
 	}
 }
 
-// What only Renku's admin may do is told as something to paste.
+// The fix of a Helm value, which only Renku's admin can set, can be pasted into a shell.
 func TestVerifyTheFixOfAValueCanBePasted(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -358,7 +357,7 @@ func TestVerifyTheFixOfAValueCanBePasted(t *testing.T) {
 	upgrade := "helm upgrade renku renku/renku -n valued" + on + " --version 2.19.3 --reuse-values "
 	for check, want := range map[string]string{
 		"kubeconfigs-value": upgrade +
-			"--set dataService.remoteClustersKubeconfigSecretName=clusters    # once Secret clusters exists",
+			"--set dataService.remoteClustersKubeconfigSecretName=clusters    # only after Secret clusters exists",
 		"redirect-uris": "    extraRedirectUris: " +
 			"'[\"https://paris.example.org/*\",\"https://sessions.example.org/*\"]'\n    extraWebOrigins: " +
 			"'[\"https://sessions.example.org\"]'\n" + upgrade + "-f oidc-values.yaml",
@@ -383,7 +382,7 @@ spec:
       volumes: [{name: remote-cluster-kubeconfigs, secret: {secretName: clusters}}]
 ---`
 
-// started are the names of the pods of the four services.
+// started returns the names of the pods of the four services.
 func started(t *testing.T, box *clustertest.Sandbox, ns string) []string {
 	t.Helper()
 	return strings.Fields(box.Run(
@@ -392,8 +391,8 @@ func started(t *testing.T, box *clustertest.Sandbox, ns string) []string {
 	))
 }
 
-// The restart is done once for one cause, is waited for, and undo restarts once
-// more.
+// carrick restarts the services once for each cause and waits until they run. Undo restarts them
+// again.
 func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -475,8 +474,8 @@ func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	}
 }
 
-// What the operator and the cluster make of a session, for one that runs
-// without them.
+// sessionParts are the objects that the session operator and the cluster create for a session. The
+// test runs without them, so it creates these objects itself.
 const sessionParts = `
 apiVersion: v1
 kind: PersistentVolume
@@ -499,8 +498,8 @@ metadata: {name: carrick-test-como, namespace: como-sessions}
 spec: {tls: [{}], rules: [{host: sessions.example.org, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}]}}]}
 `
 
-// The test session is made with the new kubeconfig, followed until it can be
-// used, and taken back. What upstream's operator does is played by the test.
+// carrick creates the test session with the new kubeconfig, waits until it is usable, and deletes
+// it. The test acts as upstream's operator.
 func TestVerifyASessionIsMadeFollowedAndTakenBack(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")

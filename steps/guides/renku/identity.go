@@ -36,25 +36,25 @@ func identity() steps.Step {
 				Doer: action.Manifest{File: "service-account.yaml"},
 			},
 			{
-				Name: "role", Title: "Grant it Renku's permissions in the session namespace", On: steps.Remote,
+				Name: "role", Title: "Grant Renku's permissions in the session namespace", On: steps.Remote,
 				Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "role.yaml", Values: action.Values{
 					"rules": rules(func(e steps.Env) []any { return asYAML(roleRules(e)) }),
 				}},
 			},
 			{
-				Name: "priorityclasses-role", Title: "Grant it permission to list PriorityClasses", On: steps.Remote,
+				Name: "priorityclasses-role", Title: "Grant permission to list PriorityClasses", On: steps.Remote,
 				Doer: action.Manifest{File: "priorityclasses-role.yaml", Values: action.Values{
 					"cluster-role": func(_ context.Context, e steps.Env) (any, error) { return clusterRoleName(e), nil },
 					"rules":        rules(func(e steps.Env) []any { return asYAML(clusterRules(e)) }),
 				}},
 			},
 			{
-				Name: "delete-class-role", Title: "Grant it permission to delete the pools' PriorityClasses", On: steps.Remote,
+				Name: "delete-class-role", Title: "Grant permission to delete the pools' PriorityClasses", On: steps.Remote,
 				Doer: action.Manifest{File: "delete-class-role.yaml", Each: quotaIDs},
 			},
 			{
-				Name: "token", Title: "Create its token Secret", On: steps.Remote, Needs: []string{"service-account"},
+				Name: "token", Title: "Create the token Secret", On: steps.Remote, Needs: []string{"service-account"},
 				When: ownsTokenSecret,
 				Doer: action.Manifest{File: "token.yaml"},
 			},
@@ -68,16 +68,17 @@ func identityQuestions() []steps.Question {
 		{
 			Key: "identity.name", Title: "ServiceAccount name", Kind: steps.Name, On: steps.Remote,
 			Adopt:   adoptIdentity,
-			Help:    "Its Role and RoleBinding have the same name.",
+			Help:    "The ServiceAccount that Renku authenticates as. Its Role and RoleBinding have the same name.",
 			Default: func(e steps.Env) (any, string) { return "renku-" + e.Link, "from the link's name" },
 		},
 		{
 			Key: "identity.token-secret", Title: "Token Secret name", Kind: steps.Name, On: steps.Remote,
 			Adopt: adoptTokenSecret,
-			Help:  "Clusters before 1.24 created one automatically. Later ones fill the Secret that carrick creates.",
+			Help: "Kubernetes before 1.24 created this Secret automatically. Later versions fill the Secret that " +
+				"carrick creates.",
 			Default: func(e steps.Env) (any, string) {
 				if name, err := e.Own.Text("own-token-secret"); err == nil {
-					return name, "created automatically by the cluster"
+					return name, "the Secret that the cluster created automatically"
 				}
 				return e.Answers.Text("identity.name") + "-token", "from the ServiceAccount's name"
 			},
@@ -86,32 +87,30 @@ func identityQuestions() []steps.Question {
 		{
 			Key: "renku.tracking", Title: "Resource request tracking in Renku", Kind: steps.YesNo,
 			Adopt: adoptTracking,
-			Help: "Whether dataService.dataTasks.enableResourceRequestTracking is true in Renku's values. It requires " +
-				"permission to list volumes and nodes.",
+			Help: "Whether dataService.dataTasks.enableResourceRequestTracking is true in Renku's values. Tracking " +
+				"requires permission to list volumes and nodes.",
 			Default: steps.Fixed(false, "the chart's default"),
 		},
 		{
-			Key: "renku.reservations", Title: "Capacity reservations on this cluster", Kind: steps.YesNo,
-			Help: "Whether Renku reserves capacity for classes of this cluster's pools. It requires permission to create " +
-				"Deployments.",
-			Default: steps.Fixed(false, "most sites have none"),
+			Key: "renku.reservations", Title: "Capacity reservations on the remote cluster", Kind: steps.YesNo,
+			Help: "Whether Renku reserves capacity for the resource classes of this cluster's pools. Reservations require " +
+				"permission to create Deployments.",
+			Default: steps.Fixed(false, "the default"),
 		},
 	}
 }
 
 func identityName(e steps.Env) string { return e.Answers.Text("identity.name") }
 
-// clusterRoleName returns a name that contains the session namespace, because ClusterRoles are
-// cluster-wide.
+// clusterRoleName includes the session namespace, because ClusterRoles are cluster-wide.
 func clusterRoleName(e steps.Env) string {
 	return sessionsNamespace(e) + "-" + identityName(e) + "-priorityclasses"
 }
 
-// userName returns the user name of Renku's ServiceAccount in the API server.
 func userName(e steps.Env) string { return identityAccount(e).Username() }
 
-// ownTokenSecret returns the token Secret that a cluster before 1.24 created automatically and
-// listed in the ServiceAccount.
+// ownTokenSecret returns the name of the token Secret that Kubernetes before 1.24 created
+// automatically and listed in the ServiceAccount.
 func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
 	sa, err := check.Get[corev1.ServiceAccount](
 		ctx, e.Cluster, check.ServiceAccounts, sessionsNamespace(e), identityName(e),
@@ -127,7 +126,7 @@ func ownTokenSecret(ctx context.Context, e steps.Env) (any, error) {
 			return s.Name, nil
 		}
 	}
-	return nil, steps.Absent("the cluster created no token Secret automatically")
+	return nil, steps.Absent("the cluster did not create a token Secret automatically")
 }
 
 func ownsTokenSecret(e steps.Env) bool {

@@ -27,7 +27,7 @@ func identityChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "role-binding", Title: "A RoleBinding gives it a role in the session namespace", On: steps.Remote,
+			Name: "role-binding", Title: "A RoleBinding gives the account a role in the namespace", On: steps.Remote,
 			FixedBy: "role", Needs: []string{"namespace"},
 			Why: "The published guide leaves the subject's namespace blank, and a binding to another namespace's account " +
 				"grants nothing.",
@@ -35,18 +35,19 @@ func identityChecks() []steps.Check {
 			Run:        roleBinding,
 		},
 		{
-			Name: "role-rules", Title: "Its roles grant all permissions that Renku needs", On: steps.Remote, FixedBy: "role",
-			Needs: []string{"role-binding"},
-			Why: "Renku turns a 403 of the remote cluster into HTTP 500 without naming the permission, and the " +
-				"published guide's Role no longer matches Renku's own.",
+			Name: "role-rules", Title: "The account's roles grant all permissions that Renku needs", On: steps.Remote,
+			FixedBy: "role",
+			Needs:   []string{"role-binding"},
+			Why: "Renku turns the remote cluster's 403 into HTTP 500 without naming the permission. The published " +
+				"guide's Role no longer matches Renku's own Role.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/data-service/rbac.yaml"},
 			Run:        roleComplete,
 		},
 		{
 			Name: "priorityclasses-binding", Title: "The account can list PriorityClasses", On: steps.Remote,
 			FixedBy: "priorityclasses-role", Needs: []string{"signed-in"},
-			Why: "Renku lists them to create a pool with a quota; the published guide's Role cannot grant that, and HTTP 500 " +
-				"results even if the class already exists.",
+			Why: "Without this permission, creating a pool with a quota fails with HTTP 500, even if the PriorityClass " +
+				"exists. The published guide's Role cannot grant it.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/db.py (create_quota)",
 			},
@@ -63,7 +64,6 @@ func identityChecks() []steps.Check {
 	}
 }
 
-// identityAccount returns the ServiceAccount that Renku authenticates as.
 func identityAccount(e steps.Env) check.Account {
 	return check.Account{Namespace: sessionsNamespace(e), Name: identityName(e)}
 }
@@ -76,7 +76,7 @@ func roleBinding(ctx context.Context, e steps.Env) steps.Result {
 	}
 	name := account.Namespace + "/" + account.Name
 	if len(of) > 0 {
-		return steps.Passed("RoleBinding %s names %s", of[0].Name, name)
+		return steps.Passed("RoleBinding %s names ServiceAccount %s", of[0].Name, name)
 	}
 	astray, err := check.Bindings(ctx, e.Cluster, account.Namespace, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.ServiceAccountKind && s.Name == account.Name && s.Namespace != account.Namespace
@@ -110,7 +110,7 @@ func roleComplete(ctx context.Context, e steps.Env) steps.Result {
 		words := check.RuleSummaries(lacking)
 		return steps.Failed(fmt.Sprintf("%s does not grant: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
 	}
-	return steps.Passed("%s covers all %d rules", strings.Join(names, ", "), len(roleRules(e)))
+	return steps.Passed("%s covers all %d required rules", strings.Join(names, ", "), len(roleRules(e)))
 }
 
 func clusterBinding(ctx context.Context, e steps.Env) steps.Result {

@@ -21,15 +21,15 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "kubeconfig", Title: "Kubeconfig",
-		Why: "Renku reaches the remote cluster with this file. carrick builds it, tests it on its own, and verifies that " +
-			"it grants no more than Renku needs.",
+		Why: "Renku reaches the remote cluster with this kubeconfig. carrick builds it, tests it, and verifies that it " +
+			"grants no more permissions than Renku needs.",
 		Ask: kubeconfigQuestions(),
 		Facts: []steps.Fact{
 			{
 				Name: "kubeconfig", Title: "the kubeconfig for Renku", On: steps.Remote, Secret: true, Shared: true,
 				Learn: theKubeconfig,
 			},
-			{Name: "kubeconfig-ca", Title: "the CA in that kubeconfig", On: steps.Remote, Shared: true, Learn: theCA},
+			{Name: "kubeconfig-ca", Title: "the CA in the kubeconfig for Renku", On: steps.Remote, Shared: true, Learn: theCA},
 		},
 		Actions: []steps.Action{{
 			Name: "reach-job", Title: "Test the remote API server from inside the local cluster", On: steps.Local,
@@ -45,7 +45,8 @@ func kubeconfigQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "kubeconfig.file", Title: "Existing kubeconfig file", Kind: steps.Path, Opt: true, On: steps.Remote,
-			Help: "To check an existing setup, the path of the kubeconfig that Renku has. If empty, carrick builds one.",
+			Help: "To check an existing setup, enter the path of the kubeconfig that Renku uses. If empty, carrick builds a " +
+				"kubeconfig.",
 		},
 		{
 			Key: "remote.server", Title: "Remote API server address for Renku", Kind: steps.URL,
@@ -57,21 +58,21 @@ func kubeconfigQuestions() []steps.Question {
 			When:    builtHere,
 		},
 		{
-			Key: "kubeconfig.ca", Title: "CA that Renku trusts for that address", Kind: steps.Pick, On: steps.Remote,
+			Key: "kubeconfig.ca", Title: "CA that Renku trusts for the API server", Kind: steps.Pick, On: steps.Remote,
 			When:  builtHere,
 			Adopt: adoptGivenCA,
 			Of: []steps.Choice{
 				{Value: "secret", Title: "ca.crt of the token Secret, if the API server itself terminates TLS"},
 				{Value: "context", Title: "the CA of your context, if a proxy or load balancer terminates TLS"},
 			},
-			Help:    "Renku trusts only this CA, not the system's.",
+			Help:    "Renku trusts only this CA for the API server, not the system roots.",
 			Default: steps.Fixed("secret", "the published guide"),
 		},
 		{
 			Key: "reach.job", Title: "Connection test from inside the local cluster", Kind: steps.YesNo,
-			Help: "Runs a small Job in Renku's namespace that requests the remote API server's version. An address that " +
-				"this machine reaches may not be reachable from there.",
-			Default: steps.Fixed(false, "no test by default"),
+			Help: "Runs a small Job in Renku's namespace that requests the remote API server's version. Pods may be unable " +
+				"to reach an address that this machine reaches.",
+			Default: steps.Fixed(false, "the default"),
 		},
 		{
 			Key: "reach.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: asksFromInside,
@@ -81,14 +82,13 @@ func kubeconfigQuestions() []steps.Question {
 	}
 }
 
-// kubeconfigFact is the name of the fact with the kubeconfig that Renku gets.
 const kubeconfigFact = "kubeconfig"
 
 func builtHere(e steps.Env) bool      { return e.Answers.Text("kubeconfig.file") == "" }
 func asksFromInside(e steps.Env) bool { return e.Answers.Bool("reach.job") }
 
-// theKubeconfig returns the kubeconfig that Renku gets: built from the token Secret, or the
-// unchanged content of kubeconfig.file.
+// theKubeconfig returns the content of kubeconfig.file. If kubeconfig.file is empty, it builds a
+// kubeconfig from the token Secret.
 func theKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if path := e.Answers.Text("kubeconfig.file"); path != "" {
 		return tracked.Look(ctx, "file/"+path, 5*time.Second, func(context.Context) (masked.Value, error) {
@@ -120,7 +120,7 @@ func theCA(ctx context.Context, e steps.Env) (any, error) {
 		return string(k.CA), err
 	}
 	if e.Answers.Text("kubeconfig.ca") == "context" {
-		const none = "your context names no CA and trusts the system's roots, which Renku does not"
+		const none = "your context names no CA and trusts the system roots, but Renku does not trust them"
 		return check.ContextCA(none)(ctx, e)
 	}
 	s, err := filledSecret(ctx, e)
@@ -147,8 +147,8 @@ func filledSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return s, nil
 }
 
-// breaks returns the kubeconfig's violations of the given rules. It returns an error if there is
-// no kubeconfig to check.
+// breaks returns the kubeconfig's violations of the given rules. It returns an error if the
+// kubeconfig does not exist yet or cannot be read.
 func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	_, err := check.Kubeconfig(e, kubeconfigFact)
 	var broken kubeconfig.Error
@@ -166,7 +166,6 @@ func breaks(e steps.Env, rules ...string) ([]kubeconfig.Problem, error) {
 	return out, nil
 }
 
-// withKubeconfig returns a client of the remote cluster that authenticates with the kubeconfig.
 func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	if builtHere(e) {
 		e.Cluster.Ahead(e.Answers.Text("remote.server"))
@@ -174,8 +173,8 @@ func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	return check.WithKubeconfig(e, kubeconfigFact)
 }
 
-// readSmall reads a file that an answer names. The answer can come from another user, so the
-// size is limited and only regular files are read.
+// readSmall reads only regular files of limited size. The path can come from another user's link
+// file.
 func readSmall(path string) ([]byte, error) {
 	const most = 1 << 20
 	info, err := os.Stat(path)

@@ -13,10 +13,9 @@ import (
 	"carrick/steps/check"
 )
 
-// rebuild is the fix if a file that carrick did not build is invalid.
-const rebuild = "leave kubeconfig.file empty, so that carrick builds one"
+// rebuild is the fix for an invalid kubeconfig that carrick did not build.
+const rebuild = "leave kubeconfig.file empty, so that carrick builds a kubeconfig"
 
-// kubeconfigSource cites the upstream code with the rules for this file.
 const kubeconfigSource = "SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/config.py; " +
 	"kr8s-org/kr8s: kr8s/_auth.py"
 
@@ -25,15 +24,15 @@ func fileChecks() []steps.Check {
 		{
 			Name: "kubeconfig-context", Title: "The kubeconfig has a complete current context", On: steps.Remote,
 			Needs: []string{"token-secret"},
-			Why: "Renku uses only the current context; without one it ignores the file and logs one warning. The published " +
-				"guide's example has none.",
+			Why: "Without a current context Renku ignores the kubeconfig and logs one warning. The published guide's example " +
+				"has no current context.",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        kubeconfigContext,
 		},
 		{
 			Name: "kubeconfig-self-contained", Title: "The kubeconfig is self-contained", On: steps.Remote,
 			Needs: []string{"token-secret"},
-			Why: "Renku's pods have no files or login plugins of this machine, and Renku does not accept passwords or " +
+			Why: "Renku's pods do not have this machine's files or login plugins. Renku does not accept passwords or " +
 				"unverified servers.",
 			References: []string{kubeconfigSource},
 			Run:        kubeconfigAlone,
@@ -48,8 +47,8 @@ func fileChecks() []steps.Check {
 		{
 			Name: "token-lifetime", Title: "The kubeconfig's token does not expire", On: steps.Remote,
 			Needs: []string{"token-encoding"},
-			Why: "Renku never renews it: with a token from kubectl create token, the cluster drops out of Renku " +
-				"after an hour.",
+			Why: "Renku never renews the token. With a token from kubectl create token, Renku loses access to the cluster " +
+				"after one hour.",
 			Run: tokenLasts,
 		},
 		{
@@ -62,11 +61,11 @@ func fileChecks() []steps.Check {
 		{
 			Name: "server-address", Title: "Renku can use the kubeconfig's server address", On: steps.Remote,
 			Needs: []string{"kubeconfig-context"},
-			Why:   "Inside Renku's pods, localhost and names such as kubernetes.default point elsewhere.",
+			Why:   "Inside Renku's pods, localhost and names such as kubernetes.default do not point to the remote cluster.",
 			Run:   serverAddress,
 		},
 		{
-			Name: "server-tls", Title: "The API server's certificate verifies against that CA", On: steps.Remote,
+			Name: "server-tls", Title: "The server certificate verifies against the kubeconfig's CA", On: steps.Remote,
 			From:  "this machine",
 			Needs: []string{"server-address", "ca-certificate"},
 			Why:   "A load balancer or an authenticating proxy may present a different certificate than the API server.",
@@ -75,8 +74,8 @@ func fileChecks() []steps.Check {
 	}
 }
 
-// contextAlone returns the current context of a kubeconfig, regardless of other problems in the
-// file. It returns an empty Config if that context does not exist.
+// contextAlone returns the name, namespace and server of the current context, even if other parts
+// of the kubeconfig are invalid. It returns an empty Config if the context does not exist.
 func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked("kubeconfig")
 	if err != nil {
@@ -94,7 +93,8 @@ func contextAlone(e steps.Env) (kubeconfig.Config, error) {
 	return kubeconfig.Config{Name: k.Current, Namespace: c.Namespace, Server: at.Server}, nil
 }
 
-// kubeconfigUnread returns the verdict on a kubeconfig that cannot be read.
+// kubeconfigUnread returns Skipped for an invalid kubeconfig, because other checks report its
+// problems.
 func kubeconfigUnread(err error) steps.Result {
 	var broken kubeconfig.Error
 	if errors.As(err, &broken) {
@@ -126,13 +126,13 @@ func kubeconfigContext(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if k.Namespace == "" {
-		return steps.Failed("context "+k.Name+" names no namespace: Renku would use default",
+		return steps.Failed("context "+k.Name+" names no namespace, so Renku would use namespace default",
 			"kubectl --kubeconfig FILE config set-context --current --namespace="+sessionsNamespace(e))
 	}
 	if k.Namespace != sessionsNamespace(e) {
 		return steps.Failed(
 			fmt.Sprintf("context %s uses namespace %s, not %s", k.Name, k.Namespace, sessionsNamespace(e)),
-			"answer sessions.namespace with "+k.Namespace+", or "+rebuild,
+			"set sessions.namespace to "+k.Namespace+", or "+rebuild,
 		)
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
@@ -180,7 +180,8 @@ func tokenEncoding(_ context.Context, e steps.Env) steps.Result {
 	}
 	if t.Subject != userName(e) {
 		return steps.Failed(
-			fmt.Sprintf("the token belongs to %s, not to %s", t.Subject, userName(e)), "answer identity.name, or "+rebuild,
+			fmt.Sprintf("the token belongs to %s, not to %s", t.Subject, userName(e)),
+			"set identity.name to that ServiceAccount, or "+rebuild,
 		)
 	}
 	return steps.Passed("the token belongs to %s", t.Subject)
@@ -203,18 +204,18 @@ func tokenLasts(_ context.Context, e steps.Env) steps.Result {
 	}
 	when := t.Expires.Format(time.DateTime)
 	if t.Expired(time.Now()) {
-		return steps.Failed("the token expired on "+when, rebuild+": the token of a Secret does not expire")
+		return steps.Failed("the token expired on "+when, rebuild+": a token from a Secret does not expire")
 	}
 	r := steps.Failed(
-		"the token expires on "+when+": the cluster then drops out of Renku",
-		rebuild+": the token of a Secret does not expire",
+		"the token expires on "+when+". After that, Renku cannot access the cluster",
+		rebuild+": a token from a Secret does not expire",
 	)
 	r.Again = t.Expires
 	return r
 }
 
-// judgeClientCertificate returns the verdict on a client certificate that is used instead of a
-// token. Such a certificate always expires.
+// judgeClientCertificate checks a kubeconfig that contains a client certificate instead of a token.
+// Client certificates always expire.
 func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
@@ -223,13 +224,14 @@ func judgeClientCertificate(k kubeconfig.Config) steps.Result {
 	end := certs[0].NotAfter
 	if time.Now().After(end) {
 		return steps.Failed(
-			"the client certificate expired on "+end.Format(time.DateTime), rebuild+": the token of a Secret does not expire",
+			"the client certificate expired on "+end.Format(time.DateTime), rebuild+": a token from a Secret does not expire",
 		)
 	}
 	r := steps.Warned(
-		"the kubeconfig has a client certificate instead of a token, which expires on "+end.Format(time.DateTime)+
-			": the cluster then drops out of Renku",
-		rebuild+": the token of a Secret does not expire",
+		"the kubeconfig authenticates with a client certificate, not with a token. The certificate expires on "+
+			end.Format(time.DateTime)+
+			". After that, Renku cannot access the cluster",
+		rebuild+": a token from a Secret does not expire",
 	)
 	r.Again = end
 	return r
@@ -243,7 +245,7 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	if len(bad) > 0 {
 		return steps.Failed(
 			check.Details(bad),
-			"copy certificate-authority-data from ca.crt of the token Secret unchanged: it is already base64",
+			"copy ca.crt of the token Secret unchanged into certificate-authority-data: the value is already base64-encoded",
 		)
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
@@ -252,8 +254,8 @@ func caCertificate(_ context.Context, e steps.Env) steps.Result {
 	}
 	if len(k.CA) == 0 {
 		return steps.Warned(
-			"the kubeconfig names no CA: the pods' system roots are trusted",
-			"set certificate-authority-data, unless a public CA signs the API server's certificate",
+			"the kubeconfig names no CA, so Renku's pods trust their system roots",
+			"set certificate-authority-data, unless a public CA signed the API server's certificate",
 		)
 	}
 	certs, err := probe.ParseCerts(k.CA)

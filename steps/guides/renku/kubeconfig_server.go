@@ -21,24 +21,24 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	return judgeAddress(k, e.Peer)
 }
 
-// judgeAddress returns the verdict on the server address of a kubeconfig: whether Renku's pods
-// can use it. local are the facts of the cluster where Renku runs.
+// judgeAddress checks whether Renku's pods can use the server address in k. local contains the
+// facts of the cluster where Renku runs.
 func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	u, err := url.Parse(k.Server)
 	if err != nil {
-		return steps.Failed("the server is not a valid address: "+k.Server, "answer remote.server")
+		return steps.Failed("the server is not a valid address: "+k.Server, "set remote.server to a valid https URL")
 	}
-	fix := "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
+	fix := "set remote.server to an address that Renku's pods can reach: a load balancer or a node, port 6443"
 	host := u.Hostname()
 	ip, notIP := netip.ParseAddr(host)
 	switch {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
 		return steps.Failed(k.Server+" is Rancher's authenticating proxy, which accepts no ServiceAccount tokens",
-			"answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)")
+			"set remote.server to the cluster's own address (Rancher: Authorized Cluster Endpoint)")
 	case check.OnLoopback(k.Server):
 		own, err := local.Text(check.ServerFact)
 		if err == nil && check.OnLoopback(own) {
-			return steps.Passed("%s is on loopback like the local API server, so both run on one machine", k.Server)
+			return steps.Passed("%s is on loopback like the local API server, so both clusters run on one machine", k.Server)
 		}
 		return steps.Failed(host+" in Renku's pods points to the pod itself", fix)
 	case notIP == nil && ip.IsUnspecified():
@@ -48,14 +48,14 @@ func judgeAddress(k kubeconfig.Config, local steps.Facts) steps.Result {
 	case notIP == nil && ip.IsPrivate():
 		return steps.Warned(
 			host+" is a private address, which must be routed between the two clusters",
-			"answer reach.job with yes to test it from inside",
+			"set reach.job to yes to test the address from inside the local cluster",
 		)
 	}
 	return steps.Passed("%s", k.Server)
 }
 
 func serverTLS(ctx context.Context, e steps.Env) steps.Result {
-	if builtHere(e) { // run concurrently: it is as slow as reading the token
+	if builtHere(e) { // start the handshake while the token is read
 		defer check.BeginHandshake(ctx, e.Answers.Text("remote.server"))()
 	}
 	k, err := check.Kubeconfig(e, kubeconfigFact)
@@ -65,16 +65,15 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 	return judgeTLS(ctx, k)
 }
 
-// judgeTLS verifies the server certificate against the CA in a kubeconfig.
 func judgeTLS(ctx context.Context, k kubeconfig.Config) steps.Result {
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
 		if shown.Kind == probe.NameMismatch {
 			return fmt.Sprintf(
-				"answer remote.server with a name in the certificate (%v), or add %s to the API server's certificate",
+				"set remote.server to a name in the certificate (%v), or add %s to the API server's certificate",
 				shown.Names, name,
 			)
 		}
-		return "answer kubeconfig.ca with context if your context's CA is correct for that address"
+		return "set kubeconfig.ca to context if your context's CA is correct for the address"
 	})
 	return r
 }

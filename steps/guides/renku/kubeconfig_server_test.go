@@ -8,12 +8,12 @@ import (
 	"carrick/steps"
 )
 
-// What an address means in Renku's pods.
+// judgeAddress judges a server address from the perspective of Renku's pods.
 func TestAddressesForRenkusPods(t *testing.T) {
 	const (
-		fromInside = "answer reach.job with yes to test it from inside"
-		reachable  = "answer remote.server with the address that Renku's pods can reach: a load balancer or a node, port 6443"
-		rancher    = "answer remote.server with the cluster's own address (Rancher: Authorized Cluster Endpoint)"
+		fromInside = "set reach.job to yes to test the address from inside the local cluster"
+		reachable  = "set remote.server to an address that Renku's pods can reach: a load balancer or a node, port 6443"
+		rancher    = "set remote.server to the cluster's own address (Rancher: Authorized Cluster Endpoint)"
 	)
 	for _, tc := range []struct {
 		server string
@@ -36,7 +36,7 @@ func TestAddressesForRenkusPods(t *testing.T) {
 		},
 		{"https://api.kube-system.svc.cluster.local", steps.Fail, "points to the local cluster's own API server", reachable},
 		{"https://rancher.example.org/k8s/clusters/c-1", steps.Fail, "is Rancher's authenticating proxy", rancher},
-		{"https://%zz", steps.Fail, "the server is not a valid address", "answer remote.server"},
+		{"https://%zz", steps.Fail, "the server is not a valid address", "set remote.server to a valid https URL"},
 	} {
 		r := judgeAddress(kubeconfig.Config{Server: tc.server}, steps.Facts{})
 		if r.Status != tc.status || !strings.Contains(r.Found, tc.found) || r.Fix != tc.fix {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are Renku's log lines about a kubeconfig (renku-data-services
+// These expressions match Renku's log lines about a kubeconfig (renku-data-services
 // components/renku_data_services/k8s/config.py).
 var (
 	loadedLine   = regexp.MustCompile(`Successfully loaded Kubernetes config: '([^']*)'`)
@@ -22,12 +22,13 @@ var (
 	noFolderLine = regexp.MustCompile(`Cannot open directory '([^']*)', ignoring kube configs`)
 )
 
-// loading is the state of one kubeconfig according to the log of one service.
+// loading describes whether one service has loaded this link's kubeconfig, according to the
+// service's log.
 type loading struct {
 	service
 	pod    string
 	loaded bool
-	failed string    // the reason if loading failed; "": not logged
+	failed string    // why loading failed; "": it did not fail
 	line   string    // the log line with the result
 	since  time.Time // the start time of the pod
 }
@@ -38,7 +39,7 @@ const (
 	headAge = time.Minute      // how long the beginning of a log is cached
 )
 
-// loadings reads the logs of the newest pod of each service.
+// loadings reads the log of each service's newest pod.
 func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
 	found, all, err := servicesAndPods(ctx, e)
 	if err != nil {
@@ -69,8 +70,8 @@ func loadings(ctx context.Context, e steps.Env) ([]loading, error) {
 	return out, check.Together(reads...)
 }
 
-// read parses the end of a pod's log, and the beginning if the end does not mention the
-// kubeconfig: a busy service logs many lines after its start. Both reads are limited in size.
+// read parses the end of a pod's log. If the end does not mention the kubeconfig, read parses the
+// beginning, because a busy service logs many lines after its start.
 func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
 	l.pod = p.Name
 	if p.Status.StartTime != nil {
@@ -91,7 +92,8 @@ func (l *loading) read(ctx context.Context, e steps.Env, p *corev1.Pod) error {
 	return nil
 }
 
-// readingContainer returns the container that mounts the kubeconfigs, or else the first one.
+// readingContainer returns the container that mounts the kubeconfigs. If no container mounts them,
+// it returns the first container.
 func readingContainer(p *corev1.Pod) string {
 	for _, c := range p.Spec.Containers {
 		for _, m := range c.VolumeMounts {
@@ -106,7 +108,8 @@ func readingContainer(p *corev1.Pod) string {
 	return ""
 }
 
-// judge evaluates the last line of a log about a kubeconfig and reports whether there is one.
+// judge sets the state from the last line in text about the kubeconfig. It returns false if there
+// is no such line.
 func (l *loading) judge(text, config string) bool {
 	found := false
 	for line := range strings.Lines(text) {
@@ -118,24 +121,31 @@ func (l *loading) judge(text, config string) bool {
 			l.loaded, l.failed, l.line, found = false, plainLoading(failedLine.FindStringSubmatch(line)[2]), line, true
 		case noFolderLine.MatchString(line):
 			l.loaded, l.line, found = false, line, true
-			l.failed = "the kubeconfigs folder is not mounted: Renku's values name no Secret, or the pod started before they did"
+			l.failed = "the kubeconfigs directory is not mounted: Renku's values name no Secret, or the pod started before " +
+				"the value was set"
 		}
 	}
 	return found
 }
 
-// mentions reports whether a line matches what and names the kubeconfig config.
+// mentions reports whether a log line matches the pattern what and names the kubeconfig config.
 func mentions(what *regexp.Regexp, line, config string) bool {
 	m := what.FindStringSubmatch(line)
 	return m != nil && (m[1] == config || strings.HasSuffix(m[1], "/"+config))
 }
 
-// plainLoading explains why Renku ignores a kubeconfig; its log contains only Python's error.
+// plainLoading explains why Renku ignores a kubeconfig. said is the Python error in Renku's log.
 func plainLoading(said string) string {
 	for _, known := range []struct{ part, plain string }{
 		{"current-context", "the kubeconfig has no current-context"},
-		{"No such file", "the pod has no such file: the Secret has no such key, or the pod started before the key existed"},
-		{"Errno 2", "the pod has no such file: the Secret has no such key, or the pod started before the key existed"},
+		{
+			"No such file",
+			"the file does not exist in the pod: the Secret has no such key, or the pod started before the key existed",
+		},
+		{
+			"Errno 2",
+			"the file does not exist in the pod: the Secret has no such key, or the pod started before the key existed",
+		},
 		{"tokenFile", "the kubeconfig names a token file, which Renku does not read"},
 		{"username", "the kubeconfig has a password, which Renku does not accept"},
 		{"exec", "the kubeconfig runs a login plugin, which is not in Renku's image"},
@@ -151,13 +161,13 @@ func plainLoading(said string) string {
 	return "Renku ignores the kubeconfig"
 }
 
-// tokenInText matches a token that a parser's error quotes.
+// tokenInText matches a token. Parse errors in the log can quote tokens.
 var tokenInText = regexp.MustCompile(`eyJ[\w.+/=-]{10,}`)
 
-// quote shortens a log line for use as evidence and removes tokens from it.
+// quote shortens a log line for a finding and removes tokens.
 func quote(line string) string {
 	const most = 200
-	// Clean the line first: characters that a terminal ignores could split a token.
+	// Clean the line first, because characters that a terminal ignores could split a token.
 	line = tokenInText.ReplaceAllString(clean.Text(line), "(hidden)")
 	if r := []rune(line); len(r) > most {
 		line = string(r[:most]) + "…"
@@ -165,8 +175,8 @@ func quote(line string) string {
 	return "\"" + line + "\""
 }
 
-// failures returns the verdict on services that do not exist or failed to load the kubeconfig.
-// It returns false if there are none.
+// failures returns the verdict on services that do not exist or failed to load the kubeconfig. It
+// returns false if there are no such services.
 func failures(e steps.Env, all []loading) (steps.Result, bool) {
 	var bad []string
 	for _, l := range all {
@@ -181,11 +191,11 @@ func failures(e steps.Env, all []loading) (steps.Result, bool) {
 		return steps.Result{}, false
 	}
 	return steps.Failed(
-		strings.Join(bad, "; "), "fix the failures of step Kubeconfigs Secret, then: "+e.ApplyStep("secret,restart"),
+		strings.Join(bad, "; "), "fix the failed checks of step Kubeconfigs Secret, then: "+e.ApplyStep("secret,restart"),
 	), true
 }
 
-// watcherWithin is the time within which k8s-watcher logs its kubeconfigs after its start.
+// watcherWithin is the maximum time from the start of k8s-watcher until it logs its kubeconfigs.
 const watcherWithin = 3 * time.Minute
 
 func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
@@ -213,13 +223,13 @@ func kubeconfigLoaded(ctx context.Context, e steps.Env) steps.Result {
 	}
 	found := strings.Join(have, ", ") + " loaded the kubeconfig: " + evidence
 	if len(yet) > 0 {
-		found += "; not yet loaded, because it happens at first use: " + strings.Join(yet, ", ")
+		found += "; not loaded yet, because these services load the kubeconfig at first use: " + strings.Join(yet, ", ")
 	}
 	return steps.Passed("%s", found)
 }
 
-// watcherSilent returns the verdict on k8s-watcher if it has logged nothing about the
-// kubeconfig. It is the only service that loads kubeconfigs at its start.
+// watcherSilent returns the verdict if k8s-watcher has logged nothing about the kubeconfig. Only
+// k8s-watcher loads kubeconfigs when it starts.
 func watcherSilent(e steps.Env, l loading) steps.Result {
 	config := e.Answers.Text("cluster.config-name")
 	if l.pod == "" {
@@ -232,7 +242,8 @@ func watcherSilent(e steps.Env, l loading) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"k8s-watcher (pod %s) has not logged %s since it started: no cluster with that config_name was registered then",
+			"k8s-watcher (pod %s) has not logged %s since it started, because no cluster with that config_name was registered "+
+				"at the time",
 			l.pod, config,
 		),
 		e.ApplyStep("register,restart")+"; or read the log: "+e.Kubectl()+" -n "+l.Namespace+" logs "+l.pod+
@@ -263,7 +274,7 @@ func loadedAtFirstUse(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(yet) > 0 {
 		return steps.Skipped(
-			"%s have not loaded the kubeconfig yet: they do when they first use a cluster",
+			"%s have not loaded the kubeconfig yet. They load it when they first use a cluster",
 			strings.Join(yet, ", "),
 		)
 	}

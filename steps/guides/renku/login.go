@@ -28,18 +28,16 @@ const urisSince = "2.17.0"
 const realmSource = "SwissDataScienceCenter/renku: scripts/init-realm/init-realm.py, helm-chart/renku/values.yaml " +
 	"(notebooks.oidc), pull request 4444"
 
-// manualLogin warns that changes in Keycloak's admin panel, as in the published guide, do not
-// persist.
-const manualLogin = "The next helm upgrade reverts an edit in Keycloak's admin panel, as in the published guide, and " +
-	"blocks all sessions here; carrick does not check such edits."
+const manualLogin = "The next helm upgrade reverts the published guide's edit in Keycloak's admin panel and blocks " +
+	"all remote sessions. carrick does not check such edits."
 
 func login() steps.Step {
 	return steps.Step{
 		Name: "login", Title: "Keycloak",
-		Why: "Each session signs its user in at Renku's Keycloak, which redirects only to hosts that it allows.",
+		Why: "Each session signs its user in at Renku's Keycloak, which redirects only to allowed hosts.",
 		Checks: []steps.Check{
 			{
-				Name: "redirect-uris", Title: "Renku's values allow logins to return to the session host", On: steps.Local,
+				Name: "redirect-uris", Title: "Renku's values allow login redirects to the session host", On: steps.Local,
 				Needs:      []string{"renku-namespace"},
 				Why:        manualLogin,
 				References: []string{realmSource},
@@ -52,7 +50,7 @@ func login() steps.Step {
 			{
 				Name: "web-origins", Title: "Renku's values allow the session host as a web origin", On: steps.Local,
 				Needs: []string{"renku-namespace"},
-				Why: "Browsers block Keycloak's responses to other origins; the next helm upgrade reverts an edit in " +
+				Why: "Browsers block Keycloak's responses to other origins. The next helm upgrade reverts an edit in " +
 					"Keycloak's admin panel.",
 				References: []string{realmSource},
 				Run: func(_ context.Context, e steps.Env) steps.Result {
@@ -63,8 +61,8 @@ func login() steps.Step {
 			},
 			{
 				Name: "issuer", Title: "Renku's login service answers", On: steps.Remote, From: "this machine",
-				Why: "Each session reads the issuer from it before it serves, and otherwise keeps crashing. Remote nodes " +
-					"may see less than this machine: the test session checks that.",
+				Why: "Sessions read the issuer at startup and crash repeatedly without it. Only the test session checks " +
+					"whether remote nodes reach the login service.",
 				References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 				Run:        issuerAnswers,
 			},
@@ -73,8 +71,8 @@ func login() steps.Step {
 	}
 }
 
-// sessionsOrigin returns the origin where browsers open sessions, "https://host" or
-// "https://host:port", or "" if sessions.host is not set.
+// sessionsOrigin returns the origin of session addresses, "https://host" or "https://host:port". It
+// returns "" if sessions.host is not set.
 func sessionsOrigin(e steps.Env) string {
 	host, protocol, port := e.Answers.Text("sessions.host"), e.Answers.Text("sessions.protocol"), e.Answers.Int("sessions.port")
 	switch {
@@ -86,8 +84,8 @@ func sessionsOrigin(e steps.Env) string {
 	return protocol + "://" + net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// knownToKeycloak verifies that a list in Renku's values contains one of the entries that fits
-// returns. If it contains none, the finding names the first of them.
+// knownToKeycloak checks that a list in Renku's Helm values contains one of the entries that fits
+// returns. If the list contains none of them, the finding names the first entry.
 func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
 	origin := sessionsOrigin(e)
 	if origin == "" {
@@ -119,7 +117,8 @@ func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) [
 	return steps.Failed(found, oidcValues(e, origin))
 }
 
-// tooOld reports whether Renku's version is older than these values, and returns the verdict.
+// tooOld returns a verdict and true if Renku is older than urisSince or if its version cannot be
+// parsed.
 func tooOld(e steps.Env, value string) (steps.Result, bool) {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -134,14 +133,14 @@ func tooOld(e steps.Env, value string) (steps.Result, bool) {
 		return steps.Result{}, false
 	}
 	return steps.Failed(
-		fmt.Sprintf("Renku %s has no value notebooks.oidc.%s, which exists since %s", text, value, urisSince),
+		fmt.Sprintf("Renku %s has no value notebooks.oidc.%s (added in %s)", text, value, urisSince),
 		"upgrade Renku to "+urisSince+
-			" or later. Until then edit the client in Keycloak's admin panel, and again after each helm upgrade",
+			" or later. Until then, edit the client in Keycloak's admin panel, and repeat the edit after each helm upgrade",
 	), true
 }
 
-// oidcValues returns the fix: the missing values merged with the existing ones, and how Renku's
-// admin sets them.
+// oidcValues returns a values file that adds the session origin to the existing lists, and the
+// command that deploys the file.
 func oidcValues(e steps.Env, origin string) string {
 	list := func(fact, add string) string {
 		have, err := e.Own.List(fact)
@@ -153,14 +152,14 @@ func oidcValues(e steps.Env, origin string) string {
 	}
 	run := renkuUpgrade(e, "-f oidc-values.yaml")
 	if run == "" {
-		run = "set them where you keep Renku's values, and deploy them"
+		run = "add these values where you keep Renku's values, and deploy them"
 	}
 	return "# oidc-values.yaml: both values are strings that contain a JSON list\n" +
 		"notebooks:\n  oidc:\n    extraRedirectUris: " + list("redirect-uris", origin+"/*") + "\n    extraWebOrigins: " +
 		list("web-origins", origin) + "\n" + run
 }
 
-// discoveryPath is the path of a realm's metadata (OpenID Connect Discovery).
+// discoveryPath is the path of a realm's OpenID Connect Discovery document.
 const discoveryPath = "/.well-known/openid-configuration"
 
 func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
@@ -179,8 +178,8 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 	case errors.As(err, new(*tls.CertificateVerificationError)):
 		return steps.Failed(
 			renkuURL(e)+
-				" presents a certificate that neither this machine nor the CAs in Renku's values "+
-				"(global.certificates.customCAs) trust",
+				" presents a certificate whose CA is neither trusted by this machine nor listed in Renku's values "+
+				"(global.certificates.customCAs)",
 			fix,
 		)
 	case err != nil:
@@ -191,14 +190,13 @@ func issuerAnswers(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(found, fix)
 	case said != realm.Base:
 		return steps.Failed(
-			fmt.Sprintf("%s names the issuer %q, but sessions expect %s and reject any other", page, said, realm.Base),
-			"answer renku.url with the address that Keycloak uses for itself, or correct Keycloak's frontend URL",
+			fmt.Sprintf("%s names the issuer %q, but sessions expect %s and reject any other issuer", page, said, realm.Base),
+			"set renku.url to the address in the issuer, or correct Keycloak's frontend URL",
 		)
 	}
-	return steps.Passed("%s, as seen from this machine; remote nodes may see it differently", said)
+	return steps.Passed("issuer %s, as seen from this machine. Remote nodes may not reach the issuer", said)
 }
 
-// askIssuer returns the issuer that the login service announces.
 func askIssuer(ctx context.Context, realm web.Address) (string, error) {
 	web, err := realm.Open()
 	if err != nil {

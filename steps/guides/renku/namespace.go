@@ -18,7 +18,7 @@ func namespaceChecks() []steps.Check {
 		{
 			Name: "namespace", Title: "The session namespace exists", On: steps.Remote, FixedBy: "namespace",
 			Needs:      []string{"signed-in"},
-			Why:        "It contains the sessions, their ServiceAccount and their quotas.",
+			Why:        "Sessions, their ServiceAccount and their quotas are created in this namespace.",
 			References: []string{page},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				return check.NamespaceActive(ctx, e, sessionsNamespace(e))
@@ -27,16 +27,16 @@ func namespaceChecks() []steps.Check {
 		{
 			Name: "pod-security", Title: "The namespace enforces Pod Security level baseline", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "namespace",
-			Why: "Level restricted rejects session containers, which set no seccomp profile; below baseline, Renku's " +
-				"kubeconfig can create privileged pods and own the nodes.",
+			Why: "The restricted level rejects session containers, which set no seccomp profile. A level below baseline lets " +
+				"Renku's kubeconfig control the nodes.",
 			References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1 (session container)"},
 			Run:        podSecurity,
 		},
 		{
 			Name: "other-quotas", Title: "No quota or LimitRange rejects sessions", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why: "A small quota rejects session pods. So does one with limits.cpu (often in Rancher and OpenShift) without " +
-				"a LimitRange default: sessions set no CPU limit.",
+			Why: "A quota that is too small rejects session pods. Sessions set no CPU limit, so a quota with limits.cpu " +
+				"also rejects them unless a LimitRange sets a default.",
 			References: []string{
 				"SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/api.spec.yaml (cpu_limit_factor)",
 			},
@@ -45,8 +45,8 @@ func namespaceChecks() []steps.Check {
 		{
 			Name: "session-service-account", Title: "The ServiceAccount that sessions run as exists", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why: "Renku names it in each session but does not create it. OpenShift requires one that is allowed to use the " +
-				"SCC nonroot-v2.",
+			Why: "Renku names the ServiceAccount in each session but does not create it. On OpenShift this account must be " +
+				"allowed to use the SCC nonroot-v2.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: " +
 				"components/renku_data_services/crc/api.spec.yaml (service_account_name)"},
 			Run: sessionServiceAccount,
@@ -63,18 +63,20 @@ func podSecurity(ctx context.Context, e steps.Env) steps.Result {
 	fix := e.Kubectl() + " label --overwrite namespace " + name + " " + check.EnforceLabel + "=baseline"
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "restricted":
-		return steps.Failed(fmt.Sprintf("namespace %s enforces level restricted", name), fix)
+		return steps.Failed(fmt.Sprintf("namespace %s enforces Pod Security level restricted", name), fix)
 	case "baseline":
-		return steps.Passed("namespace %s enforces level baseline", name)
+		return steps.Passed("namespace %s enforces Pod Security level baseline", name)
 	case "":
 		return steps.Warned(
-			name+" sets no Pod Security level: unless the cluster has a default, Renku's kubeconfig can create privileged pods",
+			"namespace "+name+" sets no Pod Security level. Unless the cluster sets a default level, Renku's kubeconfig can "+
+				"create privileged pods",
 			fix,
 		)
 	default:
 		return steps.Warned(
 			fmt.Sprintf(
-				"namespace %s enforces level %s: Renku's kubeconfig can create privileged pods", name, clean.Text(level),
+				"namespace %s enforces Pod Security level %s, so Renku's kubeconfig can create privileged pods", name,
+				clean.Text(level),
 			), fix,
 		)
 	}

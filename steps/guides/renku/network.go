@@ -19,16 +19,16 @@ import (
 	"carrick/steps/check"
 )
 
-// sessionLabels are labels of every session pod. sessionPort and metaPort are its ports
-// (SwissDataScienceCenter/amalthea: internal/controller, api/v1alpha1).
+// sessionLabels are labels that every session pod has (SwissDataScienceCenter/amalthea:
+// internal/controller, api/v1alpha1).
 var sessionLabels = labels.Set{
 	"app.kubernetes.io/name":       "AmaltheaSession",
 	"app.kubernetes.io/created-by": "controller-manager",
 }
 
 const (
-	sessionPort = 65535 // for signed-in users; a session without authentication has its own port instead
-	metaPort    = 65534 // for the operator
+	sessionPort = 65535 // for signed-in users; a session without authentication listens on another port instead
+	metaPort    = 65534 // only the operator connects to this port
 )
 
 func networkChecks() []steps.Check {
@@ -37,7 +37,7 @@ func networkChecks() []steps.Check {
 			Name: "egress-policy", Title: "A NetworkPolicy restricts session egress and allows DNS", On: steps.Remote,
 			When:    isolated,
 			FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why: "Sessions run users' code, which without a policy reaches everything in the cluster; without DNS no " +
+			Why: "Sessions run users' code. Without a policy this code can reach everything in the cluster. Without DNS no " +
 				"session starts.",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        egressPolicy,
@@ -52,28 +52,27 @@ func networkChecks() []steps.Check {
 		{
 			Name: "metadata-blocked", Title: "Sessions cannot reach the cloud metadata service", On: steps.Remote,
 			When: isolated, FixedBy: "network-policies", Needs: []string{"egress-policy"},
-			Why: "The metadata service returns the node's own cloud credentials, and the published guide's policy allows " +
-				"sessions to reach it.",
+			Why: "The metadata service returns the node's cloud credentials. The policy in the published guide allows " +
+				"sessions to reach the service.",
 			Run: metadataFenced,
 		},
 		{
 			Name: "ingress-policy", Title: "A NetworkPolicy restricts ingress to sessions", On: steps.Remote, When: isolated,
 			FixedBy: "network-policies", Needs: []string{"namespace"},
-			Why: "Without it every pod in the cluster reaches a session's own port and bypasses its sign-in; the " +
-				"published guide has no such policy.",
+			Why: "Without the policy every pod in the cluster can bypass the sign-in and connect to a session " +
+				"directly. The published guide has no such policy.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates/network-policies.yaml"},
 			Run:        ingressPolicy,
 		},
 		{
 			Name: "renku-address", Title: "The policy allows sessions to reach Renku", On: steps.Remote, From: "this machine",
 			When: isolated,
-			Why:  "Sessions sign users in at Renku and fetch code through it, and the policy blocks private ranges.",
+			Why:  "Sessions sign users in at Renku and fetch code through Renku, but the policy blocks private address ranges.",
 			Run:  renkuAddress,
 		},
 	}
 }
 
-// sessionPolicies returns the policies of one type that select session pods.
 func sessionPolicies(
 	ctx context.Context, e steps.Env, kind networkingv1.PolicyType,
 ) ([]*networkingv1.NetworkPolicy, error) {
@@ -86,7 +85,7 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(policies) == 0 {
-		return steps.Undone("no egress policy selects session pods, so they reach everything").Or(fenceFix(ctx, e))
+		return steps.Undone("no egress policy selects session pods, so sessions can reach everything").Or(fenceFix(ctx, e))
 	}
 	port := dnsPorts(e)[0].(map[string]any)["port"].(int64)
 	for _, p := range policies {
@@ -94,7 +93,7 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 			if allowsPort(rule.Ports, corev1.ProtocolUDP, int32(port)) &&
 				(len(rule.To) == 0 || reachesDNS(e, rule.To)) {
 				return steps.Passed(
-					"NetworkPolicy %s allows DNS to %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port,
+					"NetworkPolicy %s allows DNS to namespace %s on port %d", p.Name, e.Answers.Text("network.dns-namespace"), port,
 				)
 			}
 		}
@@ -105,7 +104,7 @@ func egressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"NetworkPolicy %s does not allow DNS to %s on UDP port %d", policies[0].Name,
+			"NetworkPolicy %s does not allow DNS to namespace %s on UDP port %d", policies[0].Name,
 			e.Answers.Text("network.dns-namespace"), port,
 		),
 		fix,
@@ -122,8 +121,8 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(pods) == 0 {
-		return steps.Failed(fmt.Sprintf("no pod in %s has the label %s, so sessions would have no DNS", ns, sel),
-			e.Kubectl()+" get pods -A -o wide | grep -i dns    # then answer network.dns-namespace")
+		return steps.Failed(fmt.Sprintf("no pod in namespace %s has the label %s, so sessions have no DNS", ns, sel),
+			e.Kubectl()+" get pods -A -o wide | grep -i dns    # then set network.dns-namespace")
 	}
 	closed, err := nodeLocalClosed(ctx, e)
 	if err != nil {
@@ -131,20 +130,21 @@ func dnsPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if closed {
 		return steps.Failed(
-			"the nodes run NodeLocal DNSCache, which answers pods at "+nodeLocalDNS+
-				", but no egress rule allows sessions to reach it",
+			"NodeLocal DNSCache on the nodes answers DNS queries at "+nodeLocalDNS+
+				", but no egress rule allows sessions to reach this address",
 			"add an egress rule with ipBlock "+nodeLocalDNS+"/32, UDP and TCP port 53: "+e.Kubectl()+" -n "+sessionsNamespace(e)+
 				" edit networkpolicy",
 		)
 	}
-	return steps.Passed("%d pods in %s have the label %s", len(pods), ns, sel)
+	return steps.Passed("%d pods in namespace %s have the label %s", len(pods), ns, sel)
 }
 
-// nodeLocalDNS is the address on which NodeLocal DNSCache listens on every node by default
-// (kubernetes/kubernetes cluster/addons/dns/nodelocaldns).
+// nodeLocalDNS is the default address of NodeLocal DNSCache on every node (kubernetes/kubernetes
+// cluster/addons/dns/nodelocaldns).
 const nodeLocalDNS = "169.254.20.10"
 
-// nodeLocalClosed reports whether the cluster runs NodeLocal DNSCache and the policies block it.
+// nodeLocalClosed reports whether the cluster runs NodeLocal DNSCache and the egress policies
+// block its address.
 func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "k8s-app=node-local-dns"},
@@ -167,8 +167,8 @@ func nodeLocalClosed(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// metadataAddresses are the addresses at which clouds serve metadata and credentials to any
-// process on a node: AWS, Google Cloud, Azure and OpenStack; AWS by IPv6; AWS ECS; EKS Pod
+// metadataAddresses lists the addresses at which clouds serve metadata and credentials to any
+// process on a node: AWS, Google Cloud, Azure and OpenStack; AWS over IPv6; AWS ECS; EKS Pod
 // Identity; Alibaba Cloud; Azure's WireServer.
 var metadataAddresses = []string{
 	"169.254.169.254", "fd00:ec2::254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16",
@@ -213,17 +213,20 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := e.Kubectl() + " -n " + sessionsNamespace(e) +
-		" get networkpolicies -o yaml    # policies are additive: edit or delete the one that allows this"
+		" get networkpolicies -o yaml    # policies are additive: edit or delete the policy that allows this traffic"
 	if len(policies) == 0 {
 		return steps.Warned(
-			"no ingress policy selects session pods, so every pod in the cluster reaches all their ports", fenceFix(ctx, e),
+			"no ingress policy selects session pods, so every pod in the cluster can reach all ports of sessions",
+			fenceFix(ctx, e),
 		)
 	}
 	open, meta := false, false
 	for _, p := range policies {
 		for _, rule := range p.Spec.Ingress {
-			if everybody(rule.From) && allowsOtherPorts(rule.Ports) {
-				return steps.Warned(p.Name+" allows every pod in the cluster to reach session ports that bypass the sign-in", fix)
+			if includesEveryone(rule.From) && allowsOtherPorts(rule.Ports) {
+				return steps.Warned(
+					"NetworkPolicy "+p.Name+" allows every pod in the cluster to reach session ports that bypass the sign-in", fix,
+				)
 			}
 			open = open || (check.AnyAddress(rule.From) && allowsPort(rule.Ports, corev1.ProtocolTCP, sessionPort))
 			meta = meta || allowsPort(rule.Ports, corev1.ProtocolTCP, metaPort)
@@ -232,13 +235,14 @@ func ingressPolicy(ctx context.Context, e steps.Env) steps.Result {
 	if !open || !meta {
 		return steps.Warned(
 			fmt.Sprintf(
-				"port %d must be open to everyone (now: %v) and %d to the operator (now: %v)", sessionPort, open, metaPort,
+				"port %d must be open to everyone (currently: %v), and port %d to the operator (currently: %v)", sessionPort, open,
+				metaPort,
 				meta,
 			),
 			fix,
 		)
 	}
-	return steps.Passed("only port %d is open to everyone, and %d to the operator", sessionPort, metaPort)
+	return steps.Passed("only port %d is open to everyone, and port %d is open to the operator", sessionPort, metaPort)
 }
 
 func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
@@ -259,19 +263,22 @@ func renkuAddress(ctx context.Context, e steps.Env) steps.Result {
 	open, closed := throughPolicies(policies, addrs)
 	switch {
 	case len(policies) > 0 && len(open) == 0:
-		return steps.Failed(fmt.Sprintf("%s resolves to %v from this machine, which the policy blocks", domain, closed),
-			"add an egress rule for that address: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
-				policies[0].Name)
+		return steps.Failed(
+			fmt.Sprintf("%s resolves to %v from this machine, but the policy blocks these addresses", domain, closed),
+			"add an egress rule for these addresses: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
+				policies[0].Name,
+		)
 	case len(policies) > 0 && slices.ContainsFunc(closed, netip.Addr.Is4):
 		return steps.Warned(
 			fmt.Sprintf("%s resolves to %v from this machine, and the policy blocks %v", domain, addrs, closed),
-			"add an egress rule for those addresses: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
+			"add an egress rule for the blocked addresses: "+e.Kubectl()+" -n "+sessionsNamespace(e)+" edit networkpolicy "+
 				policies[0].Name,
 		)
-	case len(policies) > 0 && len(closed) > 0: // IPv6, which most clusters do not have
+	case len(policies) > 0 && len(closed) > 0: // all blocked addresses are IPv6, which most clusters do not use
 		return steps.Passed(
-			"%s resolves to %v from this machine, which sessions can reach; the policy blocks %v", domain, open, closed,
+			"%s resolves to %v from this machine, and sessions can reach these addresses. The policy blocks %v", domain, open,
+			closed,
 		)
 	}
-	return steps.Passed("%s resolves to %v from this machine, which sessions can reach", domain, addrs)
+	return steps.Passed("%s resolves to %v from this machine, and sessions can reach these addresses", domain, addrs)
 }

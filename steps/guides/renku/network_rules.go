@@ -35,32 +35,33 @@ func selects(s *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && sel.Matches(set)
 }
 
-// allowsPort is check.AllowsPort with named ports. Each pod defines its own port names; DNS
-// servers use dns and dns-tcp.
+// allowsPort reports whether the ports of a rule include port. A name with the prefix "dns" matches
+// ports 53 and 5353, because DNS servers name their ports dns and dns-tcp. Other names match no
+// port.
 func allowsPort(ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32) bool {
 	return check.AllowsPort(ports, protocol, port, func(name string) bool {
 		return strings.HasPrefix(name, "dns") && (port == 53 || port == 5353)
 	})
 }
 
-// everybody reports whether peers include all pods of the cluster, or all addresses, regardless
-// of exceptions.
-func everybody(from []networkingv1.NetworkPolicyPeer) bool {
+// includesEveryone reports whether from includes all pods of the cluster or all addresses. It
+// ignores the except lists of IP blocks.
+func includesEveryone(from []networkingv1.NetworkPolicyPeer) bool {
 	return check.AnyPod(from) || slices.ContainsFunc(from, func(p networkingv1.NetworkPolicyPeer) bool {
 		return p.IPBlock != nil && strings.HasSuffix(p.IPBlock.CIDR, "/0")
 	})
 }
 
-// allowsOtherPorts reports whether ports include more than sessionPort, the port for signed-in
-// users.
+// allowsOtherPorts reports whether a rule allows ports other than sessionPort. A rule without ports
+// allows all ports.
 func allowsOtherPorts(ports []networkingv1.NetworkPolicyPort) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p networkingv1.NetworkPolicyPort) bool {
 		return p.Port == nil || p.Port.IntValue() != sessionPort
 	})
 }
 
-// throughPolicies splits addresses into those that egress policies allow and those that they
-// block. Policies are additive.
+// throughPolicies splits addrs into allowed and blocked addresses. Policies are additive, so an
+// address is allowed if any policy allows it.
 func throughPolicies(policies []*networkingv1.NetworkPolicy, addrs []netip.Addr) (open, closed []netip.Addr) {
 	for _, a := range addrs {
 		if slices.ContainsFunc(policies, func(p *networkingv1.NetworkPolicy) bool {

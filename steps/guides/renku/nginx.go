@@ -14,20 +14,20 @@ import (
 	"carrick/steps/check"
 )
 
-// nginxLabel is on all objects that ingress-nginx's chart creates.
 const nginxLabel = "app.kubernetes.io/name=ingress-nginx"
 
-// snippets describes whether ingress-nginx accepts annotations that contain pieces of its
-// configuration. It does not by default since 1.9; since 1.12 they are a critical risk
-// (kubernetes/ingress-nginx issues 12648, 13156).
+// snippets describes whether ingress-nginx accepts snippet annotations. ingress-nginx rejects them
+// by default since 1.9, and rates them as a critical risk since 1.12 (kubernetes/ingress-nginx
+// issues 12648, 13156).
 type snippets struct {
 	allowed bool
-	where   string // the ConfigMap
-	found   string // its setting
+	where   string // NAMESPACE/NAME of the ConfigMap
+	found   string // the settings in the ConfigMap, as a sentence
 	fix     string
 }
 
-// nginxSnippets reads the controller's ConfigMap. It returns Absent if there is none.
+// nginxSnippets reads the ConfigMaps of all ingress-nginx controllers. It returns an AbsentError if
+// there are none.
 func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 	maps, err := nginxConfig(ctx, e)
 	if err != nil {
@@ -39,7 +39,7 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 		)
 	}
 	last := snippets{}
-	for _, m := range maps { // all controllers must accept snippets: it is unknown which controller serves this class
+	for _, m := range maps { // all must accept snippets, because the controller of the class is unknown
 		minor, err := nginxMinor(ctx, e, m.Namespace)
 		if err != nil {
 			return snippets{}, err
@@ -61,8 +61,8 @@ func nginxConfig(ctx context.Context, e steps.Env) ([]*corev1.ConfigMap, error) 
 	return nil, nil
 }
 
-// riskFrom is the minor version of ingress-nginx 1.x from which snippets require a risk level
-// of their own.
+// riskFrom is the first minor version of ingress-nginx 1.x that requires annotations-risk-level
+// Critical for snippets.
 const riskFrom = 12
 
 func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
@@ -75,9 +75,9 @@ func judgeSnippets(e steps.Env, m *corev1.ConfigMap, minor int) snippets {
 	s.allowed = allow == "true" && (risk == "Critical" || old)
 	s.fix = fmt.Sprintf(
 		"%s -n %s patch configmap %s --type merge -p "+
-			"'{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'    # whoever can "+
-			"create an Ingress can then configure nginx; to avoid that, set the header for all sites: add-headers in "+
-			"that ConfigMap",
+			"'{\"data\":{\"allow-snippet-annotations\":\"true\",\"annotations-risk-level\":\"Critical\"}}'    # everyone who "+
+			"can create an Ingress can then configure nginx. To avoid this, set the header for all sites with add-headers in "+
+			"the ConfigMap",
 		e.Kubectl(), m.Namespace, m.Name,
 	)
 	return s
@@ -92,8 +92,8 @@ func orUnset(v string) string {
 
 var nginxTag = regexp.MustCompile(`[:@-]v1\.(\d+)\.\d+`)
 
-// nginxMinor returns the highest minor version of the ingress-nginx 1.x controllers in a
-// namespace, read from their images, or -1 if no image shows it.
+// nginxMinor returns the highest minor version of the ingress-nginx 1.x images in the namespace. It
+// returns -1 if no image tag contains a version.
 func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error) {
 	var images []string
 	add := func(pod corev1.PodSpec) {
@@ -122,7 +122,7 @@ func nginxMinor(ctx context.Context, e steps.Env, namespace string) (int, error)
 	newest := -1
 	for _, image := range images {
 		if m := nginxTag.FindStringSubmatch(image); m != nil {
-			minor, _ := strconv.Atoi(m[1]) // only digits match
+			minor, _ := strconv.Atoi(m[1]) // the pattern matches only digits
 			newest = max(newest, minor)
 		}
 	}

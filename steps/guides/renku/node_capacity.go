@@ -17,14 +17,14 @@ import (
 
 const gpuResource = corev1.ResourceName("nvidia.com/gpu")
 
-// These are the requests of each session's sidecars, the sign-in proxy and the git proxy, in
-// addition to its class. They are the charts' requests, rounded up.
+// sidecarCPU and sidecarMemory are the requests of a session's sidecars, the sign-in proxy and the
+// git proxy. The values are the charts' requests, rounded up.
 var (
 	sidecarCPU    = resource.MustParse("100m")
 	sidecarMemory = resource.MustParse("150Mi")
 )
 
-// need is the capacity that one session of a class requires of a node, including its sidecars.
+// need is the capacity that one session of a class requires on a node, including its sidecars.
 type need struct {
 	class       string
 	cpu, memory resource.Quantity
@@ -41,8 +41,8 @@ func (w need) fits(n *corev1.Node) bool {
 	return have.Cpu().Cmp(w.cpu) >= 0 && have.Memory().Cmp(w.memory) >= 0 && gpus(n) >= w.gpu && w.demand.unfit(n) == ""
 }
 
-// needs returns the need of each class of the pool, largest first. If no pool is described, it
-// returns the need of the largest class according to the answers class.*.
+// needs returns the need of each class of the pool, largest first. If pool.spec is empty or
+// invalid, it returns one need from the answers class.cpu, class.memory and class.gpu.
 func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -58,8 +58,8 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 			"class " + c.Name, *resource.NewMilliQuantity(int64(c.CPU*1000), resource.DecimalSI),
 			*resource.NewQuantity(int64(c.Memory*(1<<30)), resource.BinarySI), c.GPU, d,
 		}
-		// The tolerations of one class do not apply to another.
-		shared, _ := e.Peer.List("session-tolerations") // demanded has handled this error
+		// Replace the tolerations from demanded, which include those of the other classes.
+		shared, _ := e.Peer.List("session-tolerations") // demanded handles this error
 		w.demand.tolerated = slices.Concat(e.Answers.List("nodes.tolerations"), shared, c.Tolerations)
 		for _, a := range c.Affinities {
 			if a.Required {
@@ -71,7 +71,7 @@ func needs(ctx context.Context, e steps.Env) ([]need, error) {
 	if len(out) == 0 {
 		out = []need{
 			{
-				"the largest class", resource.MustParse(e.Answers.Text("class.cpu")),
+				"the largest resource class", resource.MustParse(e.Answers.Text("class.cpu")),
 				resource.MustParse(e.Answers.Text("class.memory")), int64(e.Answers.Int("class.gpu")), d,
 			},
 		}
@@ -110,7 +110,7 @@ func capacity(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	if len(bad) > 0 {
-		const fix = "make the class smaller (class.cpu, class.memory, class.gpu; or pool.spec if you wrote it yourself), " +
+		const fix = "make the resource class smaller (class.cpu, class.memory and class.gpu, or your own pool.spec), " +
 			"or add a node"
 		return steps.Failed(strings.Join(bad, "; "), fix)
 	}

@@ -14,19 +14,19 @@ import (
 	"carrick/steps"
 )
 
-// demand contains the requirements of sessions on a node: the answers, and the settings that
-// Renku adds to every session on any cluster (SwissDataScienceCenter/renku
+// demand describes what sessions require of a node. The requirements come from the answers and from
+// the settings that Renku adds to every session on any cluster (SwissDataScienceCenter/renku
 // helm-chart/renku/values.yaml, notebooks.sessionAffinity and sessionTolerations).
 type demand struct {
 	labels    []string // key=value
-	keys      []string // of labels, with any value
-	tolerated []string // keys of taints; "*" matches all
+	keys      []string // label keys; any value matches
+	tolerated []string // taint keys; "*" matches all taints
 	arch      string
-	affinity  *corev1.Affinity // Renku's own; nil: none, or unknown
+	affinity  *corev1.Affinity // from notebooks.sessionAffinity; nil: not set or unknown
 }
 
-// demanded returns the demand of this link. If the settings that Renku adds do not exist or
-// cannot be read, only the answers count; check node-purpose reports that.
+// demanded returns the demand of this link's sessions. It ignores Renku settings that do not exist
+// or cannot be read, because the check node-purpose reports them.
 func demanded(ctx context.Context, e steps.Env) (demand, error) {
 	d := demand{
 		labels: e.Answers.List("nodes.labels"), tolerated: slices.Clone(e.Answers.List("nodes.tolerations")),
@@ -52,8 +52,8 @@ func mayBeUnread(err error) bool {
 	return steps.IsAbsent(err) || apierrors.IsForbidden(err)
 }
 
-// renkuAffinity returns the affinity that Renku's values set for every session, or nil if there
-// is none.
+// renkuAffinity returns Renku's notebooks.sessionAffinity. It returns nil if the affinity requires
+// no node label.
 func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
 	v, err := e.Peer.Value("session-affinity")
 	if err != nil {
@@ -73,7 +73,6 @@ func renkuAffinity(e steps.Env) (*corev1.Affinity, error) {
 	return &out, nil
 }
 
-// required returns the required node selector of an affinity, or nil if there is none.
 func required(a *corev1.Affinity) *corev1.NodeSelector {
 	if a == nil || a.NodeAffinity == nil {
 		return nil
@@ -81,7 +80,8 @@ func required(a *corev1.Affinity) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// affinityWords returns the requirements in the form "renku.io/node-purpose In user".
+// affinityWords describes the required terms of an affinity, such as "renku.io/node-purpose In
+// user".
 func affinityWords(a *corev1.Affinity) string {
 	var terms []string
 	for _, t := range required(a).NodeSelectorTerms {
@@ -94,7 +94,7 @@ func affinityWords(a *corev1.Affinity) string {
 	return strings.Join(terms, ", or ")
 }
 
-// unfit returns why a node cannot run sessions with that demand, or "" if it can.
+// unfit returns why sessions cannot run on n. It returns "" if they can.
 func (d demand) unfit(n *corev1.Node) string {
 	ready := false
 	for _, c := range n.Status.Conditions {
@@ -119,7 +119,7 @@ func (d demand) unfit(n *corev1.Node) string {
 			return "has no label " + k
 		}
 	}
-	if !d.liked(n) {
+	if !d.matchesAffinity(n) {
 		return "does not match Renku's notebooks.sessionAffinity (" + affinityWords(d.affinity) + ")"
 	}
 	for _, t := range n.Spec.Taints {
@@ -131,9 +131,9 @@ func (d demand) unfit(n *corev1.Node) string {
 	return ""
 }
 
-// liked reports whether a node matches Renku's affinity. An invalid affinity matches no node,
-// as in the scheduler.
-func (d demand) liked(n *corev1.Node) bool {
+// matchesAffinity returns true if Renku has no affinity. Like the scheduler, it returns false if
+// the affinity is invalid.
+func (d demand) matchesAffinity(n *corev1.Node) bool {
 	if d.affinity == nil {
 		return true
 	}
@@ -141,7 +141,7 @@ func (d demand) liked(n *corev1.Node) bool {
 	return ok && err == nil
 }
 
-// poolClass contains the requirements of a class of the pool on nodes (renku-data-services
+// poolClass contains the fields of a resource class that restrict its nodes (renku-data-services
 // components/renku_data_services/crc/api.spec.yaml).
 type poolClass struct {
 	Name        string   `json:"name"`
@@ -155,8 +155,8 @@ type poolClass struct {
 	} `json:"node_affinities"`
 }
 
-// poolClasses returns the classes of the pool. It returns none if no pool is described, or if
-// its description has faults, which pool-rules reports.
+// poolClasses returns no classes if pool.spec is empty or invalid. The check pool-rules reports an
+// invalid pool.spec.
 func poolClasses(e steps.Env) ([]poolClass, error) {
 	d, err := thePool(e)
 	if steps.IsAbsent(err) {

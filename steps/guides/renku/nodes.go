@@ -18,8 +18,8 @@ func nodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "nodes", Title: "A node can run sessions", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Without a ready node with matching platform, labels and taints, sessions stay Pending; Renku's " +
-				"notebooks.sessionAffinity and sessionTolerations apply, too.",
+			Why: "Sessions stay Pending unless a ready node matches their platform, labels and tolerations. Renku's " +
+				"notebooks.sessionAffinity and sessionTolerations also apply.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity, " +
@@ -30,21 +30,22 @@ func nodeChecks() []steps.Check {
 		{
 			Name: "node-purpose", Title: "A node has the label that sessions require", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "The published guide says that sessions need nodes with renku.io/node-purpose=user, but only a " +
-				"notebooks.sessionAffinity in Renku (not its default) enforces it.",
+			Why: "The published guide requires nodes with renku.io/node-purpose=user, but Renku enforces the label " +
+				"only if notebooks.sessionAffinity is set (not by default).",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/values.yaml (notebooks.sessionAffinity)"},
 			Run:        nodePurpose,
 		},
 		{
-			Name: "capacity", Title: "The largest class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
-			Why: "A session that is larger than every node never starts. A login proxy and a git proxy next to it require " +
-				"about 100m CPU and 150Mi.",
+			Name: "capacity", Title: "The largest resource class fits on one node", On: steps.Remote, Needs: []string{"nodes"},
+			Why: "A session that is larger than every node never starts. Its login proxy and git proxy request another 100m " +
+				"CPU and 150Mi of memory.",
 			Run: capacity,
 		},
 	}
 }
 
-// sessionNodes returns the nodes that can run sessions, and why each of the others cannot.
+// sessionNodes returns the nodes that can run sessions. others contains a reason for each of the
+// other nodes.
 func sessionNodes(ctx context.Context, e steps.Env) (fit []*corev1.Node, others []string, err error) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -75,14 +76,14 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 			found = "the cluster has no nodes"
 		}
 		if names := cordonedNodes(ctx, e); len(names) > 0 {
-			return steps.Failed(found, e.Kubectl()+" uncordon "+names[0]+"    # unless it is under maintenance")
+			return steps.Failed(found, e.Kubectl()+" uncordon "+names[0]+"    # unless the node is under maintenance")
 		}
 		return steps.Failed(
 			found,
-			e.Kubectl()+" get nodes --show-labels    # then label or untaint one, or answer nodes.labels, nodes.tolerations",
+			e.Kubectl()+" get nodes --show-labels    # then label or untaint a node, or set nodes.labels and nodes.tolerations",
 		)
 	}
-	found := fmt.Sprintf("%d of %d nodes: %s", len(fit), len(fit)+len(others), someNodes(fit))
+	found := fmt.Sprintf("%d of %d nodes can run sessions: %s", len(fit), len(fit)+len(others), someNodes(fit))
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {
 		return steps.Errored(err)
@@ -90,16 +91,14 @@ func nodesFit(ctx context.Context, e steps.Env) steps.Result {
 	if shut, key := taintedNode(ctx, e, nodes); shut != "" {
 		return steps.Warned(
 			found+"; "+shut+" has the labels of the session nodes and the taint "+key+", which sessions do not tolerate",
-			"answer nodes.tolerations with "+key+
-				"if Renku's notebooks.sessionTolerations or the resource classes tolerate it; otherwise: "+e.Kubectl()+
-				" taint node "+shut+
-				" "+key+"-",
+			"set nodes.tolerations to "+key+" if Renku's notebooks.sessionTolerations or the resource classes tolerate this "+
+				"taint. Otherwise: "+e.Kubectl()+" taint node "+shut+" "+key+"-",
 		)
 	}
 	return steps.Passed("%s", found)
 }
 
-// cordonedNodes returns the nodes that could run sessions if they were not cordoned.
+// cordonedNodes returns the quoted names of the cordoned nodes that could otherwise run sessions.
 func cordonedNodes(ctx context.Context, e steps.Env) (names []string) {
 	d, err := demanded(ctx, e)
 	if err != nil {
@@ -122,8 +121,8 @@ func cordonedNodes(ctx context.Context, e steps.Env) (names []string) {
 	return names
 }
 
-// taintedNode returns a node that is labelled for sessions and is excluded only by a taint,
-// with the taint's key.
+// taintedNode returns a node that has the labels of session nodes but that taints exclude. key is
+// one of these taints. It returns "" if no such node exists.
 func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, key string) {
 	d, err := demanded(ctx, e)
 	if err != nil || len(d.labels) == 0 {
@@ -132,7 +131,7 @@ func taintedNode(ctx context.Context, e steps.Env, nodes []*corev1.Node) (name, 
 	for _, n := range nodes {
 		var keys []string
 		for _, t := range n.Spec.Taints {
-			// the cluster's own taints are temporary
+			// Taints that Kubernetes itself adds are temporary.
 			if t.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 				keys = append(keys, t.Key)
 			}
@@ -172,7 +171,8 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 			)
 		}
 		return steps.Skipped(
-			"sessions require no label: neither nodes.labels nor Renku's notebooks.sessionAffinity names one (Renku's default)",
+			"sessions require no node label: nodes.labels is empty, and Renku's notebooks.sessionAffinity requires no label " +
+				"(Renku's default)",
 		)
 	}
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
@@ -180,16 +180,16 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if affinity != nil {
-		liked := slices.DeleteFunc(
-			slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).liked(n) },
+		matching := slices.DeleteFunc(
+			slices.Clone(nodes), func(n *corev1.Node) bool { return !(demand{affinity: affinity}).matchesAffinity(n) },
 		)
-		if len(liked) == 0 {
+		if len(matching) == 0 {
 			return steps.Failed(
 				"Renku's notebooks.sessionAffinity requires nodes with "+affinityWords(affinity)+", but no node matches",
-				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or the label that it requires",
+				e.Kubectl()+" label node NODE "+purposeLabel+"=user    # or the label that sessionAffinity requires",
 			)
 		}
-		return anyLabelled(e, liked, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity requires")
+		return anyLabelled(e, matching, want, affinityWords(affinity)+", as Renku's notebooks.sessionAffinity requires")
 	}
 	r := anyLabelled(e, nodes, want, strings.Join(want, " and "))
 	if others := elsewhere(ctx, e, nodes, want); known && r.Status == steps.Pass && len(others) > 0 {
@@ -198,14 +198,14 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 				"sessions also run on %s: Renku's notebooks.sessionAffinity does not require %s", someNodes(others),
 				strings.Join(want, " and "),
 			),
-			"set notebooks.sessionAffinity in Renku's values (it applies to all its sessions, including local ones), or taint "+
-				"those nodes; to allow sessions there, answer nodes.labels: []",
+			"set notebooks.sessionAffinity in Renku's values (applies to all sessions of Renku, including sessions on the "+
+				"local cluster), or taint these nodes. To allow sessions there, set nodes.labels to []",
 		)
 	}
 	return r
 }
 
-// anyLabelled verifies that at least one of the nodes has the labels in want.
+// anyLabelled fails if no node has all labels in want. Otherwise the finding contains what.
 func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
 	n := 0
 	for _, node := range nodes {
@@ -229,12 +229,12 @@ func hasLabels(n *corev1.Node, want []string) bool {
 	})
 }
 
-// elsewhere returns the nodes without these labels that sessions can run on anyway. The labels
-// are only answers to carrick: Renku does not require them of a node.
+// elsewhere returns the nodes that can run sessions without the labels in want. The labels come
+// from the answer nodes.labels, and Renku does not require them.
 func elsewhere(ctx context.Context, e steps.Env, nodes []*corev1.Node, want []string) (out []*corev1.Node) {
 	d, err := demanded(ctx, e)
 	if err != nil {
-		return nil // the check nodes reports it
+		return nil // the check nodes reports the error
 	}
 	d.labels = nil
 	for _, n := range nodes {

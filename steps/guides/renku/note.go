@@ -14,38 +14,39 @@ import (
 	"carrick/steps/inventory"
 )
 
-// The inventory on Renku's own cluster notes the records that this link created in Renku, by
-// action. Renku's records themselves cannot be marked. Undo deletes only records that the
-// inventory notes.
+// noteCluster and notePool are names of notes in the inventory on the local cluster. A note
+// contains the id of an object that this link created in Renku, because objects in Renku cannot
+// have labels. Each note has the name of the action that writes it. Undo deletes only objects that
+// a note names.
 const (
-	noteCluster = "register" // the cluster's ULID
-	notePool    = "pool"     // the pool's number
+	noteCluster = "register" // the value is the cluster's ULID
+	notePool    = "pool"     // the value is the pool's number
 )
 
-// earlierNotes are the prefixes of annotations on the kubeconfigs Secret; the link's name
-// follows. Earlier versions of carrick noted these records there. Everyone who can write that
-// Secret can write the annotations. Therefore apply shows the records that the annotations name
-// and enters them into the inventory, and undo keeps records that only the annotations name.
+// earlierNotes maps each note to the prefix of an annotation on the kubeconfigs Secret. The link's
+// name follows the prefix. Earlier versions of carrick recorded the ids in these annotations. Undo
+// does not rely on them, because anyone who can write the Secret can set them. Apply shows the
+// objects in its plan and records their ids in the inventory.
 var earlierNotes = map[string]string{noteCluster: "carrick/cluster-id.", notePool: "carrick/pool-id."}
 
-// noteAsked is the note while a request to create a record is in progress. If a later run still
-// finds it, the response was lost and an existing record belongs to this link.
+// noteAsked is the value of a note while carrick waits for the response to a create request. If a
+// later run finds this value, the response was lost. If the object exists, it belongs to this link.
 const noteAsked = "asked"
 
-// unnoted turns a plan item that leaves a record unchanged into an update if this link created
-// the record and its id is not noted. This happens if the response was lost or an earlier
-// version noted the id elsewhere.
+// unnoted turns a plan item into an update if this link created the object but the note does not
+// contain its id. This happens if the response was lost, or if an earlier version recorded the id
+// in an annotation.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
 	was, err := inventory.Note(ctx, e, name)
 	note := ""
 	switch {
 	case err != nil || (item.Verb != steps.Leave && item.Verb != steps.Update):
 	case was == noteAsked:
-		note = "this link requested it but received no answer: its id still has to be recorded"
+		note = "this link requested the object but received no response, so apply records its id"
 	case was == "" && id != "" && earlierNote(ctx, e, name) == id:
 		note = fmt.Sprintf(
-			"the kubeconfigs Secret says that this link created it (id %s): apply records it in this link's inventory, and "+
-				"undo then deletes it",
+			"according to the kubeconfigs Secret, this link created the object (id %s). apply records the id in this link's "+
+				"inventory, and undo then deletes the object",
 			clean.Text(id),
 		)
 	}
@@ -55,7 +56,8 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	return item
 }
 
-// enterNote notes the id of a record in Renku in the cases that unnoted describes.
+// enterNote records the id of an object in the inventory in the two cases that unnoted describes.
+// It also removes the annotation from an earlier version.
 func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Progress) error {
 	was, err := inventory.Note(ctx, e, action)
 	if err != nil {
@@ -68,7 +70,7 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	if err := inventory.SetNote(ctx, e, action, id, say); err != nil {
 		return err
 	}
-	say.Did(steps.Update, fmt.Sprintf("%s %s in Renku is recorded as created by this link", action, id), "")
+	say.Did(steps.Update, fmt.Sprintf("the inventory: action %s created id %s in Renku", action, id), "")
 	if !earlier {
 		return nil
 	}
@@ -87,8 +89,8 @@ func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Pr
 	return nil
 }
 
-// earlierNote returns the id that an earlier version noted, or "" if there is none or it cannot
-// be read.
+// earlierNote returns the id that an earlier version recorded in an annotation. It returns "" if
+// there is no such annotation or if the Secret cannot be read.
 func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	ns, name := secretWhere(e)
 	if ns == "" || name == "" {
@@ -101,8 +103,8 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	return found[0].Annotations[earlierNotes[action]+e.Link]
 }
 
-// leftEarlier returns the plan item that undo keeps a record that an earlier version noted. It
-// returns nil if there is no such record.
+// leftEarlier returns an undo item that keeps the object whose id an earlier version recorded. It
+// returns nil if there is no such id.
 func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.Item {
 	id := clean.Text(earlierNote(ctx, e, action))
 	if id == "" {
@@ -111,16 +113,16 @@ func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.
 	return []steps.Item{{
 		Verb: steps.Leave, What: fmt.Sprintf("%s %s in Renku", what, id),
 		Note: fmt.Sprintf(
-			"an annotation of the kubeconfigs Secret says that this link created it, but whoever can write the Secret can "+
-				"write that. %s records it in this link's inventory if Renku has it under the link's name, and undo relies on "+
-				"the inventory",
+			"an annotation of the kubeconfigs Secret names this link as the creator, but everyone who can write the Secret "+
+				"can set the annotation. %s records the id in this link's inventory if the object in Renku has the link's name. "+
+				"Undo relies on the inventory",
 			e.ApplyStep(action),
 		),
 	}}
 }
 
-// unlessNoted returns the plan items for creating a record while Renku's API is not available.
-// It returns none if the notes say that this link has already created the record.
+// unlessNoted returns the plan items for an object while Renku's API is not available. It returns
+// no item if a note shows that this link has already created the object.
 func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Item) []steps.Item {
 	was, err := inventory.Note(ctx, e, action)
 	if err == nil && (was != "" && was != noteAsked || was == "" && earlierNote(ctx, e, action) != "") {
@@ -129,16 +131,16 @@ func unlessNoted(ctx context.Context, e steps.Env, action string, item steps.Ite
 	return []steps.Item{item}
 }
 
-// noteAsking stores noteAsked before Renku is asked to create a record. The returned function
-// reverts the note and must be called if Renku refuses. It keeps a note that another run of this
-// link has written in the meantime: if two run at once, one creates the record and the other is
-// refused.
+// noteAsking sets the note to noteAsked before carrick requests an object. If Renku rejects the
+// request, the caller must call refused. refused restores the previous note, unless another run of
+// this link has changed the note. If two runs send the request, Renku creates one object and
+// rejects the other request.
 func noteAsking(ctx context.Context, e steps.Env, action string, say steps.Progress) (refused func() error, err error) {
 	before, err := inventory.Note(ctx, e, action)
 	if err != nil {
 		return nil, err
 	}
-	if before == noteAsked { // the response was lost, and no record was created
+	if before == noteAsked { // the response was lost, and no object was created
 		before = ""
 	}
 	return func() error {

@@ -13,14 +13,13 @@ import (
 	"carrick/steps/check"
 )
 
-// publicCharts is the repository where Renku's charts are published.
 const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
 
 func operator() steps.Step {
 	return steps.Step{
 		Name: "operator", Title: "Operator and driver",
 		Why: "The session operator (amalthea-sessions) and the data connector driver (csi-rclone) run on the remote " +
-			"cluster, in the versions of the local one.",
+			"cluster, in the same versions as on the local cluster.",
 		Ask: operatorQuestions(),
 		Actions: []steps.Action{
 			{
@@ -55,7 +54,8 @@ func operator() steps.Step {
 	}
 }
 
-// whatExists are the permissions required to find the existing operator, driver and ingress.
+// whatExists lists the permissions that carrick needs to find an existing operator, driver and
+// ingress.
 var whatExists = slices.Concat(
 	check.Verbs("apps", "deployments", "", "get", "list", "watch"),
 	check.Verbs("apps", "daemonsets", "", "get", "list", "watch"),
@@ -72,73 +72,77 @@ func operatorQuestions() []steps.Question {
 		{
 			Key: "charts.source", Title: "Chart source", Kind: steps.Text, On: steps.Remote,
 			Check: check.ValidSource,
-			Help: "A chart repository (https://…), a registry (oci://…), or a local directory that contains the " +
+			Help: "Enter a chart repository (https://…), a registry (oci://…), or a local directory that contains the " +
 				"directories amalthea-sessions and csi-rclone.",
 			Default: sourceOfCharts,
 		},
 		{
 			Key: "operator.version", Title: "Chart version of amalthea-sessions", Kind: steps.Text, On: steps.Remote,
-			Check:   checkVersion,
-			Help:    "Enter the version on the local cluster, because both clusters share one session definition.",
+			Check: checkVersion,
+			Help: "Enter the version that runs on the local cluster, such as 0.30.2, because both clusters must have the " +
+				"same session CRD.",
 			Default: localVersion("amalthea", "", ""),
 		},
 		{
 			Key: "operator.release", Title: "Helm release of the session operator", Kind: steps.Name, On: steps.Remote,
-			Help:    "It is installed in the session namespace.",
+			Help:    "Enter the name of the Helm release. carrick installs the release in the session namespace.",
 			Default: releaseThatExists("operator-stands", operatorChart),
 		},
 		{
 			Key: "sessions.framed", Title: "Sessions in a frame of the portal", Kind: steps.YesNo, On: steps.Remote,
 			Adopt: adoptFramed,
-			Help: "If no, sessions open in their own tab. In a frame, the session cookie is sent to another site, which " +
-				"requires more protection at the ingress.",
-			Default: steps.Fixed(false, "sessions in their own tab need no extra protection"),
+			Help: "If no, each session opens in its own tab. In a frame, the browser sends the session cookie to another " +
+				"site, so the ingress needs additional protection.",
+			Default: steps.Fixed(false, "carrick's default, because sessions in their own tab need no additional protection"),
 		},
 		{
 			Key: "sessions.data-connectors", Title: "Data connectors in sessions (csi-rclone)",
 			Kind: steps.YesNo, On: steps.Remote,
-			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write: with " +
-				"type = local, a session mounts the volumes of other pods on its node. If no, carrick does not install " +
-				"csi-rclone, and admission policies deny the kubeconfig sessions with data connectors.",
+			Help: "csi-rclone runs privileged and reads its backend from a Secret that Renku's kubeconfig can write. With " +
+				"the backend type local, a session can mount the volumes of other pods on its node. If no, carrick does not " +
+				"install csi-rclone, and admission policies prevent Renku's kubeconfig from creating sessions with data " +
+				"connectors.",
 			Default: steps.Fixed(true, "the published guide"),
 		},
 		{
 			Key: "driver.version", Title: "Chart version of csi-rclone", Kind: steps.Text, When: mountsConnectors,
 			On: steps.Remote, Check: checkVersion,
-			Help:    "Enter the version on the local cluster.",
+			Help:    "Enter the version that runs on the local cluster, such as 0.6.0.",
 			Default: localVersion("csi-rclone", "0.6.0", "the version in Renku 2.16 to 2.19"),
 		},
 		{
 			Key: "driver.release", Title: "Helm release of csi-rclone", Kind: steps.Name, When: mountsConnectors,
-			On:      steps.Remote,
-			Help:    "One per cluster, because the driver runs on every node.",
+			On: steps.Remote,
+			Help: "Enter the name of the Helm release. A cluster needs only one release, because the driver runs on " +
+				"every node.",
 			Default: releaseThatExists("driver-stands", driverChart),
 		},
 		{
 			Key: "driver.namespace", Title: "Namespace of csi-rclone", Kind: steps.Namespace, When: mountsConnectors,
 			On:   steps.Remote,
-			Help: "Its pods are privileged. carrick creates the namespace if it does not exist.",
+			Help: "The pods of csi-rclone are privileged. carrick creates the namespace if it does not exist.",
 			Default: func(e steps.Env) (any, string) {
 				from := "the published guide"
 				switch ns := e.Own.FieldText("driver-stands", "namespace"); ns {
 				case "":
 				case rcloneSpace:
-					from = "csi-rclone is installed there"
+					from = "the existing csi-rclone"
 				default:
-					from += "; a csi-rclone exists in " + clean.Name(ns)
+					from += "; another csi-rclone exists in namespace " + clean.Name(ns)
 				}
-				// The namespace of an existing csi-rclone is not the default: any tenant can
-				// create a DaemonSet of that name, and carrick makes the namespace privileged.
+				// Do not use the namespace of an existing csi-rclone as the default. Any tenant can create
+				// a DaemonSet of that name, and carrick makes the namespace privileged.
 				return rcloneSpace, from
 			},
 		},
 		{
-			Key: "sessions.user-secrets", Title: "Users' own secrets in sessions on this cluster", Kind: steps.Pick,
+			Key: "sessions.user-secrets", Title: "User secrets in sessions on this cluster", Kind: steps.Pick,
 			Opt: true, On: steps.Remote,
 			Of: []steps.Choice{
-				{Value: "no", Title: "no: users know that they do not work here"}, {Value: "yes", Title: "yes"},
+				{Value: "no", Title: "no: users know that user secrets do not work on this cluster"}, {Value: "yes", Title: "yes"},
 			},
-			Help: "Renku serves user secrets at an address of the local cluster, which no remote session can reach.",
+			Help: "Renku serves user secrets at an address of the local cluster. Sessions on the remote cluster cannot reach " +
+				"this address.",
 		},
 	}
 }
@@ -150,16 +154,17 @@ func sourceOfCharts(e steps.Env) (any, string) {
 	case err != nil:
 		return publicCharts, public
 	case other == publicCharts, check.OnLoopback(other) &&
-		!e.PeerFromFile(): // a chart source on this machine, or over plain http
+		!e.PeerFromFile(): // the repository is on this machine
 		return other, "from Renku's release"
 	}
-	// Whoever can write Secrets next to Renku's release, or a facts file, must not choose a chart
-	// that is installed here.
-	return publicCharts, public + "; Renku's release uses " + clean.Name(other) + "; answer that to use it"
+	// The URL comes from Renku's release Secret or from a facts file. Anyone who can write these must
+	// not be able to choose the charts that carrick installs.
+	return publicCharts, public + "; Renku's release uses " + clean.Name(other) + " (enter this URL to use it)"
 }
 
-// localVersion returns a Default function: the version that runs on the local cluster, or else
-// the version that Renku's chart names, or else otherwise.
+// localVersion returns a Default function for a chart version. It uses the version on the local
+// cluster, then the version that Renku's chart pins, then the parameter otherwise. why describes
+// the source of otherwise.
 func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		s, err := seenOf(e.Peer, fact)
@@ -186,18 +191,17 @@ func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 
 var checkVersion = check.ValidVersion("0.30.2")
 
-// atLeast reports whether v is at least the version least. It returns false if v is invalid.
+// atLeast returns false if v is not a valid version.
 func atLeast(v, least string) bool {
 	have, err := version.ParseSemantic(v)
 	return err == nil && have.AtLeast(version.MustParseSemantic(least))
 }
 
-// caNames returns the Secrets with CA certificates that sessions mount.
 func caNames(e steps.Env) ([]string, error) { return e.Peer.List("session-cas") }
 
-// copiesCAs reports whether there are CA Secrets to copy. It also returns true if their names
-// cannot be read; the plan then explains the error. If the names are absent, there is nothing to
-// copy, and the check reports that.
+// copiesCAs reports whether the plan includes copying CA Secrets. If the names of the Secrets
+// cannot be read, it returns true, so that the plan shows the error. If the fact session-cas is
+// absent, it returns false, because the check custom-cas-exist reports this.
 func copiesCAs(e steps.Env) bool {
 	names, err := caNames(e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -206,7 +210,8 @@ func copiesCAs(e steps.Env) bool {
 	return err != nil || len(names) > 0
 }
 
-// eachCA returns the Secrets to copy, with their certificates from the local cluster.
+// eachCA returns a map with name and data for each CA Secret. The data comes from the local
+// cluster.
 func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 	names, err := caNames(e)
 	if err != nil {
@@ -221,7 +226,8 @@ func eachCA(_ context.Context, e steps.Env) ([]any, error) {
 		data, ok := have[name].(map[string]any)
 		if !ok {
 			return nil, steps.Absent(
-				"sessions mount Secret %s, but Renku's Helm value global.certificates.customCAs does not name it: copy it manually",
+				"sessions mount Secret %s, but Renku's Helm value global.certificates.customCAs does not name the Secret: copy "+
+					"it manually",
 				name,
 			)
 		}

@@ -19,8 +19,8 @@ func operatorChecks() []steps.Check {
 			Name: "session-crd", Title: "The cluster has the AmaltheaSession CRD", On: steps.Remote,
 			Needs:   []string{"signed-in"},
 			FixedBy: "operator",
-			Why: "Renku's services cache for 6 hours which kinds a cluster serves, so the CRD must exist before " +
-				"they restart.",
+			Why: "Renku's services cache for 6 hours which kinds a cluster serves, so the CRD must exist before the " +
+				"services restart.",
 			References: []string{
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/amaltheasession-crd.yaml",
 			},
@@ -31,24 +31,24 @@ func operatorChecks() []steps.Check {
 		{
 			Name: "session-crd-equal", Title: "Both clusters have the same session CRD", On: steps.Remote,
 			Needs: []string{"session-crd"}, FixedBy: "operator",
-			Why: "The CRD has no version: an operator updated without it (deployCrd off) reads fields that do not " +
-				"exist, and fields that Renku writes are dropped.",
+			Why: "If an operator is updated without its CRD (deployCrd off), it reads fields that the CRD lacks, and the API " +
+				"server drops fields that Renku writes.",
 			References: []string{"SwissDataScienceCenter/amalthea: pull requests 1120, 1121"},
 			Run:        sameCRD,
 		},
 		{
 			Name: "session-crd-owner", Title: "The session CRD belongs to the operator's release", On: steps.Remote,
 			Needs: []string{"session-crd"},
-			Why: "A second release with the CRD fails with invalid ownership metadata; one without it depends on the " +
-				"first, and removing that deletes all sessions.",
+			Why: "A second release with the CRD fails (invalid ownership metadata). A release without the CRD depends " +
+				"on the first, whose removal deletes all sessions.",
 			References: []string{"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml (deployCrd)"},
 			Run:        crdOwner,
 		},
 		{
 			Name: "operator-ready", Title: "An operator reconciles the session namespace", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "operator", Timeout: startsWithin,
-			Why: "Without an operator no session starts; it watches only its release's namespace unless it is configured " +
-				"to watch all.",
+			Why: "Without an operator no session starts. An operator watches only the namespace of its release unless it is " +
+				"configured for all namespaces.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/templates/deployment.yaml (RELEASE_NAMESPACE, " +
@@ -59,23 +59,24 @@ func operatorChecks() []steps.Check {
 		{
 			Name: "operator-version", Title: "The operator has the same version as on the local cluster", On: steps.Remote,
 			Needs: []string{"signed-in"}, FixedBy: "operator",
-			Why: "The published guide installs the newest chart, but Renku pins another. The guide's default priority " +
-				"class and remote account are not chart values.",
+			Why: "The published guide installs the newest chart, but Renku pins a version. The guide's default " +
+				"priority class and remote account are not chart values.",
 			References: []string{page, "SwissDataScienceCenter/renku: helm-chart/renku/requirements.yaml"},
 			Run:        operatorSameVersion,
 		},
 		{
 			Name: "rclone-storage-class", Title: "The StorageClass of data connectors exists", On: steps.Remote,
 			When: mountsConnectors, Needs: []string{"operator-ready"}, FixedBy: "driver",
-			Why:        "The operator creates volumes of that class: without it, sessions with data connectors stay Pending.",
+			Why: "The operator creates volumes with this StorageClass. Without it, sessions with data connectors " +
+				"stay Pending.",
 			References: []string{"SwissDataScienceCenter/csi-rclone: deploy/csi-rclone/templates"},
 			Run:        rcloneStorageClass,
 		},
 		{
 			Name: "same-site", Title: "The session cookie matches how sessions open", On: steps.Remote,
 			Needs: []string{"operator-ready"}, FixedBy: "operator",
-			Why: "A frame requires SameSite=None (useNoneSameSiteSessionCookie, since 0.27.0), which breaks anonymous " +
-				"sessions and exposes sessions without CORS and CSP.",
+			Why: "Sessions in frames require SameSite=None (useNoneSameSiteSessionCookie). Without frames, this value breaks " +
+				"anonymous sessions and weakens CSRF protection.",
 			References: []string{
 				page,
 				"SwissDataScienceCenter/amalthea: helm-chart/amalthea-sessions/values.yaml; pull requests 1089 (closed), 1097",
@@ -99,34 +100,35 @@ func sameCRD(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case here.hash == "":
-		return steps.Skipped("the %s cluster has no %s to compare with", e.PeerName(), sessionCRD)
+		return steps.Skipped("the %s cluster has no CRD %s to compare with", e.PeerName(), sessionCRD)
 	case here.hash != there.hash:
-		fix, byHand := alikeFix(ctx, e, there)
-		return onlyByHand(byHand, steps.Failed(fmt.Sprintf("%s differs: %s on the %s cluster, %s on the %s cluster",
-			sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()), fix))
+		fix, manual := alikeFix(ctx, e, there)
+		return withoutActionIf(
+			manual, steps.Failed(fmt.Sprintf("CRD %s differs: hash %s on the %s cluster, hash %s on the %s cluster",
+				sessionCRD, there.hash, e.SideName(), here.hash, e.PeerName()), fix),
+		)
 	}
-	return steps.Passed("%s is %s on both clusters", sessionCRD, here.hash)
+	return steps.Passed("CRD %s has hash %s on both clusters", sessionCRD, here.hash)
 }
 
-// onlyByHand removes the action from a result that can only be fixed manually.
-func onlyByHand(byHand bool, r steps.Result) steps.Result {
-	if byHand {
+func withoutActionIf(manual bool, r steps.Result) steps.Result {
+	if manual {
 		return r.WithoutAction()
 	}
 	return r
 }
 
-// versionFix returns the fix for a version mismatch. It is "", carrick's own action, if carrick
-// installed the release or nothing is installed. Otherwise it is an explicit command that
-// changes the unmanaged release.
+// versionFix returns the fix for a version mismatch. If carrick installed the release or if nothing
+// is installed, the fix is "", because carrick's own action fixes the mismatch. what is "operator"
+// or "driver", and name is the chart.
 func versionFix(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {
 	case isOurs(e.Own, fact) || e.Own.FieldText(fact, "name") == "":
 		return ""
 	case e.Own.FieldText(fact, "release") == "":
-		return "the release was not installed by Helm: update it to chart " + name + " " + e.Answers.Text(what+".version") +
-			" with the tool that installed it (Argo CD, kubectl)"
+		return "update the workload to chart " + name + " " + e.Answers.Text(what+".version") +
+			" with the tool that installed it, which is not Helm (for example Argo CD or kubectl)"
 	}
 	return fmt.Sprintf("%s --take-over    # changes release %s, which another user or tool created, to %s",
 		e.ApplyStep("operator"), clean.Name(e.Own.FieldText(fact, "release")), e.Answers.Text(what+".version"))
@@ -141,15 +143,16 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 	owner, ns := notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
 	switch {
 	case owner == "":
-		return steps.Passed("%s belongs to no release: carrick leaves it unchanged (deployCrd off)", sessionCRD)
+		return steps.Passed("CRD %s belongs to no release, so carrick leaves it unchanged (deployCrd off)", sessionCRD)
 	case owner == e.Answers.Text("operator.release") && ns == sessionsNamespace(e):
-		return steps.Passed("%s belongs to release %s/%s", sessionCRD, ns, owner)
+		return steps.Passed("CRD %s belongs to release %s/%s", sessionCRD, ns, owner)
 	}
 	in, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)
 	if apierrors.IsNotFound(err) || (err == nil && in.GetDeletionTimestamp() != nil) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s belongs to release %s/%s, whose namespace no longer exists: no release updates it", sessionCRD, ns, owner,
+				"CRD %s belongs to release %s/%s, whose namespace no longer exists, so no release updates the CRD", sessionCRD, ns,
+				owner,
 			),
 			e.Kubectl()+" annotate --overwrite crd "+sessionCRD+" meta.helm.sh/release-name="+e.Answers.Text("operator.release")+
 				" meta.helm.sh/release-namespace="+sessionsNamespace(e),
@@ -159,8 +162,8 @@ func crdOwner(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	return steps.Warned(
-		fmt.Sprintf("%s belongs to release %s/%s: removing that release deletes all sessions", sessionCRD, ns, owner),
-		"agree on versions with its owner; carrick installs its own operator without the CRD (deployCrd off)",
+		fmt.Sprintf("CRD %s belongs to release %s/%s, and removing that release deletes all sessions", sessionCRD, ns, owner),
+		"agree on versions with the owner of that release. carrick installs its own operator without the CRD (deployCrd off)",
 	)
 }
 
@@ -184,7 +187,7 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"operator %s/%s watches only namespace %s, but sessions are in %s", o.Namespace, o.Name,
+				"operator %s/%s watches only namespace %s, but sessions are in namespace %s", o.Namespace, o.Name,
 				operatorEnv(o)["RELEASE_NAMESPACE"], ns,
 			),
 			"",
@@ -197,7 +200,7 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 		"    # and the pods: -l app.kubernetes.io/name=" + operatorChart
 	r := check.Available(ctx, e.Cluster, d.Namespace, d.Name, fix)
 	if r.Status == steps.Pass {
-		r.Found += ", for " +
+		r.Found += ", watching " +
 			map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]
 		return workingOperator(ctx, e, d, r)
 	}
@@ -221,14 +224,14 @@ func operatorSameVersion(ctx context.Context, e steps.Env) steps.Result {
 	if peerErr != nil {
 		return steps.Errored(peerErr)
 	}
-	fix, byHand := alikeFix(ctx, e, there)
-	return sameVersion(e, there, here, fix, byHand)
+	fix, manual := alikeFix(ctx, e, there)
+	return sameVersion(e, there, here, fix, manual)
 }
 
-// sameVersion compares the versions of one product on both sides. Equal versions pass. Different
-// versions with the same session CRD are a warning, and different CRDs a failure. byHand means
-// that the fix replaces the CRD, which the action does not.
-func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.Result {
+// sameVersion compares the versions of one product on both sides. Different session CRDs are a
+// failure. Different versions with equal CRDs are only a warning. If manual is true, the admin must
+// replace the CRD, because carrick's action does not.
+func sameVersion(e steps.Env, there, here seen, fix string, manual bool) steps.Result {
 	found := fmt.Sprintf("%s: %s. %s: %s", e.SideName(), there, e.PeerName(), here)
 	want := here.version()
 	if want == "" {
@@ -238,7 +241,7 @@ func sameVersion(e steps.Env, there, here seen, fix string, byHand bool) steps.R
 	case there.floating() || here.floating():
 		return steps.Failed("an image has the tag latest, which changes over time. "+found, fix)
 	case there.hash != "" && here.hash != "" && there.hash != here.hash:
-		return onlyByHand(byHand, steps.Failed("the session CRDs differ. "+found, fix))
+		return withoutActionIf(manual, steps.Failed("the session CRDs differ. "+found, fix))
 	case there.version() == "" || want == "":
 		return steps.Skipped("%s", "a version is unknown. "+found)
 	case there.version() != want && there.hash != "" && there.hash == here.hash:
@@ -268,17 +271,18 @@ func rcloneStorageClass(ctx context.Context, e steps.Env) steps.Result {
 	if name == "" {
 		return steps.Warned(
 			fmt.Sprintf("operator %s/%s names no StorageClass for data connectors (RCLONE_STORAGE_CLASS)", d.Namespace, d.Name),
-			"set the chart's rcloneStorageClass to "+rcloneClass,
+			"set rcloneStorageClass in the Helm values of the operator to "+rcloneClass,
 		)
 	}
 	fix := ""
 	if name != rcloneClass {
-		fix = "set the chart's rcloneStorageClass to " + rcloneClass + ", which csi-rclone creates"
+		fix = "set rcloneStorageClass in the Helm values of the operator to " + rcloneClass +
+			", the StorageClass that csi-rclone creates"
 	}
 	return check.Exists(ctx, e.Cluster, check.StorageClasses, "", name, "StorageClass "+name, fix)
 }
 
-// errGone is reported if the operator was deleted after another check saw it.
+// errGone is returned if the operator was deleted after an earlier check had found it.
 var errGone = errors.New("the operator no longer exists")
 
 func sameSite(ctx context.Context, e steps.Env) steps.Result {
@@ -293,24 +297,26 @@ func sameSite(ctx context.Context, e steps.Env) steps.Result {
 	fix := ""
 	if !isOurs(e.Own, "operator-stands") {
 		fix = fmt.Sprintf(
-			"set useNoneSameSiteSessionCookie: %v in the values of release %s, or answer sessions.framed", framed,
+			"set useNoneSameSiteSessionCookie: %v in the values of release %s, or change sessions.framed", framed,
 			e.Own.FieldText("operator-stands", "release"),
 		)
 	}
 	switch {
 	case framed && !none:
 		return steps.Failed(
-			"sessions open in a frame, but the operator does not set SameSite=None on their cookie: signing in fails there",
+			"sessions open in a frame, but the operator does not set SameSite=None on the session cookie, so signing in fails",
 			fix,
 		)
 	case none && !framed:
 		return steps.Failed(
-			"the operator sets SameSite=None on the session cookie, but sessions open in their own tab: other sites can use "+
+			"the operator sets SameSite=None on the session cookie, but sessions open in their own tab. Other sites can use "+
 				"the cookie, and anonymous sessions fail",
 			fix,
 		)
 	case framed:
-		return steps.Passed("the cookie has SameSite=None for sessions in a frame; anonymous sessions are not possible")
+		return steps.Passed(
+			"the session cookie has SameSite=None for sessions in a frame. Anonymous sessions are not possible",
+		)
 	}
-	return steps.Passed("the cookie is limited to its own site: sessions open in their own tab")
+	return steps.Passed("the session cookie is limited to its own site, and sessions open in their own tab")
 }

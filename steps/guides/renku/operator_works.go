@@ -16,14 +16,14 @@ import (
 	"carrick/steps/check"
 )
 
-// workingOperator returns ready, or a failure if the operator is available but cannot work. The
-// operator's probes do not show this, because they succeed without the API server (amalthea:
+// workingOperator returns ready, unless the operator cannot reach the API server or list sessions.
+// The operator's probes do not detect this, because they succeed without the API server (amalthea:
 // cmd/amalthea/main.go, healthz.Ping).
 func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, ready steps.Result) steps.Result {
 	at := e.Kubectl() + " -n " + d.Namespace
 	if operatorEnv(d)["CLUSTER_SCOPED"] == "true" {
-		// The operator's cache lists sessions in all namespaces. Without that permission the
-		// operator never starts to reconcile (amalthea: cmd/amalthea/main.go, cache.Options).
+		// The operator's cache lists sessions in all namespaces. Without that permission the operator
+		// never starts to reconcile (amalthea: cmd/amalthea/main.go, cache.Options).
 		name := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 		account := check.Account{Namespace: d.Namespace, Name: name}
 		lists := check.Verbs(sessionsKind.Group, sessionsKind.Resource, "", "list")
@@ -33,7 +33,7 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 		}
 		if len(lacks) > 0 {
 			const found = "operator %s/%s has CLUSTER_SCOPED=true, but no ClusterRoleBinding allows its ServiceAccount to " +
-				"list sessions in all namespaces: it reconciles none"
+				"list sessions in all namespaces, so the operator reconciles no session"
 			fix := at + " set env deployment/" + d.Name + " -c manager CLUSTER_SCOPED=false"
 			return steps.Failed(fmt.Sprintf(found, d.Namespace, d.Name), fix).WithoutAction()
 		}
@@ -43,8 +43,9 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 		return steps.Errored(err)
 	}
 	if by != "" {
-		const found = "NetworkPolicy %s/%s denies operator %s egress to the API server: it reconciles no session"
-		// The operator connects to the API server, and to sessions to read when they were last used.
+		const found = "NetworkPolicy %s/%s denies operator %s egress to the API server, so the operator reconciles no session"
+		// The operator connects to the API server. It also connects to sessions to find out when they
+		// were last used.
 		fix := cmp.Or(check.AllowEgress(e.Kubectl(), d), at+" edit networkpolicy "+steps.Quoted(by)+
 			"    # allow the operator egress to the API server and to sessions")
 		return steps.Failed(fmt.Sprintf(found, d.Namespace, clean.Name(by), d.Name), fix).WithoutAction()
@@ -52,9 +53,9 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 	return ready
 }
 
-// egressDeniedBy returns a policy that restricts the operator's egress if no policy allows more
-// than DNS. It returns "" if egress is not restricted, or if a policy allows other egress,
-// which may include the API server. Policies are additive.
+// egressDeniedBy returns the name of a policy that restricts the operator's egress to DNS or less.
+// It returns "" if no policy restricts egress. It also returns "" if a policy allows other egress.
+// Policies are additive, so that egress can include the API server.
 func egressDeniedBy(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
 	all, err := check.PoliciesOf(
 		ctx, e.Cluster, d.Namespace, d.Spec.Template.Labels, networkingv1.PolicyTypeEgress,

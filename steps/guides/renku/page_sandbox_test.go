@@ -47,7 +47,7 @@ var pageFaults = []fault{
 	},
 	{"ingress-policy", steps.Remote, "no ingress policy selects session pods", "--step prerequisites --take-over"},
 	{"session-crd-equal", steps.Remote, "amaltheasessions.amalthea.dev differs", "--step operator --take-over"},
-	{"operator-version", steps.Remote, "remote: 0.31.0 by label", "--step operator --take-over"},
+	{"operator-version", steps.Remote, "remote: 0.31.0 (label", "--step operator --take-over"},
 	{
 		"custom-cas-exist", steps.Remote, "Secret renku-user-sessions/renku-ca does not exist", "--step operator --take-over",
 	},
@@ -64,7 +64,7 @@ var pageFaults = []fault{
 		"credential-deletes-classes", steps.Remote, "1 of 1 permissions are missing: delete priorityclasses",
 		"--step identity",
 	},
-	{"token-secrets-denied", steps.Remote, "a token Secret of any ServiceAccount", "--step identity"},
+	{"token-secrets-denied", steps.Remote, "a token Secret for any ServiceAccount", "--step identity"},
 	{"session-account-fixed", steps.Remote, "sessions that run as any ServiceAccount", "--step identity"},
 	{
 		"accounts-least-privilege", steps.Remote, "Role/amalthea-sessions-1763000000-manager-role in renku-user-sessions",
@@ -92,9 +92,9 @@ var pageFaults = []fault{
 
 // pageRest are the warnings that stay: of the site, or for a person to judge.
 var pageRest = []fault{
-	{"user-secrets", steps.Local, "sessions with user secrets do not start", "sessions.user-secrets: no"},
+	{"user-secrets", steps.Local, "sessions with user secrets do not start", "set sessions.user-secrets to no"},
 	{"session-port", steps.Remote, "must be in each session's address", "443"}, // the sandbox's own
-	{"pool-members", steps.Local, "only admins can use it", "answer pool.members"},
+	{"pool-members", steps.Local, "only admins can use it", "set pool.members"},
 }
 
 // onSite gives a site that is seeded the answers that Renku's values tell, so
@@ -218,13 +218,14 @@ func mendAll(t *testing.T, box *clustertest.Sandbox, s *engine.Session) {
 var (
 	applyLine  = regexp.MustCompile(`carrick apply (\S+) --step (\S+)((?: --\S+)*)`)
 	backupLine = regexp.MustCompile(`secret\.backup: (\S+)`)
+	answerLine = regexp.MustCompile(`(^|[^-])set [a-z]+\.[a-z-]+|answer `)
 	setLine    = regexp.MustCompile(`helm upgrade .* --set (\S+)=(\S+)`)
 )
 
 func runnable(v steps.Result) bool {
 	return !v.Status.Holds() && v.Status != steps.Skip && (applyLine.MatchString(v.Fix) ||
 		strings.Contains(v.Fix, "helm upgrade")) ||
-		v.Status == steps.Warn && applyLine.MatchString(v.Fix) && !strings.Contains(v.Fix, "answer ")
+		v.Status == steps.Warn && applyLine.MatchString(v.Fix) && !answerLine.MatchString(v.Fix)
 }
 
 // runFix does what a fix says: carrick by its engine, and Helm, which is the

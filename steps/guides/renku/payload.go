@@ -11,9 +11,9 @@ import (
 	"carrick/steps"
 )
 
-// These are the lengths of names that Renku accepts: the API requires 5 characters, the
-// database's columns hold 40 (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml, crc/orm.py).
+// nameMin and nameMax limit the length of names in Renku. The API requires 5 characters, and the
+// database columns have 40 (renku-data-services components/renku_data_services/crc/api.spec.yaml,
+// crc/orm.py).
 const nameMin, nameMax = 5, 40
 
 var (
@@ -32,7 +32,6 @@ func checkLength(what, v string) error {
 	return nil
 }
 
-// These are the fields of a cluster in Renku's API, in the API's order.
 const (
 	fieldProtocol = "session_protocol"
 	fieldTLS      = "session_tls_secret_name"
@@ -45,7 +44,7 @@ var clusterFields = []string{
 	"session_ingress_class_name", "session_storage_class", fieldTLS, fieldDefault, "service_account_name",
 }
 
-// clusterPayload returns the cluster that this link registers, as the body of POST /clusters.
+// clusterPayload returns the body of POST /clusters for this link's cluster.
 func clusterPayload(e steps.Env) (map[string]any, error) {
 	notes, err := remoteFacts(e).Map("session-annotations")
 	if err != nil {
@@ -72,7 +71,7 @@ func clusterPayload(e steps.Env) (map[string]any, error) {
 	return plainJSON(out), nil
 }
 
-// plainJSON converts a value to the types that encoding/json decodes.
+// plainJSON returns v as encoding/json would decode it, with float64 numbers and []any lists.
 func plainJSON(v map[string]any) map[string]any {
 	var out map[string]any
 	b, err := json.Marshal(v)
@@ -85,8 +84,8 @@ func plainJSON(v map[string]any) map[string]any {
 	return out
 }
 
-// clusterProblems returns all rules of the API, of its database and of Kubernetes that a
-// payload of POST /clusters violates (renku-data-services:
+// clusterProblems returns the rules that the body of POST /clusters violates. Renku's API, Renku's
+// database or Kubernetes enforces these rules (renku-data-services:
 // components/renku_data_services/crc/api.spec.yaml, crc/core.py, crc/orm.py).
 func clusterProblems(p map[string]any) []string {
 	var out []string
@@ -102,7 +101,7 @@ func clusterProblems(p map[string]any) []string {
 		out = append(out, fmt.Sprintf("session_protocol is %q, not http or https", protocol))
 	}
 	if host := textOf(p, "session_host"); host == "" {
-		out = append(out, "the session host is not set: answer sessions.host")
+		out = append(out, "sessions.host is not set")
 	} else {
 		add(checkSessionHost(host))
 	}
@@ -142,7 +141,7 @@ func clusterProblems(p map[string]any) []string {
 	return out
 }
 
-// jsonLines returns a value as indented JSON with mark in front of each line.
+// jsonLines returns v as indented JSON. Each line starts with mark.
 func jsonLines(mark string, v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -154,7 +153,6 @@ func jsonLines(mark string, v any) string {
 	return mark + strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\n", "\n"+mark) + "\n"
 }
 
-// changedLines returns the changes of the fields as a diff.
 func changedLines(diffs []difference) string {
 	var b strings.Builder
 	for _, d := range diffs {

@@ -112,7 +112,7 @@ func TestClusterProblems(t *testing.T) {
 		`{"name":"abcd"}`:                                              "4 characters",
 		`{"config_name":"x"}`:                                          "config name",
 		`{"session_protocol":"ftp"}`:                                   "not http or https",
-		`{"session_host":""}`:                                          "answer sessions.host",
+		`{"session_host":""}`:                                          "sessions.host is not set",
 		`{"session_host":"a:443"}`:                                     "more than a host name",
 		`{"session_host":"https://a"}`:                                 "without https://",
 		`{"session_host":"a_b"}`:                                       "contains _",

@@ -16,11 +16,11 @@ const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renk
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
-		Why: "Users choose a resource class of a pool. Sessions of this pool run on the remote cluster, and its quota " +
-			"limits them together.",
+		Why: "Users choose a resource class from a pool. Sessions of this pool run on the remote cluster and share the " +
+			"quota of the pool.",
 		Ask: poolQuestions(),
 		Facts: []steps.Fact{
-			{Name: "pool-id", Title: "the pool's number in Renku", On: steps.Local, Shared: true, Learn: poolID},
+			{Name: "pool-id", Title: "the pool's ID in Renku", On: steps.Local, Shared: true, Learn: poolID},
 			{
 				Name: "pool-quotas", Title: "the quotas of this cluster's pools in Renku", On: steps.Local, Shared: true,
 				Learn: poolQuotas,
@@ -29,7 +29,7 @@ func resourcePool() steps.Step {
 		Actions: []steps.Action{
 			{
 				Name: "pool", Title: "Create the resource pool", On: steps.Local,
-				// Renku's services read the kubeconfigs once, at startup: see kubeconfig-loaded.
+				// Renku's services load each kubeconfig only once: see kubeconfig-loaded.
 				Needs: []string{
 					"cluster-as-planned", "kubeconfig-loaded", "pool-rules", "pool-sizes", "peer/quota-free", "peer/priority-classes",
 				},
@@ -55,42 +55,40 @@ func poolQuestions() []steps.Question {
 		{
 			Key: "pool.spec", Title: "Resource pool", Kind: steps.YAML, Check: checkPool, Default: examplePool,
 			Adopt: adoptSpec,
-			Help: "The pool as Renku's API accepts it, without the cluster. Quotas count memory in GB, classes in GiB; " +
-				"storage is in GB.",
+			Help: "Enter the pool as in Renku's API, in YAML or JSON, without the cluster. Memory is in GB in quotas but in " +
+				"GiB in classes. Storage is in GB.",
 		},
 		{
 			Key: "pool.members", Title: "Pool members", Kind: steps.Text, Many: true, Opt: true, Check: checkMember,
 			Adopt: adoptMembers,
-			Help: "Enter user:UUID, group:ID or project:ID for each; user:UUID:prohibited excludes a user. Only admins can " +
-				"use a pool that is not public and has no members.",
+			Help: "Enter user:UUID, group:ID or project:ID for each member. user:UUID:prohibited excludes a user. Only " +
+				"admins can use a pool that is not public and has no members.",
 		},
 	}
 }
 
-// noPool is the prefix of the reason reported if Renku has no such pool.
+// noPool is the prefix of the messages for a missing pool.
 const noPool = "Renku has no pool named"
 
-// pools returns all pools. The list does not contain their clusters.
+// pools returns all pools without their clusters, because Renku omits the cluster in a list.
+// onePool returns the cluster.
 func pools(ctx context.Context, api *web.Client) ([]pool, error) {
 	var all []pool
 	_, err := api.JSON(ctx, "GET", "/resource_pools", nil, &all)
 	return all, err
 }
 
-// onePool returns a pool with its cluster.
 func onePool(ctx context.Context, api *web.Client, id int) (pool, error) {
 	var p pool
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d", id), nil, &p)
 	return p, err
 }
 
-// poolsNamed returns the pools with that name, with their clusters. Names are not unique in
-// Renku.
+// poolsNamed returns all pools with the given name. Pool names in Renku are not unique.
 func poolsNamed(ctx context.Context, api *web.Client, name string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(p pool) bool { return p.Name == name }, func(pool) bool { return true })
 }
 
-// poolsOf returns the pools of a cluster.
 func poolsOf(ctx context.Context, api *web.Client, clusterID string) ([]pool, error) {
 	return poolsWhere(ctx, api, func(pool) bool { return true }, func(p pool) bool { return p.Cluster.ID == clusterID })
 }
@@ -115,8 +113,8 @@ func poolsWhere(ctx context.Context, api *web.Client, listed, whole func(pool) b
 	return out, nil
 }
 
-// poolQuotas returns the quotas of the pools of this cluster, each as "ID NAME" with the id of
-// the quota and the name of the pool.
+// poolQuotas returns the quotas of the pools on this link's cluster. Each item is "ID NAME", the
+// quota's id and the pool's name.
 func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -141,7 +139,7 @@ func poolQuotas(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// poolID returns the number of the pool with this link's pool name on this link's cluster.
+// poolID returns the id of the pool on this link's cluster that has this link's pool name.
 func poolID(ctx context.Context, e steps.Env) (any, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -167,7 +165,7 @@ func poolID(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("%s %q on this cluster", noPool, d.Name)
 }
 
-// member is a user, group or project that is allowed, or prohibited, to use a pool.
+// member is a user, group or project with a role in a pool.
 type member struct {
 	Type string `json:"member_type"` // user, group, project
 	ID   string `json:"id"`
@@ -176,8 +174,8 @@ type member struct {
 
 func (m member) String() string { return strings.Join([]string{m.Type, m.ID, m.Role}, " ") }
 
-// memberRoles are the roles of each kind of member, the default first (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml).
+// memberRoles maps each member type to its roles. The first role is the default
+// (renku-data-services components/renku_data_services/crc/api.spec.yaml).
 var memberRoles = map[string][]string{
 	"user":    {"viewer", "prohibited"},
 	"group":   {"group_viewer"},

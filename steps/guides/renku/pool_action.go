@@ -51,12 +51,13 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if i := slices.IndexFunc(named, func(p pool) bool { return p.Cluster.ID == id }); i >= 0 {
 		number = strconv.Itoa(named[i].ID)
 	}
-	c.Items = []steps.Item{unnoted(ctx, e, notePool, number, standingPool(d, item, id, named))}
+	c.Items = []steps.Item{unnoted(ctx, e, notePool, number, existingPoolItem(d, item, id, named))}
 	return c, nil
 }
 
-// standingPool adapts a plan item to existing pools of the same name.
-func standingPool(d described, item steps.Item, id string, named []pool) steps.Item {
+// existingPoolItem returns item, which creates the pool, if no pool has the name yet. Otherwise the
+// returned item keeps or patches the pool on cluster id. The item is refused if judgePools fails.
+func existingPoolItem(d described, item steps.Item, id string, named []pool) steps.Item {
 	if len(named) == 0 {
 		return item
 	}
@@ -83,7 +84,9 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	if bad := append(poolProblems(e, d), d.tooTight()...); len(bad) > 0 {
-		return errors.New("not sent, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "))
+		return errors.New(
+			"carrick did not send the pool, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "),
+		)
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -113,10 +116,10 @@ func makePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 			}
 		}
 	}
-	return mendPool(ctx, e, api, d, stored, say)
+	return setDroppedFields(ctx, e, api, d, stored, say)
 }
 
-// postPool creates the pool, notes that it belongs to this link, and reads the pool back,
+// postPool creates the pool and records its id in the inventory. It then reads the pool back,
 // because only the stored pool shows what Renku created on the remote cluster.
 func postPool(
 	ctx context.Context, e steps.Env, api *web.Client, d described, id string, say steps.Progress,
@@ -132,8 +135,8 @@ func postPool(
 		failed := failing(e, "creating the pool", err)
 		if w := (*web.Error)(nil); errors.As(err, &w) && w.Status >= 500 && d.Quota != nil {
 			failed = fmt.Errorf(
-				"%w; the attempt may have left a ResourceQuota on the remote cluster that blocks the next one: %s -n %s delete "+
-					"resourcequota %s",
+				"%w; the attempt may have left a ResourceQuota on the remote cluster that blocks the next attempt. To delete the "+
+					"ResourceQuota: %s -n %s delete resourcequota %s",
 				failed, e.PeerKubectl(), sessionsNamespace(e), d.Quota.ID,
 			)
 		}
@@ -144,7 +147,7 @@ func postPool(
 	}
 	if made.ID == 0 {
 		return pool{}, errors.New(
-			"creating the pool: Renku's answer has no pool number; check with carrick check " + e.LinkFile(),
+			"creating the pool: Renku's response has no pool ID; run carrick check " + e.LinkFile(),
 		)
 	}
 	say.Did(
@@ -157,15 +160,15 @@ func postPool(
 	stored, err := onePool(ctx, api, made.ID)
 	switch {
 	case err != nil:
-		return pool{}, failing(e, fmt.Sprintf("reading pool %d back", made.ID), err)
+		return pool{}, failing(e, fmt.Sprintf("reading the new pool %d", made.ID), err)
 	case stored.Cluster.ID != id:
 		return pool{}, fmt.Errorf(
-			"pool %d was created on %s, not on cluster %s: carrick undo %s --step pool", made.ID, poolPlace(stored), id,
+			"pool %d was created on %s, not on cluster %s: run carrick undo %s --step pool", made.ID, poolPlace(stored), id,
 			e.LinkFile(),
 		)
 	case d.Quota != nil && stored.Quota == nil:
 		return pool{}, fmt.Errorf(
-			"pool %d was created without its quota because Renku has not loaded the cluster's kubeconfig; carrick undo %s "+
+			"Renku created pool %d without its quota because it has not loaded the cluster's kubeconfig. Run carrick undo %s "+
 				"--step pool, restart Renku's services, then apply again",
 			made.ID, e.LinkFile(),
 		)
@@ -173,8 +176,10 @@ func postPool(
 	return stored, nil
 }
 
-// mendPool sets the fields that Renku drops when it creates a pool.
-func mendPool(ctx context.Context, e steps.Env, api *web.Client, d described, stored pool, say steps.Progress) error {
+// setDroppedFields sets cpu_limit_factor, which Renku drops when it creates a pool.
+func setDroppedFields(
+	ctx context.Context, e steps.Env, api *web.Client, d described, stored pool, say steps.Progress,
+) error {
 	if d.Factor == 0 || stored.Factor == d.Factor {
 		return nil
 	}
@@ -198,16 +203,16 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("resource pool %s in Renku (DELETE /api/data/resource_pools/%s)", id, id),
 		Hash: id,
-		Note: "its PriorityClass and its ResourceQuota on the remote cluster are deleted with it; its sessions can no " +
-			"longer start",
+		Note: "Renku also deletes the pool's PriorityClass and ResourceQuota on the remote cluster, so sessions of the " +
+			"pool can no longer start",
 	}
 	if id == noteAsked {
 		item.What = "the resource pool in Renku, if it was created"
 	}
-	if why, err := lacksToken(ctx, e); why != "" || err != nil {
+	if why, err := signInReason(ctx, e); why != "" || err != nil {
 		item.Note += "; " + willAsk
 	} else if name := poolName(ctx, e, id); name != "" {
-		item.Note = fmt.Sprintf("its name in Renku is %q; ", name) + item.Note
+		item.Note = fmt.Sprintf("the pool's name in Renku is %q; ", name) + item.Note
 	}
 	c := steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}
 	if d, err := thePool(e); err == nil && d.Quota != nil && d.Quota.ID != "" {
@@ -218,7 +223,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// poolName returns the name of a pool in Renku, or "" if it cannot be read.
+// poolName returns "" if the pool cannot be read.
 func poolName(ctx context.Context, e steps.Env, id string) string {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -263,23 +268,23 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return inventory.SetNote(ctx, e, notePool, "", say)
 }
 
-// notRemoved explains an error of deleting a pool. If the remote cluster denied a request,
-// Renku's error does not name that request. With a kubeconfig of an earlier version of carrick
-// it is probably the deletion of the PriorityClass, see deletionRule.
+// notRemoved explains why Renku could not delete a pool. Renku's error does not name the request
+// that the remote cluster denied. It is probably the deletion of the PriorityClass, because
+// kubeconfigs from earlier versions of carrick do not permit it (see deletionRule).
 func notRemoved(e steps.Env, id int, err error) error {
 	failed := failing(e, fmt.Sprintf("removing pool %d", id), err)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {
 		failed = fmt.Errorf(
-			"%w; Renku deletes the pool's PriorityClass first: carrick apply %s --step identity grants its kubeconfig that "+
-				"permission, then undo again",
+			"%w; Renku deletes the pool's PriorityClass first. Run carrick apply %s --step identity to grant Renku's "+
+				"kubeconfig that permission, then undo again",
 			failed, e.LinkFile(),
 		)
 	}
 	return failed
 }
 
-// lostPool returns the pool whose creation was requested but whose response was lost, or 0 if
-// Renku did not create it.
+// lostPool returns the id of the pool that this link requested without receiving a response. It
+// returns 0 if Renku did not create the pool.
 func lostPool(ctx context.Context, e steps.Env, api *web.Client) (int, error) {
 	var rows []map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters", nil, &rows); err != nil {

@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// examplePool returns the published guide's example, with its comments, filled in from the
-// other answers.
+// examplePool returns the published guide's example pool as YAML with comments. Some values come
+// from the other answers.
 func examplePool(e steps.Env) (any, string) {
 	if e.Assets == nil {
 		return nil, ""
@@ -60,8 +60,8 @@ func fillPool(e steps.Env, p *yaml.Node) {
 	}
 }
 
-// biggest returns the class that the answers class.* describe, and whether none of classes is at
-// least as large.
+// biggest returns the class that the answers class.cpu, class.memory and class.gpu describe. The
+// bool is false if one of the given classes is at least as large.
 func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	memory, err := resource.ParseQuantity(e.Answers.Text("class.memory"))
 	if err != nil {
@@ -81,7 +81,7 @@ func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	)
 }
 
-// yamlValue returns the value of a key of a mapping, or an empty node if it does not exist.
+// yamlValue returns an empty node if the mapping n does not have the key.
 func yamlValue(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -91,7 +91,7 @@ func yamlValue(n *yaml.Node, key string) *yaml.Node {
 	return &yaml.Node{}
 }
 
-// put sets a key of a mapping.
+// put sets a key of the mapping n. It keeps the line comment of an existing key.
 func put(n *yaml.Node, key string, value any) {
 	v := &yaml.Node{}
 	if v.Encode(value) != nil {
@@ -109,11 +109,11 @@ func put(n *yaml.Node, key string, value any) {
 	n.Content = append(n.Content, k, v)
 }
 
-// cpus converts a CPU quantity to Renku's number of CPUs.
+// cpus converts a CPU quantity such as "500m" to a number of CPUs. It returns 0 if text is invalid.
 func cpus(text string) float64 {
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return 0 // 0 is rejected as too little
+		return 0 // Renku requires more than 0 CPUs, so pool-rules reports the class
 	}
 	return q.AsApproximateFloat64()
 }

@@ -19,23 +19,23 @@ func resourcePoolChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "pool-rules", Title: "Renku accepts the pool", On: steps.Local,
-			Why: "Renku checks only the length of a quota's id: if Kubernetes rejects the id, creating the pool fails with " +
+			Why: "Renku checks only the length of a quota's ID. If Kubernetes rejects the ID, creating the pool fails with " +
 				"HTTP 500 and leaves objects behind.",
 			References: []string{page, poolsSource},
 			Run:        poolRules,
 		},
 		{
-			Name: "pool-sizes", Title: "Each class fits into the quota with its sidecars", On: steps.Local,
+			Name: "pool-sizes", Title: "Each resource class fits into the quota with its sidecars", On: steps.Local,
 			Needs: []string{"pool-rules"},
-			Why: "Quotas count memory in GB, classes in GiB: a class as large as the quota is accepted but never " +
-				"starts (not in the published guide).",
+			Why: "Memory is in GB in quotas but in GiB in classes. Renku accepts a class as large as the quota, but " +
+				"its sessions never start (not in the published guide).",
 			References: []string{poolsSource},
 			Run:        poolSizes,
 		},
 		{
-			Name: "quota-free", Title: "The pool's ResourceQuota is its own and has room", On: steps.Remote,
+			Name: "quota-free", Title: "The ResourceQuota belongs to no other pool and has capacity", On: steps.Remote,
 			Needs: []string{"namespace", "peer/pool-rules"},
-			Why: "A quota left by a failed attempt makes the next one fail with HTTP 500, and one without room for a " +
+			Why: "A quota left by a failed attempt makes the next attempt fail with HTTP 500. A quota smaller than one " +
 				"session prevents all sessions.",
 			References: []string{poolsSource},
 			Run:        quotaFree,
@@ -43,8 +43,8 @@ func resourcePoolChecks() []steps.Check {
 		{
 			Name: "pool-exists", Title: "Renku has the pool exactly once and on this cluster", On: steps.Local, From: fromAPI,
 			FixedBy: "pool", Needs: []string{"pool-rules", "cluster-registered"},
-			Why: "Pool names are not unique, so a second attempt creates a second pool. A pool whose cluster is " +
-				"deleted continues on the local cluster.",
+			Why: "Pool names are not unique, so a second attempt creates a second pool. If a pool's cluster is " +
+				"deleted, the pool becomes a pool of the local cluster.",
 			References: []string{poolsSource},
 			Run:        poolMade,
 		},
@@ -58,17 +58,17 @@ func resourcePoolChecks() []steps.Check {
 		{
 			Name: "pool-members", Title: "Users can use the pool", On: steps.Local, From: fromAPI, FixedBy: "members",
 			Needs: []string{"pool-exists"},
-			Why: "Only admins can use a pool that is not public until it has members; the published guide does not " +
-				"mention that.",
+			Why: "Only admins can use a pool that is not public until it has members. The published guide does not " +
+				"mention this rule.",
 			References: []string{poolsSource},
 			Run:        poolMembers,
 		},
 	}
 }
 
-// poolProblems returns the violated rules of Renku and of this guide. The guide requires that
-// pools.quotas contains the quota's id, because carrick creates only the PriorityClasses listed
-// there.
+// poolProblems returns the rules of Renku and of this guide that the pool violates. This guide
+// requires the quota's id in pools.quotas, because carrick creates PriorityClasses only for these
+// ids.
 func poolProblems(e steps.Env, d described) []string {
 	out := d.problems()
 	if len(out) > 0 || d.Quota == nil {
@@ -81,7 +81,7 @@ func poolProblems(e steps.Env, d described) []string {
 	}
 	return []string{
 		fmt.Sprintf(
-			"the quota's id %s is not in pools.quotas (%s), so its PriorityClass would be missing", d.Quota.ID,
+			"the quota's ID %s is not in pools.quotas (%s), so carrick does not create its PriorityClass", d.Quota.ID,
 			strings.Join(e.Answers.List("pools.quotas"), ", "),
 		),
 	}
@@ -98,18 +98,18 @@ func poolRules(ctx context.Context, e steps.Env) steps.Result {
 	if d.Quota == nil {
 		return steps.Warned(
 			fmt.Sprintf(
-				"pool %q has no quota: its sessions can use the whole remote cluster, and Renku creates it without an error even "+
-					"if the cluster is not loaded",
+				"pool %q has no quota. Its sessions can use the whole remote cluster, and Renku creates the pool without an "+
+					"error even if it has not loaded the cluster's kubeconfig",
 				d.Name,
 			),
-			"give it a quota with an id from pools.quotas",
+			"add a quota to pool.spec, with an ID from pools.quotas",
 		)
 	}
 	if framed(e) && d.Public {
 		return steps.Warned(
-			"the pool is public and sessions open in a frame: sessions of users who are not signed in fail (no cookie for "+
+			"the pool is public and sessions open in a frame, so sessions of users who are not signed in fail (no cookie for "+
 				"frames without a user)",
-			"answer pool.spec with public: false, or sessions.framed with no",
+			"set public: false in pool.spec, or set sessions.framed to no",
 		)
 	}
 	return steps.Passed(
@@ -123,12 +123,14 @@ func poolSizes(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if d.Quota == nil {
-		return steps.Passed("the pool has no quota that could be too small")
+		return steps.Passed("the pool has no quota, so every class fits")
 	}
 	if tight := d.tooTight(); len(tight) > 0 {
 		return steps.Failed(strings.Join(tight, "; "), "make the quota larger or the class smaller: edit pool.spec (e)")
 	}
-	return steps.Passed("%d classes fit into %g CPUs and %g GB", len(d.Classes), d.Quota.CPU, d.Quota.Memory)
+	return steps.Passed(
+		"%d resource classes fit into the quota of %g CPUs and %g GB", len(d.Classes), d.Quota.CPU, d.Quota.Memory,
+	)
 }
 
 func quotaFree(ctx context.Context, e steps.Env) steps.Result {
@@ -137,7 +139,7 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if d.Quota == nil {
-		return steps.Passed("the pool has no quota that could conflict")
+		return steps.Passed("the pool has no quota, so no ResourceQuota can conflict")
 	}
 	ns, name := sessionsNamespace(e), d.Quota.ID
 	live, err := check.Get[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, ns, name)
@@ -146,19 +148,19 @@ func quotaFree(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("pool %d has no ResourceQuota %s/%s, so its sessions are unlimited", id, ns, name),
 				"undo the pool and create it again: carrick undo "+e.LinkFile()+" --step pool").WithoutAction()
 		}
-		return steps.Passed("ResourceQuota %s does not exist in %s", name, ns)
+		return steps.Passed("ResourceQuota %s does not exist in namespace %s", name, ns)
 	}
 	if err != nil {
 		return steps.Errored(err)
 	}
 	r := quotaOwner(e, ns, d)
 	if tight := tooLittle(e, d, live); r.Status != steps.Fail && len(tight) > 0 && tight[0].class == "" {
-		return steps.Failed(tight[0].words()+": no session can start", restoreQuota(e, d))
+		return steps.Failed(tight[0].words()+", so no session can start", restoreQuota(e, d))
 	}
 	return r
 }
 
-// quotaOwner returns the verdict on which pool owns the ResourceQuota with the pool's quota id.
+// quotaOwner returns the verdict on the owner of the ResourceQuota with the pool's quota id.
 func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	name := d.Quota.ID
 	id, err := poolNumber(e)
@@ -175,12 +177,13 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 				fmt.Sprintf(
 					"ResourceQuota %s/%s belongs to pool %q of this cluster, but pool.spec names %q", ns, name, other, d.Name,
 				),
-				"edit pool.spec (e): name that pool or another quota",
+				"edit pool.spec (e): use the name of that pool or the ID of another quota",
 			)
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"ResourceQuota %s/%s exists, but this cluster has no pool %q: a failed attempt or a lost pool left it", ns,
+				"ResourceQuota %s/%s exists, but this cluster has no pool %q. A failed attempt or a lost pool left the "+
+					"ResourceQuota behind", ns,
 				name, d.Name,
 			),
 			e.Kubectl()+" -n "+ns+" delete resourcequota "+name,
@@ -191,8 +194,9 @@ func quotaOwner(e steps.Env, ns string, d described) steps.Result {
 	return unasked(e, err)
 }
 
-// restoreQuota returns the command that sets the pool's ResourceQuota to the values of
-// pool.spec, as Renku does (renku-data-services components/renku_data_services/crc/models.py).
+// restoreQuota returns the command that sets the pool's ResourceQuota to the values in pool.spec.
+// It converts the values as Renku does (renku-data-services
+// components/renku_data_services/crc/models.py).
 func restoreQuota(e steps.Env, d described) string {
 	hard := map[string]string{
 		"requests.cpu": fmt.Sprint(math.Ceil(d.Quota.CPU)), "requests.memory": fmt.Sprintf("%.0f", d.Quota.Memory*1e9),
@@ -204,7 +208,8 @@ func restoreQuota(e steps.Env, d described) string {
 		" " + steps.JSONPatch(steps.PatchOp{Op: "replace", Path: "/spec/hard", Value: hard})
 }
 
-// poolOfQuota returns the name of this cluster's pool with that quota, or "" if no pool has it.
+// poolOfQuota returns the name of the pool on this cluster with the given quota id. It returns ""
+// if there is none.
 func poolOfQuota(e steps.Env, quota string) (string, error) {
 	all, err := e.Peer.List("pool-quotas")
 	if steps.IsAbsent(err) {
@@ -238,8 +243,8 @@ func poolMade(ctx context.Context, e steps.Env) steps.Result {
 	return judgePools(d.Name, id, named)
 }
 
-// judgePools returns the verdict on the pools named name. Exactly one of them must be on the
-// cluster with that id, and none on another cluster.
+// judgePools checks the pools that have this link's pool name. Exactly one of them must be on the
+// cluster with the given id. A pool of the same name on another cluster is only a warning.
 func judgePools(name, id string, named []pool) steps.Result {
 	var ours, astray []string
 	for _, p := range named {
@@ -255,7 +260,7 @@ func judgePools(name, id string, named []pool) steps.Result {
 	case len(ours) > 1:
 		return steps.Failed(
 			fmt.Sprintf("%d pools are named %q on this cluster: %s", len(ours), name, strings.Join(ours, ", ")),
-			"delete the unused ones in Renku's admin pages or with DELETE /api/data/resource_pools/ID",
+			"delete the unused pools in Renku's admin pages or with DELETE /api/data/resource_pools/ID",
 		)
 	case len(ours) == 0:
 		return steps.Failed(
@@ -263,12 +268,12 @@ func judgePools(name, id string, named []pool) steps.Result {
 				"a pool named %q exists, but not on this cluster: %s. The cluster of a pool cannot be changed", name,
 				strings.Join(astray, ", "),
 			),
-			"answer pool.spec with another name, or delete that pool",
+			"set another name in pool.spec, or delete the existing pool",
 		)
 	case len(astray) > 0:
 		return steps.Warned(
-			fmt.Sprintf("pool %s has the same name as another: %s", ours[0], strings.Join(astray, ", ")),
-			"users cannot tell them apart: rename one in Renku's admin pages",
+			fmt.Sprintf("pool %s has the same name as pool %s", ours[0], strings.Join(astray, ", ")),
+			"rename one of the pools in Renku's admin pages, because users cannot distinguish them",
 		)
 	}
 	return steps.Passed("pool %q, id %s", name, ours[0])
@@ -290,7 +295,7 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	lacking, err := lackingMembers(ctx, e, api, p.ID)
+	lacking, err := missingMembers(ctx, e, api, p.ID)
 	if err != nil {
 		return unasked(e, err)
 	}
@@ -307,15 +312,15 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(lacking) > 0:
 		return steps.Warned(
-			fmt.Sprintf("%d members of the answers are not in the pool, among them %s", len(lacking), lacking[0]), "",
+			fmt.Sprintf("%d members from pool.members are not in the pool, including %s", len(lacking), lacking[0]), "",
 		)
 	case p.Public:
 		return steps.Passed("the pool is public")
 	case may == 0:
 		return steps.Warned(
-			"the pool is not public and has no members: only admins can use it",
-			"answer pool.members, or pool.spec with public: true; then "+e.ApplyStep("pool"),
+			"the pool is not public and has no members, so only admins can use it",
+			"set pool.members, or set public: true in pool.spec; then "+e.ApplyStep("pool"),
 		)
 	}
-	return steps.Passed("%d members", may)
+	return steps.Passed("%d members can use the pool", may)
 }

@@ -23,7 +23,7 @@ func parseMember(v string) (member, error) {
 		return member{}, fmt.Errorf("%q is not user:UUID, group:ID or project:ID", v)
 	case kind == "user" && !uuid.MatchString(id):
 		return member{}, fmt.Errorf(
-			"%q is not a UUID: Keycloak shows it as the user's ID, and Renku in GET /api/data/users", id,
+			"%q is not a UUID. Keycloak shows the UUID as the user's ID, and Renku returns it in GET /api/data/users", id,
 		)
 	case strings.ContainsAny(id, "/?#% "):
 		return member{}, fmt.Errorf("%q is not a valid ID", id)
@@ -40,8 +40,7 @@ func checkMember(v string) error {
 	return err
 }
 
-// members returns the members of a pool. Renku versions without groups in pools list only
-// users.
+// members returns the members of a pool. Older versions of Renku support only users as members.
 func members(ctx context.Context, api *web.Client, id int) ([]member, error) {
 	var out []member
 	_, err := api.JSON(ctx, "GET", fmt.Sprintf("/resource_pools/%d/members", id), nil, &out)
@@ -58,16 +57,16 @@ func members(ctx context.Context, api *web.Client, id int) ([]member, error) {
 	return out, err
 }
 
-// noSuchPath reports whether this Renku version does not serve a path. Renku also answers 404
-// for a user, a group or a project that does not exist (renku-data-services @ e81895b4:
-// components/renku_data_services/crc/db.py _resolve_members).
+// noSuchPath reports whether err means that this version of Renku does not serve the path. Status
+// 404 alone is not sufficient, because Renku also answers 404 for an unknown user, group or project
+// (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py _resolve_members).
 func noSuchPath(err error) bool {
 	e, ok := err.(*web.Error)
 	return ok && (e.Status == 405 || e.Status == 404 && (e.Code == 0 || strings.HasPrefix(e.Message, "Requested URL")))
 }
 
-// lackingMembers returns the answered members that a pool does not have yet.
-func lackingMembers(ctx context.Context, e steps.Env, api *web.Client, id int) ([]member, error) {
+// missingMembers returns the members in pool.members that are not in the pool yet.
+func missingMembers(ctx context.Context, e steps.Env, api *web.Client, id int) ([]member, error) {
 	have, err := members(ctx, api, id)
 	if err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func previewMembers(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return c, err
 	}
-	lacking, err := lackingMembers(ctx, e, api, id)
+	lacking, err := missingMembers(ctx, e, api, id)
 	if err != nil {
 		return c, later(err)
 	}
@@ -119,7 +118,7 @@ func makeMembers(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	lacking, err := lackingMembers(ctx, e, api, id)
+	lacking, err := missingMembers(ctx, e, api, id)
 	if err != nil {
 		return failing(e, "list the pool's members", err)
 	}
@@ -143,7 +142,7 @@ func poolNumber(e steps.Env) (int, error) {
 	}
 	id, ok := v.(int)
 	if !ok {
-		return 0, fmt.Errorf("the pool's ID is a %T", v)
+		return 0, fmt.Errorf("reading the pool's ID: expected an integer, got %T", v)
 	}
 	return id, nil
 }

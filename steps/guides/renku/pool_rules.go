@@ -11,11 +11,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// These are the rules of POST /resource_pools (renku-data-services
-// components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API checks most of
-// them; the rules that it leaves to the database or to Kubernetes are checked here, too.
+// The rules in this file apply to POST /resource_pools (renku-data-services
+// components/renku_data_services/crc/api.spec.yaml, crc/core.py). Renku's API enforces most of
+// them. Renku's database or Kubernetes enforces the others.
 
-// valueRule checks one value of a pool's description. It returns the fault, or "".
+// valueRule checks one value of a pool. It returns the violated rule as a predicate such as "is not
+// a string", or "" if the value is valid.
 type valueRule func(n *yaml.Node) string
 
 type poolField struct {
@@ -27,7 +28,7 @@ var poolFields = map[string]poolField{
 	"name":                       {true, nameValue},
 	"public":                     {true, boolValue},
 	"default":                    {true, boolValue},
-	"classes":                    {true, nil}, // checked recursively
+	"classes":                    {true, nil}, // readPool checks each class
 	"quota":                      {false, nil},
 	"cluster_id":                 {false, clusterIDValue},
 	"platform":                   {false, oneOf("linux/amd64", "linux/arm64")},
@@ -57,10 +58,11 @@ var classFields = map[string]poolField{
 	"quota_enforced":  {false, boolValue},
 }
 
-// unrelated are keys that Renku accepts but that pool.spec must not set, with the reason.
+// unrelated lists keys that Renku accepts but that pool.spec must not set. The values are the
+// reasons.
 var unrelated = map[string]string{
-	"remote": "it is for FirecREST and Runai, not for remote clusters",
-	"id":     "Renku assigns it",
+	"remote": "the field is for FirecREST and Runai, not for remote clusters",
+	"id":     "Renku assigns the ID",
 }
 
 func nameValue(n *yaml.Node) string {
@@ -82,13 +84,13 @@ func boolValue(n *yaml.Node) string {
 
 func clusterIDValue(n *yaml.Node) string {
 	if !ulid.MatchString(n.Value) && !strings.HasPrefix(n.Value, "$") {
-		return fmt.Sprintf("is %q, which is not a ULID; omit it, carrick sets it", n.Value)
+		return fmt.Sprintf("is %q, which is not a ULID (omit the field, because carrick sets it)", n.Value)
 	}
 	return ""
 }
 
 func quotaIDValue(n *yaml.Node) string {
-	if n.Tag != "!!str" { // Renku does not accept a number here
+	if n.Tag != "!!str" { // Renku does not accept a number as an id
 		return "is not a string (quote it if it looks like a number)"
 	}
 	if err := checkQuotaID(n.Value); err != nil {
@@ -148,7 +150,7 @@ func listOf(of valueRule) valueRule {
 		}
 		for _, item := range n.Content {
 			if why := of(item); why != "" {
-				return fmt.Sprintf("has an invalid item in line %d: it %s", item.Line, why)
+				return fmt.Sprintf("has an invalid item in line %d: the item %s", item.Line, why)
 			}
 		}
 		return ""
@@ -191,13 +193,14 @@ func affinity(n *yaml.Node) string {
 	return ""
 }
 
-// poolFault is one rule that a pool violates. line is 0 if the fault concerns the whole pool.
+// poolFault describes a violated rule. line is 0 if the rule concerns the whole pool.
 type poolFault struct {
 	line int
 	text string
 }
 
-// walk checks the keys and values of one mapping. It returns the faults and the values by key.
+// walk checks the keys and values of one mapping. It returns the faults, and the values by key.
+// what is the name of the mapping in the faults.
 func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []poolFault, values map[string]*yaml.Node) {
 	values = map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {

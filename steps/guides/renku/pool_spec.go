@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// poolAsset is the default pool if none is described.
+// poolAsset is the file with the published guide's example pool.
 const poolAsset = "pool.yaml"
 
 // pool contains the fields of a resource pool that carrick reads.
@@ -26,7 +26,7 @@ type pool struct {
 	Platform string          `json:"platform" yaml:"platform"`
 	Factor   float64         `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
 	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
-	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before that
+	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before
 	Cluster  clusterOf       `json:"cluster" yaml:"-"`
 	Quota    *quota          `json:"quota" yaml:"quota"`
 	Classes  []resourceClass `json:"classes" yaml:"classes"`
@@ -36,7 +36,7 @@ type clusterOf struct {
 	ID string `json:"id"` // "": the local cluster
 }
 
-// quota is the limit for all sessions of a pool together; its memory is in GB.
+// quota limits all sessions of a pool together. Memory is in GB.
 type quota struct {
 	CPU    float64 `json:"cpu" yaml:"cpu"`
 	Memory float64 `json:"memory" yaml:"memory"`
@@ -44,7 +44,7 @@ type quota struct {
 	ID     string  `json:"id" yaml:"id"`
 }
 
-// resourceClass is the size of one session; its memory is in GiB, storage in GB.
+// resourceClass is the size of one session. Memory is in GiB, and storage is in GB.
 type resourceClass struct {
 	Name    string  `json:"name" yaml:"name"`
 	CPU     float64 `json:"cpu" yaml:"cpu"`
@@ -55,7 +55,7 @@ type resourceClass struct {
 	Default bool    `json:"default" yaml:"default"`
 }
 
-// described is a pool as pool.spec describes it.
+// described is the pool in pool.spec together with the rules that it violates.
 type described struct {
 	pool
 	payload map[string]any // the body of POST /resource_pools, without the cluster
@@ -74,8 +74,8 @@ func (d described) problems() []string {
 	return out
 }
 
-// readPool parses a description in YAML or JSON and finds every rule that it violates. It
-// returns an error if the text is not YAML.
+// readPool parses a pool in YAML or JSON and collects all faults. It returns an error if data is
+// not one YAML document.
 func readPool(data []byte) (described, error) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
@@ -86,7 +86,7 @@ func readPool(data []byte) (described, error) {
 		return described{}, err
 	}
 	if dec.Decode(&yaml.Node{}) == nil {
-		return described{}, errors.New("the text has more than one YAML document, but can describe only one pool")
+		return described{}, errors.New("the text has more than one YAML document, but only one pool is allowed")
 	}
 	d := described{}
 	root := doc.Content[0]
@@ -122,7 +122,7 @@ func walkClasses(n *yaml.Node) (out []poolFault) {
 	return out
 }
 
-// judge checks the rules that concern several values.
+// judge checks the rules that involve several values of the pool.
 func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 	at := func(key string) int {
 		if values[key] == nil {
@@ -163,12 +163,14 @@ func (d *described) judge(values map[string]*yaml.Node) (out []poolFault) {
 		}
 	}
 	if len(defaults) != 1 {
-		add(at("classes"), "exactly one class must be the default, but %d are: %s", len(defaults), check.OrNone(defaults))
+		add(
+			at("classes"), "exactly one class must be the default, but %d classes are: %s", len(defaults),
+			check.OrNone(defaults),
+		)
 	}
 	return out
 }
 
-// checkPool rejects an invalid pool description when it is entered.
 func checkPool(text string) error {
 	d, err := readPool([]byte(text))
 	if err != nil {
@@ -180,7 +182,8 @@ func checkPool(text string) error {
 	return nil
 }
 
-// thePool returns the pool that this link describes.
+// thePool parses pool.spec. It returns an AbsentError if pool.spec is empty. A parse error
+// becomes a fault of the pool.
 func thePool(e steps.Env) (described, error) {
 	text := e.Answers.Text("pool.spec")
 	if text == "" {
@@ -188,14 +191,14 @@ func thePool(e steps.Env) (described, error) {
 	}
 	d, err := readPool([]byte(text))
 	if err != nil {
-		d.faults = append(d.faults, poolFault{0, "the text is not a pool in YAML or JSON: " + err.Error()})
+		d.faults = append(d.faults, poolFault{0, "pool.spec is not a pool in YAML or JSON: " + err.Error()})
 	}
 	return d, nil
 }
 
-// tooTight returns the classes that Renku accepts but whose sessions could never start. The
-// quota's memory is in GB and the class's in GiB, and a session's sidecars count, too. The
-// sidecars are estimated at 0.2 CPUs and 0.3 GB.
+// tooTight returns a message for each class whose sessions could never start although Renku accepts
+// the class. One session and its sidecars exceed the quota. Memory is in GB in quotas but in GiB in
+// classes. The estimate for the sidecars is 0.2 CPUs and 0.3 GB.
 func (d described) tooTight() []string {
 	var out []string
 	for _, c := range d.Classes {

@@ -11,7 +11,6 @@ import (
 	"carrick/steps/inventory"
 )
 
-// storedPool returns the pool as Renku stores it.
 func storedPool(ctx context.Context, e steps.Env) (pool, error) {
 	id, err := poolNumber(e)
 	if err != nil {
@@ -44,20 +43,19 @@ func poolAsPlanned(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if diffs := poolDifferences(d.pool, p); len(diffs) > 0 {
 		return steps.Warned(
-			strings.Join(diffs, "; "), "change it in Renku's admin pages, or change pool.spec to match",
+			strings.Join(diffs, "; "), "change the pool in Renku's admin pages, or change pool.spec to match",
 		)
 	}
-	return steps.Passed("quota and %d classes", len(p.Classes))
+	return steps.Passed("the quota and %d resource classes match", len(p.Classes))
 }
 
-// poolDifferences returns the differences in limits and names.
 func poolDifferences(want, have pool) []string {
 	var out []string
 	if want.Public != have.Public {
 		out = append(out, fmt.Sprintf("public is %v, not %v", have.Public, want.Public))
 	}
 	if want.Quota != nil && have.Quota != nil {
-		// Renku stores whole CPUs since data services 0.71.1, and fractions before that
+		// Data services 0.71.1 and later store whole CPUs. Earlier versions store fractions
 		// (crc/models.py Quota.to_patch).
 		whole := *want.Quota
 		whole.CPU = math.Ceil(whole.CPU)
@@ -83,9 +81,9 @@ func poolDifferences(want, have pool) []string {
 	return out
 }
 
-// ourPool verifies that a pool belongs to this link, because pools of another Renku can have the
-// same numbers. The pool must be on this link's cluster or have this link's pool name. A pool
-// that does not exist is not an error.
+// ourPool returns an error if the pool does not belong to this link. The pool must be on this
+// link's cluster or have this link's pool name, because a pool in another Renku can have the same
+// id. ourPool returns nil if the pool does not exist.
 func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 	p, err := onePool(ctx, api, id)
 	if isGone(err) {
@@ -110,9 +108,9 @@ func ourPool(ctx context.Context, e steps.Env, api *web.Client, id int) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"pool %q on %s has neither the name nor the cluster of this link's pool, so it is kept. Check that renku.url is "+
-			"the Renku in which the link created its pool, or remove the note: %s annotate clusterrole carrick:%s "+
-			"carrick/note.%s-",
+		"pool %q on %s has neither the name nor the cluster of this link's pool, so carrick keeps it. Check that renku.url "+
+			"is the URL of the Renku in which this link created its pool, or remove the note: %s annotate clusterrole "+
+			"carrick:%s carrick/note.%s-",
 		p.Name, poolPlace(p), e.Kubectl(), e.Link, notePool,
 	)
 }

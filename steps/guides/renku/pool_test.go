@@ -60,7 +60,7 @@ func TestPoolRules(t *testing.T) {
 		{"cpu: 0.5", "cpu: many", "line 13: cpu of class 1"},
 		{"max_storage: 4", "max_storage: 0", "line 16: max_storage of class 1"},
 		{"default_storage: 1", "default_storage: 5", "default_storage 5 GB, but max_storage 4"},
-		{"default: true", "default: false", "exactly one class must be the default, but 0 are"},
+		{"default: true", "default: false", "exactly one class must be the default, but 0 classes are"},
 		{"[renku.io/dedicated]", "[renku.io/dedicated=user]", "line 20: tolerations of class 1 has an invalid item"},
 		{"key: renku.io/pool", "label: renku.io/pool", `has the unknown field "label"`},
 		{"required_during_scheduling: true", "required_during_scheduling: 1", "neither true nor false"},
@@ -129,7 +129,7 @@ func TestPoolsOfOneName(t *testing.T) {
 		{[]pool{here}, steps.Pass, "id 1"},
 		{[]pool{here, {ID: 3, Cluster: clusterOf{"A"}}}, steps.Fail, "2 pools"},
 		{[]pool{local}, steps.Fail, "2 on the local cluster"},
-		{[]pool{here, local}, steps.Warn, "the same name as another: 2 on the local cluster"},
+		{[]pool{here, local}, steps.Warn, "the same name as pool 2 on the local cluster"},
 	} {
 		if r := judgePools("p", "A", tc.named); r.Status != tc.status || !strings.Contains(r.Found, tc.found) {
 			t.Errorf("%v: %v %s", tc.named, r.Status, r.Found)

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// classValue is the priority that Renku itself uses (renku-data-services
+// classValue is the value of the PriorityClasses that Renku creates (renku-data-services
 // components/renku_data_services/crc/db.py).
 const classValue = 100
 
@@ -40,19 +40,21 @@ func priorityClasses(ctx context.Context, e steps.Env) steps.Result {
 		}
 		before := len(failed) + len(warned)
 		if pc.GlobalDefault {
-			failed = append(failed, name+" is the global default: pods without a class would count as sessions")
+			failed = append(
+				failed, "PriorityClass "+name+" is the global default, so pods without a PriorityClass count as sessions",
+			)
 		}
 		if pc.PreemptionPolicy == nil || *pc.PreemptionPolicy != corev1.PreemptNever {
-			failed = append(failed, name+" can preempt: sessions would evict other pods")
+			failed = append(failed, "PriorityClass "+name+" can preempt, so sessions can evict other pods")
 		}
 		if pc.Value != classValue {
-			warned = append(warned, fmt.Sprintf("%s has value %d, but Renku uses %d", name, pc.Value, classValue))
+			warned = append(warned, fmt.Sprintf("PriorityClass %s has value %d, but Renku uses %d", name, pc.Value, classValue))
 		}
 		if len(failed)+len(warned) > before {
 			wrong = append(wrong, name)
 		}
 	}
-	fix := "" // apply creates a missing class but cannot change an existing one, which is immutable
+	fix := "" // apply creates a missing PriorityClass, but cannot change the value of an existing one
 	if len(wrong) > 0 {
 		fix = e.Kubectl() + " delete priorityclass " + strings.Join(wrong, " ") + "    # then " + e.ApplyStep("prerequisites")
 	}

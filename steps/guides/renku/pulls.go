@@ -13,18 +13,16 @@ import (
 	"carrick/steps/check"
 )
 
-// registries host the images that sessions use: Renku's images, the login proxy, the drivers'
-// sidecars, project images.
+// registries lists the registries of the images that sessions use: Renku's images, the login proxy,
+// the driver's sidecars and project images.
 var registries = []string{"docker.io", "harbor.renkulab.io", "registry.k8s.io", "ghcr.io"}
 
-// imagePulls returns the check that the nodes can pull images. It inspects pods and nodes,
-// because a pull from this machine would prove nothing about the nodes.
 func imagePulls() steps.Check {
 	return steps.Check{
 		Name: "image-pulls", Title: "The remote nodes can pull the images of sessions", On: steps.Remote,
 		Needs: []string{"signed-in"},
-		Why: "Without images from docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io, sessions never start; this " +
-			"machine's access says nothing about the nodes.",
+		Why: "Sessions need images from docker.io, harbor.renkulab.io, registry.k8s.io and ghcr.io. A pull from this " +
+			"machine would prove nothing about the nodes.",
 		References: []string{"SwissDataScienceCenter/amalthea: api/v1alpha1/auth_templates.go"},
 		Run:        imagesPulled,
 	}
@@ -71,14 +69,14 @@ func imagesPulled(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(have) == 0:
 		return steps.Skipped(
-			"nodes have no image from %s yet: a test session (session.test) pulls them", strings.Join(yet, ", "),
+			"the nodes have no image from %s yet. A test session (session.test) pulls such images", strings.Join(yet, ", "),
 		)
 	case len(yet) > 0:
 		return steps.Passed(
-			"nodes have images from %s, but none yet from %s", strings.Join(have, ", "), strings.Join(yet, ", "),
+			"the nodes have images from %s, but not yet from %s", strings.Join(have, ", "), strings.Join(yet, ", "),
 		)
 	}
-	return steps.Passed("nodes have images from %s", strings.Join(have, ", "))
+	return steps.Passed("the nodes have images from %s", strings.Join(have, ", "))
 }
 
 // failedPulls describes at most three pods whose images cannot be pulled.
@@ -100,7 +98,7 @@ func failedPulls(pods []*corev1.Pod) []string {
 	return out
 }
 
-// registryOf returns the registry of an image by the naming rules of container runtimes.
+// registryOf returns the registry of an image. Image names without a registry belong to docker.io.
 func registryOf(image string) string {
 	first, _, slash := strings.Cut(image, "/")
 	switch {

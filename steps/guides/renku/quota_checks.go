@@ -27,28 +27,29 @@ func otherQuotas(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	pool, _ := thePool(e) // unknown sizes do not fail the check
+	pool, _ := thePool(e) // without a valid pool the sizes are unknown, and the check continues
 	var tight []bounds
 	for _, q := range quotas {
-		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // own check: quota-free
+		if !slices.Contains(e.Answers.List("pools.quotas"), q.Name) && countsSessions(e, q) { // quota-free checks the pools' own quotas
 			tight = append(tight, tooLittle(e, pool, q)...)
 		}
 	}
 	for _, r := range ranges {
 		tight = append(tight, outOfRange(pool, r)...)
 	}
-	// List the bounds that reject all sessions first.
+	// First report the quotas and LimitRanges that reject all sessions.
 	slices.SortStableFunc(tight, func(a, b bounds) int { return cmp.Compare(len(a.class), len(b.class)) })
 	if len(tight) > 0 && tight[0].class == "" {
-		return steps.Failed(tight[0].words()+": no session can start", tight[0].fix(e))
+		return steps.Failed(tight[0].words()+", so no session can start", tight[0].fix(e))
 	}
 	if r := askingForLimits(e, quotas, ranges); r.Status != steps.Pass || len(tight) == 0 {
 		return r
 	}
-	return steps.Warned(tight[0].words()+": its sessions cannot start", tight[0].fix(e))
+	return steps.Warned(tight[0].words()+", so its sessions cannot start", tight[0].fix(e))
 }
 
-// askingForLimits checks for quotas that reject pods without a CPU limit.
+// askingForLimits fails if a quota has limits.cpu but no LimitRange sets a default CPU limit. Such
+// a quota rejects pods without a CPU limit.
 func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*corev1.LimitRange) steps.Result {
 	var asking []string
 	for _, q := range quotas {
@@ -57,7 +58,7 @@ func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*core
 		}
 	}
 	if len(asking) == 0 {
-		return steps.Passed("%d quotas, none with limits.cpu", len(quotas))
+		return steps.Passed("no quota has limits.cpu (quotas: %d)", len(quotas))
 	}
 	for _, r := range ranges {
 		for _, item := range r.Spec.Limits {
@@ -67,11 +68,11 @@ func askingForLimits(e steps.Env, quotas []*corev1.ResourceQuota, ranges []*core
 			}
 		}
 	}
-	const found = "quota %s has limits.cpu, but no LimitRange sets a default: pods without a limit are rejected"
+	const found = "quota %s has limits.cpu, but no LimitRange sets a default, so pods without a limit are rejected"
 	return steps.Failed(fmt.Sprintf(found, strings.Join(asking, ", ")),
 		e.Kubectl()+" -n "+sessionsNamespace(e)+" apply -f - <<EOF\n"+defaultLimit+
-			"EOF\n# this sets a default limit for containers (choose your own); or remove limits.cpu from the quota, which on "+
-			"Rancher is the project's")
+			"EOF\n# sets a default limit for containers (choose your own). Or remove limits.cpu from the quota. On Rancher, "+
+			"change the quota of the project")
 }
 
 const defaultLimit = `apiVersion: v1
@@ -80,10 +81,10 @@ metadata: {name: default-cpu-limit}
 spec: {limits: [{type: Container, default: {cpu: "2"}}]}
 `
 
-// bounds is the reason why a ResourceQuota or a LimitRange rejects sessions.
+// bounds describes why a ResourceQuota or a LimitRange rejects sessions.
 type bounds struct {
 	kind, name string
-	class      string // the only class that it rejects; "": all
+	class      string // name of the class whose sessions are rejected; "": all classes
 	why        []string
 	changes    []steps.PatchOp
 }
@@ -96,13 +97,14 @@ func (r bounds) words() string {
 	return out
 }
 
-// fix returns the command that removes the bounds.
+// fix returns the command that removes or raises the values that reject sessions.
 func (r bounds) fix(e steps.Env) string {
 	return e.Kubectl() + " -n " + sessionsNamespace(e) + " patch " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name) +
-		" " + steps.JSONPatch(r.changes...) + "    # or set what sessions need"
+		" " + steps.JSONPatch(r.changes...) + "    # or set values that are large enough for sessions"
 }
 
-// classesOf returns the classes of a pool, or one class without sizes if they are unknown.
+// classesOf returns the classes of a pool. It returns one class without sizes if the pool is
+// invalid or has no classes.
 func classesOf(d described) []resourceClass {
 	if len(d.faults) > 0 || len(d.Classes) == 0 {
 		return []resourceClass{{}}
@@ -110,8 +112,8 @@ func classesOf(d described) []resourceClass {
 	return d.Classes
 }
 
-// refusals returns the bounds for each class for which bad returns a reason. If that is every
-// class, it returns one bounds value without a class.
+// refusals calls bad for each class. It returns one bounds value for each class that bad rejects.
+// If bad rejects every class, refusals returns a single value with an empty class.
 func refusals(
 	classes []resourceClass, kind, name string, bad func(c resourceClass) ([]string, []steps.PatchOp),
 ) []bounds {
@@ -129,9 +131,9 @@ func refusals(
 	return out
 }
 
-// countsSessions reports whether a quota's scopes include sessions' pods.
+// countsSessions reports whether a quota applies to session pods, according to its scopes.
 func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
-	in := func(scope corev1.ResourceQuotaScope) bool { // a session has requests, a priority class and no deadline
+	in := func(scope corev1.ResourceQuotaScope) bool { // session pods have requests, a priority class and no deadline
 		return scope == corev1.ResourceQuotaScopeNotTerminating || scope == corev1.ResourceQuotaScopeNotBestEffort
 	}
 	for _, scope := range q.Spec.Scopes {
@@ -158,8 +160,8 @@ func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
 	return true
 }
 
-// neededBy returns the minimum that one session of a class requires of each resource that quotas
-// count. It does not include the sidecars.
+// neededBy returns the minimum quota that one session of a class requires, by resource. It does not
+// count the sidecars.
 func neededBy(e steps.Env, c resourceClass) map[corev1.ResourceName]resource.Quantity {
 	one, cpu, memory := resource.MustParse("1"), cpuOf(c), memoryOf(c)
 	out := map[corev1.ResourceName]resource.Quantity{
@@ -183,7 +185,7 @@ func neededBy(e steps.Env, c resourceClass) map[corev1.ResourceName]resource.Qua
 	return out
 }
 
-// leastStorage is the smallest volume that users can choose.
+// leastStorage is the smallest volume size that users can choose.
 var leastStorage = resource.MustParse("1G")
 
 func cpuOf(c resourceClass) resource.Quantity {
@@ -194,7 +196,8 @@ func memoryOf(c resourceClass) resource.Quantity {
 	return *resource.NewQuantity(max(1, int64(c.Memory*(1<<30))), resource.BinarySI)
 }
 
-// tooLittle returns the classes for which a quota does not allow a single session.
+// tooLittle returns bounds for each class if the quota is too small for a single session of the
+// class.
 func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	of := classesOf(d)
 	return refusals(of, "ResourceQuota", q.Name, func(c resourceClass) (why []string, changes []steps.PatchOp) {
@@ -210,9 +213,9 @@ func tooLittle(e steps.Env, d described, q *corev1.ResourceQuota) []bounds {
 	})
 }
 
-// outOfRange returns the classes whose containers, pods or volumes a LimitRange rejects. Without
-// cpu_limit_factor sessions have no CPU limit of their own, so a default limit below their
-// request rejects them, too (kubernetes/kubernetes:
+// outOfRange returns bounds for each class whose containers, pods or volumes r rejects. Sessions
+// have no CPU limit unless the pool sets cpu_limit_factor. Without a limit they get the default
+// limit from r, and Kubernetes rejects a limit below the request (kubernetes/kubernetes:
 // plugin/pkg/admission/limitranger/admission.go, pkg/apis/core/validation/validation.go).
 func outOfRange(d described, r *corev1.LimitRange) []bounds {
 	classes, largest := classesOf(d), resource.Quantity{}
@@ -229,7 +232,7 @@ func outOfRange(d described, r *corev1.LimitRange) []bounds {
 			) {
 				if have, is := list[name]; is && need.Cmp(have) == sign {
 					change := steps.PatchOp{Op: "remove", Path: steps.Pointer("spec", "limits", i, field, name)}
-					if field == "default" { // a quota on limits.cpu requires a default limit
+					if field == "default" { // keep a default limit, because a quota on limits.cpu requires one
 						change.Op, change.Value = "replace", largest.String()
 					}
 					const words = "%s %s: %s per %s (a session has %s)"

@@ -12,8 +12,8 @@ const clustersSource = "SwissDataScienceCenter/renku-data-services: components/r
 func register() steps.Step {
 	return steps.Step{
 		Name: "register", Title: "Register",
-		Why: "carrick registers the cluster in Renku's API, as an admin. Renku then knows its kubeconfig and the address " +
-			"of its sessions.",
+		Why: "carrick registers the cluster in Renku's API as an admin. The record names the cluster's kubeconfig and the " +
+			"address of its sessions.",
 		Ask: registerQuestions(),
 		Facts: []steps.Fact{
 			{Name: "cluster-row", Title: "the cluster's record in Renku", On: steps.Local, Shared: true, Learn: clusterRow},
@@ -36,8 +36,8 @@ func registerQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "renku.url", Title: "URL of the Renku portal", Kind: steps.URL, NotFromPeer: true, Check: checkRenkuURL,
-			Help: "Enter https:// and the host name, without a path, such as https://renku.example.org. The check " +
-				"api-answers verifies that Renku's API answers at /api/data there, and not a login page or a proxy.",
+			Help: "Enter https:// and the host name, without a path, such as https://renku.example.org. Renku's API must " +
+				"answer at /api/data under this URL (check api-answers).",
 			Default: portalAddress,
 		},
 		{
@@ -57,18 +57,18 @@ func registerQuestions() []steps.Question {
 			Of: []steps.Choice{
 				{Value: "https", Title: "https"}, {Value: "http", Title: "http: many sign-ins fail"},
 			},
-			Help:    "Browsers open sessions with this protocol.",
+			Help:    "Choose the protocol with which browsers open sessions.",
 			Default: steps.Fixed("https", "from the published guide"),
 		},
 		{
 			Key: "sessions.port", Title: "Port of session addresses", Kind: steps.Port,
 			Adopt: registeredAddress("session_port"),
-			Help:  "The port at which browsers reach the remote cluster's ingress.",
+			Help:  "Enter the port at which browsers reach the ingress of the remote cluster, such as 443.",
 			Default: func(e steps.Env) (any, string) {
 				if port, err := e.Own.Value("redirect-port"); err == nil {
-					return port, "Renku's login already allows it"
+					return port, "the redirect URIs of Renku's login"
 				}
-				return 443, "default for https"
+				return 443, "the default for https"
 			},
 		},
 		{
@@ -80,8 +80,8 @@ func registerQuestions() []steps.Question {
 			Key: "sessions.annotations", Title: "Additional annotations of the sessions' Ingress", Kind: steps.Text, Many: true,
 			Opt: true, On: steps.Remote, Check: checkAnnotation,
 			Adopt: adoptAnnotations,
-			Help: "Enter key=value for each. They override those that carrick sets; key= removes one. Write values with " +
-				"spaces or commas into the link file.",
+			Help: "Enter key=value for each annotation. key=value overrides an annotation that carrick sets, and key= removes " +
+				"that annotation. Write values with spaces or commas into the link file.",
 		},
 	}
 }
@@ -96,7 +96,8 @@ func portalAddress(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// nameFromLink returns the link's name if Renku accepts it.
+// nameFromLink returns the link's name. If that name is too short for Renku, it adds the prefix
+// "remote-".
 func nameFromLink(e steps.Env) (any, string) {
 	for _, name := range []string{e.Link, "remote-" + e.Link} {
 		if checkClusterName(name) == nil {
@@ -110,7 +111,7 @@ func apiAccessChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "api-answers", Title: "Renku's API answers", On: steps.Local, From: fromAPI,
-			Why: "All later checks use this API; a login page, a proxy or another service at that address would " +
+			Why: "All later checks use this API. A login page, a proxy or another service at this address would " +
 				"also answer.",
 			References: []string{clustersSource},
 			Run:        apiAnswers,
@@ -127,7 +128,7 @@ func apiAccessChecks() []steps.Check {
 		{
 			Name: "api-signed-in", Title: "You are signed in to Renku", On: steps.Local, From: fromAPI, FixedBy: "sign-in",
 			Needs:      []string{"api-answers"},
-			Why:        "Renku shows clusters only to admins, and answers an expired token with a plain 401.",
+			Why:        "Renku shows clusters only to admins. It rejects an expired token with HTTP 401 and gives no reason.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/authn/keycloak.py"},
 			Run:        signedIn,
 		},
@@ -154,16 +155,16 @@ func clusterChecks() []steps.Check {
 			Name: "cluster-registered", Title: "The cluster is registered in Renku", On: steps.Local, From: fromAPI,
 			FixedBy: "register",
 			Needs:   []string{"api-admin"},
-			Why: "Pools require it; the published guide's endpoint /cluster must be /api/data/clusters, and its last " +
-				"payload is not valid JSON.",
+			Why: "Pools require a registered cluster. In the published guide, the endpoint /cluster must be " +
+				"/api/data/clusters, and the last payload is not valid JSON.",
 			References: []string{page, clustersSource},
 			Run:        isRegistered,
 		},
 		{
 			Name: "cluster-as-planned", Title: "Renku stored every field as sent", On: steps.Local, From: fromAPI,
 			FixedBy: "register", Needs: []string{"cluster-registered"},
-			Why: "Renku drops the default-certificate flag when it creates a cluster, also with the published guide's " +
-				"payload, and then serves sessions over http.",
+			Why: "When Renku creates a cluster, it drops the default-certificate flag (also with the published guide's " +
+				"payload) and then serves sessions over HTTP.",
 			References: []string{clustersSource, "SwissDataScienceCenter/amalthea PR 1106"},
 			Run:        asPlanned,
 		},

@@ -24,8 +24,8 @@ func registerCluster() steps.Action {
 	}
 }
 
-// clusterItem returns a plan item for the cluster. Its text is the same with and without a
-// sign-in, so that the plan does not change after it was confirmed.
+// clusterItem returns a plan item for the cluster. Its text is the same before and after the
+// sign-in, so that signing in does not change a confirmed plan.
 func clusterItem(verb steps.Verb, payload map[string]any) steps.Item {
 	return steps.Item{
 		Verb: verb, What: fmt.Sprintf("cluster %q in Renku (POST /api/data/clusters)", textOf(payload, "name")),
@@ -52,7 +52,7 @@ func previewCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 		return c, later(refusedIsAbsent(err))
 	}
 	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
-		item.Refused, item.Note = true, taken(other)+": answer cluster.name with another name"
+		item.Refused, item.Note = true, taken(other)+": set cluster.name to another name"
 	} else if row := rowOf(rows, textOf(payload, "config_name")); row != nil {
 		item = unnoted(ctx, e, noteCluster, textOf(row, "id"), changeItem(payload, row))
 	}
@@ -75,14 +75,15 @@ func changeItem(payload, row map[string]any) steps.Item {
 		item.Refused, item.Note = true, err.Error()
 	} else if len(many) > 1 {
 		item.Note = fmt.Sprintf(
-			"in %d requests: sessions use http for a moment, because Renku rejects a direct change", len(many),
+			"carrick sends %d requests. Sessions use http between the requests, because Renku rejects a direct change",
+			len(many),
 		)
 	}
 	return item
 }
 
-// payloadProblems returns the violated rules of Renku and Kubernetes, and of this guide:
-// sessions must not use the portal's own host.
+// payloadProblems returns the rules of Renku, Kubernetes and this guide that a payload violates.
+// This guide forbids sessions on the portal's own host.
 func payloadProblems(e steps.Env, payload map[string]any) []string {
 	bad := clusterProblems(payload)
 	if host := textOf(payload, "session_host"); slices.Contains(renkuHosts(e), host) {
@@ -97,7 +98,9 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return err
 	}
 	if bad := payloadProblems(e, payload); len(bad) > 0 {
-		return errors.New("not sent, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "))
+		return errors.New(
+			"carrick did not register the cluster, because Renku or Kubernetes would reject it: " + strings.Join(bad, "; "),
+		)
 	}
 	api, err := signedInAPI(e)
 	if err != nil {
@@ -108,7 +111,7 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "list Renku's clusters", err)
 	}
 	if other := rowWithName(rows, textOf(payload, "name"), textOf(payload, "config_name")); other != nil {
-		return errors.New(taken(other) + ": answer cluster.name with another name")
+		return errors.New(taken(other) + ": set cluster.name to another name")
 	}
 	row := rowOf(rows, textOf(payload, "config_name"))
 	if row == nil {
@@ -118,10 +121,11 @@ func makeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 	} else if err := enterNote(ctx, e, noteCluster, textOf(row, "id"), say); err != nil {
 		return err
 	}
-	return mendCluster(ctx, e, api, payload, row, say)
+	return patchUntilEqual(ctx, e, api, payload, row, say)
 }
 
-// postCluster creates the row and notes that it belongs to this link.
+// postCluster registers the cluster in Renku and records its id in the inventory. It returns the
+// cluster from Renku's response.
 func postCluster(
 	ctx context.Context, e steps.Env, api *web.Client, payload map[string]any, say steps.Progress,
 ) (map[string]any, error) {
@@ -132,11 +136,13 @@ func postCluster(
 	var row map[string]any
 	_, err = api.JSON(ctx, "POST", "/clusters", payload, &row)
 	if refusesEmptySecret(err, payload) {
-		// Some versions of Renku store the flag of the default certificate and then reject an
+		// Some versions of Renku store session_ingress_use_default_cluster_tls_cert and then reject an
 		// empty Secret name. Other versions drop the flag and require the empty name.
 		less := plainJSON(payload)
 		delete(less, fieldTLS)
-		say.Say("Renku rejects an empty TLS Secret together with the default certificate; retrying without it")
+		say.Say(
+			"Renku rejects an empty TLS Secret together with the default certificate; retrying without the TLS Secret field",
+		)
 		_, err = api.JSON(ctx, "POST", "/clusters", less, &row)
 	}
 	if err != nil {
@@ -160,8 +166,8 @@ func postCluster(
 	return row, inventory.SetNote(ctx, e, noteCluster, id, say)
 }
 
-// refusesEmptySecret reports whether the database rejected the combination of the two TLS
-// fields.
+// refusesEmptySecret reports whether Renku's database rejected an empty TLS Secret name together
+// with session_ingress_use_default_cluster_tls_cert.
 func refusesEmptySecret(err error, payload map[string]any) bool {
 	e := (*web.Error)(nil)
 	if !errors.As(err, &e) || e.Status != 500 || payload[fieldDefault] != true {
@@ -171,16 +177,16 @@ func refusesEmptySecret(err error, payload map[string]any) bool {
 	return strings.Contains(said, "protocol_tls_secrets") || strings.Contains(said, "check constraint")
 }
 
-// refusedByRenku reports whether Renku itself refused a request. An error of a proxy in front
-// of Renku does not show whether the request was executed.
+// refusedByRenku reports whether Renku itself rejected a request. It returns false for a 5xx error
+// from a proxy, because Renku might have executed the request.
 func refusedByRenku(err error) bool {
 	e := (*web.Error)(nil)
 	return errors.As(err, &e) && (e.Code != 0 || e.Status < 500)
 }
 
-// mendCluster patches a stored cluster to match the payload, including fields that Renku
-// dropped on creation.
-func mendCluster(
+// patchUntilEqual sends the PATCH requests that make the cluster in Renku equal to payload. Renku
+// drops some fields when it creates a cluster.
+func patchUntilEqual(
 	ctx context.Context, e steps.Env, api *web.Client, payload, row map[string]any, say steps.Progress,
 ) error {
 	id := textOf(row, "id")
@@ -210,7 +216,7 @@ func mendCluster(
 	)
 	var now map[string]any
 	if _, err := api.JSON(ctx, "GET", "/clusters/"+id, nil, &now); err != nil {
-		return failing(e, "read the cluster back", err)
+		return failing(e, "read the changed cluster", err)
 	}
 	if left := differences(payload, now); len(left) > 0 {
 		return fmt.Errorf("a field still differs, although Renku accepted the change: %s", left[0])

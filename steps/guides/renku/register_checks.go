@@ -27,17 +27,16 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 		found, _ := plainly(err)
 		return steps.Failed(found, fix)
 	case err != nil && status != 0:
-		return steps.Failed(api.Base()+" answers, but not like Renku's API: "+failure.Explain(err), fix)
+		return steps.Failed(api.Base()+" answers, but the response is not from Renku's API: "+failure.Explain(err), fix)
 	case err != nil:
 		return unasked(e, err).Or(fix)
 	case out.Version == "":
-		return steps.Failed(api.Base()+" answers, but without a version, unlike Renku's API", fix)
+		return steps.Failed(api.Base()+" answers without a version, so the response is not from Renku's API", fix)
 	}
 	return steps.Passed("%s, data services %s", api.Base(), out.Version)
 }
 
-// newerFields are fields of a cluster that the first versions of Renku with remote clusters do
-// not have.
+// newerFields lists cluster fields that the first versions of Renku with remote clusters lack.
 var newerFields = []string{fieldDefault, "service_account_name"}
 
 func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
@@ -61,7 +60,8 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(known) == 0 {
 		return steps.Failed(
-			"Renku's API description has no clusters: this Renku does not support remote clusters", "upgrade Renku",
+			"Renku's OpenAPI description has no cluster schema, so this version of Renku does not support remote clusters",
+			"upgrade Renku",
 		)
 	}
 	var lacking []string
@@ -73,13 +73,13 @@ func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacking) > 0 {
 		return steps.Warned(
 			"Renku's API has no field "+strings.Join(lacking, ", "),
-			"upgrade Renku, or answer sessions.tls-secret and leave sessions.service-account empty",
+			"upgrade Renku, or set sessions.tls-secret and leave sessions.service-account empty",
 		)
 	}
-	return steps.Passed("its fields include %s", strings.Join(newerFields, ", "))
+	return steps.Passed("clusters in Renku's API have the fields %s", strings.Join(newerFields, ", "))
 }
 
-// schemaProperties collects the names of all properties in a schema.
+// schemaProperties adds all property names in schema to into, including those in nested schemas.
 func schemaProperties(schema any, into map[string]bool) {
 	switch v := schema.(type) {
 	case map[string]any:
@@ -98,7 +98,8 @@ func schemaProperties(schema any, into map[string]bool) {
 	}
 }
 
-// rowWithName returns another cluster with this link's cluster name, or nil if there is none.
+// rowWithName returns a cluster with the given name but another config_name. It returns nil if
+// there is none.
 func rowWithName(rows []map[string]any, name, config string) map[string]any {
 	for _, row := range rows {
 		if textOf(row, "name") == name && textOf(row, "config_name") != config {
@@ -110,7 +111,7 @@ func rowWithName(rows []map[string]any, name, config string) map[string]any {
 
 func taken(row map[string]any) string {
 	return fmt.Sprintf(
-		"Renku already has a cluster %q, %s, with another kubeconfig (config_name %s)", textOf(row, "name"),
+		"Renku already has a cluster %q (id %s) with another kubeconfig (config_name %s)", textOf(row, "name"),
 		textOf(row, "id"), textOf(row, "config_name"),
 	)
 }
@@ -124,14 +125,14 @@ func nameFree(ctx context.Context, e steps.Env) steps.Result {
 	if row := rowWithName(rows, name, config); row != nil {
 		return steps.Failed(
 			taken(row),
-			"answer cluster.name with another name or, if it is this cluster, cluster.config-name with "+
+			"set cluster.name to another name or, if both are the same cluster, set cluster.config-name to "+
 				textOf(row, "config_name"),
 		)
 	}
 	if row := rowOf(rows, config); row != nil {
-		return steps.Passed("config_name %s belongs to %q in Renku", config, textOf(row, "name"))
+		return steps.Passed("config_name %s belongs to cluster %q in Renku", config, textOf(row, "name"))
 	}
-	return steps.Passed("none of %d clusters is named %q", len(rows), name)
+	return steps.Passed("none of Renku's %d clusters is named %q", len(rows), name)
 }
 
 func isRegistered(ctx context.Context, e steps.Env) steps.Result {
@@ -144,7 +145,7 @@ func isRegistered(ctx context.Context, e steps.Env) steps.Result {
 	if row == nil {
 		return steps.Undone(fmt.Sprintf("none of Renku's %d clusters has config_name %s", len(rows), config))
 	}
-	return steps.Passed("%q, id %s", textOf(row, "name"), textOf(row, "id"))
+	return steps.Passed("cluster %q, id %s", textOf(row, "name"), textOf(row, "id"))
 }
 
 func asPlanned(_ context.Context, e steps.Env) steps.Result {
@@ -164,7 +165,7 @@ func asPlanned(_ context.Context, e steps.Env) steps.Result {
 	for _, d := range diffs {
 		text := d.String()
 		if d.field == fieldDefault && d.have == nil {
-			text += " (Renku drops it when it creates a cluster: sessions then have no TLS)"
+			text += " (Renku drops the flag when it creates a cluster, so sessions have no TLS)"
 		}
 		said = append(said, text)
 	}

@@ -261,7 +261,8 @@ metadata:
 	left := p.Of(steps.Leave)
 	for _, what := range []string{"resource pool 77", "cluster 01KDY02100RENKVTESTCAVSTER"} {
 		if !slices.ContainsFunc(left, func(it steps.Item) bool {
-			return strings.HasPrefix(it.What, what) && strings.Contains(it.Note, "whoever can write the Secret can write that")
+			return strings.HasPrefix(it.What, what) &&
+				strings.Contains(it.Note, "everyone who can write the Secret can set the annotation")
 		}) {
 			t.Errorf("nothing is said of %s: %+v", what, left)
 		}
@@ -309,7 +310,7 @@ func TestVerifyANoteOfAnEarlierVersionIsEntered(t *testing.T) {
 	}
 	p, err := apply(t, s, scope)
 	if err != nil || len(p.Of(steps.Update)) != 1 ||
-		!strings.Contains(p.Of(steps.Update)[0].Note, "apply records it in this link's inventory") {
+		!strings.Contains(p.Of(steps.Update)[0].Note, "apply records the id in this link's inventory") {
 		t.Fatalf("apply did %+v, %v", p.Of(steps.Update), err)
 	}
 	if again, err := s.Plan(t.Context(), scope); err != nil || !again.Empty() {

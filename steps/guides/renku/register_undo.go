@@ -11,28 +11,28 @@ import (
 	"carrick/steps/inventory"
 )
 
-// willAsk is the note on parts of an undo that can be planned only after a sign-in.
+// willAsk is the note of an undo item whose details carrick cannot read before the sign-in.
 const willAsk = "you will be asked to sign in to Renku"
 
-// leftCluster plans the deletion of the cluster. The cluster's pools would not be deleted; they
-// would become pools of the local cluster (renku-data-services
+// leftCluster plans the deletion of the cluster. Renku does not delete the pools of a deleted
+// cluster. They become pools of the local cluster (renku-data-services
 // components/renku_data_services/crc/orm.py: ON DELETE SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	id, err := inventory.Note(ctx, e, noteCluster)
 	if err != nil {
 		return steps.Change{}, err
 	}
-	why, err := lacksToken(ctx, e)
+	why, err := signInReason(ctx, e)
 	if id == "" {
 		if left := leftEarlier(ctx, e, noteCluster, "cluster"); left != nil {
 			return steps.Change{Items: left}, nil
 		}
-		return stoodBefore(ctx, e, why, err), nil
+		return keptCluster(ctx, e, why, err), nil
 	}
 	item := steps.Item{
 		Verb: steps.Delete, What: fmt.Sprintf("cluster %s in Renku (DELETE /api/data/clusters/%s)", id, id), Hash: id,
 	}
-	item.Note = "the cluster is kept if pools still refer to it, because they would become pools of the local cluster"
+	item.Note = "the cluster is kept if pools still refer to it, because the pools would become pools of the local cluster"
 	if id == noteAsked {
 		item.What = "the cluster in Renku with config_name " + e.Answers.Text("cluster.config-name") + ", if it was created"
 	}
@@ -50,15 +50,16 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	pools, err := poolsOf(ctx, api, id)
 	if err != nil {
 		found, _ := plainly(err)
-		item.Note = "the pools that refer to it cannot be read now: " + found
-	} else if said := pointing(ctx, e, pools); said != "" {
+		item.Note = "the pools of the cluster cannot be read now: " + found
+	} else if said := keptForPools(ctx, e, pools); said != "" {
 		item.Note = said
 	}
 	return steps.Change{Items: []steps.Item{item}, Permissions: inventory.Permissions(e)}, nil
 }
 
-// stoodBefore returns the plan for a cluster that this link did not create.
-func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.Change {
+// keptCluster returns the undo plan for a cluster that this link did not create. The plan keeps the
+// cluster. why and err are the results of signInReason.
+func keptCluster(ctx context.Context, e steps.Env, why string, err error) steps.Change {
 	row, rowErr := localFacts(e).Map("cluster-row")
 	if why != "" || err != nil || rowErr != nil {
 		return steps.Change{}
@@ -69,9 +70,9 @@ func stoodBefore(ctx context.Context, e steps.Env, why string, err error) steps.
 	}}}
 }
 
-// pointing returns why the cluster cannot be deleted: pools that this link did not create refer
-// to it. It returns "" if there are none.
-func pointing(ctx context.Context, e steps.Env, pools []pool) string {
+// keptForPools returns why undo keeps the cluster if it has pools that this link did not create.
+// Otherwise it returns "".
+func keptForPools(ctx context.Context, e steps.Env, pools []pool) string {
 	own, err := inventory.Note(ctx, e, notePool)
 	if err != nil {
 		own = ""
@@ -86,7 +87,7 @@ func pointing(ctx context.Context, e steps.Env, pools []pool) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"it is kept, because other pools refer to it and would become pools of the local cluster: %s",
+		"the cluster is kept, because other pools refer to it and would become pools of the local cluster: %s",
 		strings.Join(others, ", "),
 	)
 }
@@ -115,10 +116,10 @@ func removeCluster(ctx context.Context, e steps.Env, say steps.Progress) error {
 		return failing(e, "list the pools of cluster "+id+", which is kept", err)
 	}
 	if len(pools) > 0 {
-		said := pointing(ctx, e, pools)
+		said := keptForPools(ctx, e, pools)
 		if said == "" {
 			said = fmt.Sprintf(
-				"pool %q still refers to it and would become a pool of the local cluster: carrick undo %s --step pool",
+				"pool %q still refers to the cluster and would become a pool of the local cluster: run carrick undo %s --step pool",
 				pools[0].Name, e.LinkFile(),
 			)
 		}
@@ -140,9 +141,9 @@ func hasID(rows []map[string]any, id string) bool {
 	return false
 }
 
-// isGone reports whether the requested object no longer exists in Renku. Not every 404 means
-// that: Renku also answers 404 for a pool whose cluster it has not loaded, and keeps the pool
-// (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
+// isGone reports whether err means that the requested object does not exist in Renku. Status 404
+// alone is not sufficient, because Renku also answers 404 for an existing pool if it has not loaded
+// the pool's cluster (renku-data-services @ e81895b4: k8s/clients.py K8sClusterClientsPool).
 func isGone(err error) bool {
 	e := (*web.Error)(nil)
 	return errors.As(err, &e) && e.Status == 404 && !strings.Contains(e.Message, notLoaded)

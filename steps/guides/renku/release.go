@@ -18,10 +18,9 @@ import (
 	"carrick/steps"
 )
 
-// releaseFacts returns the facts about Renku itself on the local cluster. They come from the
-// Helm release, or, if there is none (Argo CD renders charts without a release), from labels and
-// Deployments. Values of a release can contain passwords, so each fact extracts only the one
-// value in its name.
+// releaseFacts returns the facts about Renku on the local cluster. Most facts come from the Helm
+// release. If there is no release, as with Argo CD, some facts come from labels and Deployments.
+// Each fact extracts only one value, because a release's values can contain passwords.
 //
 // Source: SwissDataScienceCenter/renku helm-chart/renku/values.yaml and templates.
 func releaseFacts() []steps.Fact {
@@ -36,8 +35,8 @@ func releaseFacts() []steps.Fact {
 		fact("kubeconfigs-value", "the Helm value that names the kubeconfigs Secret",
 			releaseFact(helmText, kubeconfigsPath)),
 		fact("oidc-client", "the Keycloak client of sessions", releaseFact(helmText, clientPath)),
-		fact("redirect-uris", "the extra redirect URIs of that client", releaseFact(helmList, redirectsPath)),
-		fact("web-origins", "the extra web origins of that client", releaseFact(helmList, originsPath)),
+		fact("redirect-uris", "the extra redirect URIs of the Keycloak client", releaseFact(helmList, redirectsPath)),
+		fact("web-origins", "the extra web origins of the Keycloak client", releaseFact(helmList, originsPath)),
 		fact("redirect-host", "the session host that Renku's login allows", redirectHost),
 		fact("redirect-port", "the session port that Renku's login allows", redirectPort),
 		fact("custom-cas", "the CA certificates that sessions mount", customCAs),
@@ -52,11 +51,10 @@ const renkuChart = "renku"
 
 func renkuNamespace(e steps.Env) string { return e.Answers.Text("renku.namespace") }
 
-// releasesKept is how long an unpacked release is cached while its Secret does not change.
-// Unpacking one takes some 10 ms, and a dozen facts are read from it.
+// releasesKept is how long carrick caches an unpacked release while its Secret does not change.
+// Unpacking takes about 10 ms, and a dozen facts read the same release.
 const releasesKept = 24 * time.Hour
 
-// releases returns the deployed releases of a namespace.
 func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Release, error) {
 	key := "helm-releases/" + string(e.Side) + "/" + namespace
 	return tracked.Look(ctx, key, releasesKept, func(ctx context.Context) ([]chart.Release, error) {
@@ -64,8 +62,7 @@ func releases(ctx context.Context, e steps.Env, namespace string) ([]chart.Relea
 	})
 }
 
-// renkuRelease returns the release of Renku's chart. It returns an AbsentError if there is none,
-// and another error if it cannot be determined.
+// renkuRelease returns the release of Renku's chart. It returns an AbsentError if there is none.
 func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	ns := renkuNamespace(e)
 	found, err := releases(ctx, e, ns)
@@ -84,12 +81,13 @@ func renkuRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 		return nil, steps.Absent("no Helm release of chart %s exists in namespace %s", renkuChart, ns)
 	}
 	return nil, fmt.Errorf(
-		"namespace %s has %d releases of chart %s: it is unclear which one is meant", ns, len(ours), renkuChart,
+		"namespace %s has %d releases of chart %s, but carrick expects exactly one release", ns, len(ours), renkuChart,
 	)
 }
 
-// valued returns Renku's release for a fact that is only a default. If the user is not allowed
-// to read the release, it returns an AbsentError with the reason.
+// valued returns Renku's release for facts that only provide defaults. It returns an AbsentError if
+// the user is not allowed to read the release. carrick then has no default, but the fact does not
+// fail.
 func valued(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	r, err := renkuRelease(ctx, e)
 	if apierrors.IsForbidden(err) {
@@ -106,7 +104,8 @@ func releaseItself(ctx context.Context, e steps.Env) (any, error) {
 	return map[string]any{"name": r.Name, "version": r.Version}, nil
 }
 
-// helmText returns a value of Renku's release that is a non-empty string.
+// helmText returns the Helm value at path in Renku's release. It returns an AbsentError unless the
+// value is a non-empty string.
 func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -120,7 +119,7 @@ func helmText(ctx context.Context, e steps.Env, path string) (string, error) {
 	return text, nil
 }
 
-// releaseFact returns the Learn function of a fact that reads a value of Renku's release with
+// releaseFact returns the Learn function of a fact that reads the Helm value at path. read is
 // helmText or helmList.
 func releaseFact[T any](
 	read func(context.Context, steps.Env, string) (T, error), path string,
@@ -130,11 +129,11 @@ func releaseFact[T any](
 
 const kubeconfigsPath = "dataService.remoteClustersKubeconfigSecretName"
 
-// kubeconfigsVolume is the volume through which Renku's services mount kubeconfigs.
+// kubeconfigsVolume is the name of the volume with the kubeconfigs in Renku's pods.
 const kubeconfigsVolume = "remote-cluster-kubeconfigs"
 
-// kubeconfigsSecret returns the name of the Secret that running services mount, or else the name
-// in the release's values.
+// kubeconfigsSecret returns the name of the Secret that Renku's services mount. If they mount none,
+// it returns the name in the Helm values.
 func kubeconfigsSecret(ctx context.Context, e steps.Env) (any, error) {
 	services, err := dataServices(ctx, e)
 	if err != nil {
@@ -160,8 +159,8 @@ func dataServices(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error
 	return slices.DeleteFunc(all, func(d *appsv1.Deployment) bool { return d.Labels["app"] != dataServiceApp }), err
 }
 
-// releaseName returns the name of Renku's release, or else the name in the labels of its
-// Deployments.
+// releaseName returns the name of Renku's release. If the release cannot be read, it returns the
+// name in the labels of Renku's Deployments.
 func releaseName(ctx context.Context, e steps.Env) (string, error) {
 	r, unread := valued(ctx, e)
 	if unread == nil {
@@ -182,7 +181,7 @@ func releaseName(ctx context.Context, e steps.Env) (string, error) {
 	return "", unread
 }
 
-// chartRepository returns the repository from which Renku's own release got the operator's
+// chartRepository returns the repository of the operator's chart, which is a dependency of Renku's
 // chart.
 func chartRepository(ctx context.Context, e steps.Env) (any, error) {
 	r, err := valued(ctx, e)

@@ -14,17 +14,17 @@ import (
 	"carrick/steps"
 )
 
-// These values of Renku's release configure the Keycloak client that signs users in to
-// sessions. The lists are strings that contain JSON (the chart accepts them since 2.17.0):
-// '["https://sessions.example.org/*"]'.
+// These are the paths of the Helm values that configure the Keycloak client of sessions. The values
+// at redirectsPath and originsPath are strings that contain JSON lists, such as
+// '["https://sessions.example.org/*"]'. The chart has these two values since 2.17.0.
 const (
 	clientPath    = "notebooks.oidc.clientId"
 	redirectsPath = "notebooks.oidc.extraRedirectUris"
 	originsPath   = "notebooks.oidc.extraWebOrigins"
 )
 
-// helmList returns a value of Renku's release that is a string with a JSON list, which can be
-// empty. It returns an AbsentError if the chart has no such value.
+// helmList parses the Helm value at path, a string that contains a JSON list. It returns an
+// AbsentError if the chart does not have the value.
 func helmList(ctx context.Context, e steps.Env, path string) ([]string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -79,9 +79,8 @@ func redirectPort(ctx context.Context, e steps.Env) (any, error) {
 	return port, nil
 }
 
-// redirect returns the host and port at which Renku's login expects sessions. It reads them from
-// the extra redirect URIs of the sessions' client and ignores Renku's own domain. If they name
-// no host or several hosts, it returns an AbsentError.
+// redirect returns the session host and port in extraRedirectUris. It ignores Renku's own domain.
+// It returns an AbsentError unless the URIs contain exactly one other host and port.
 func redirect(ctx context.Context, e steps.Env) (host string, port int, err error) {
 	list, err := helmList(ctx, e, redirectsPath)
 	if err != nil {
@@ -99,7 +98,7 @@ func redirect(ctx context.Context, e steps.Env) (host string, port int, err erro
 		return "", 0, steps.Absent("Renku's Helm value %s names no session host", redirectsPath)
 	}
 	return "", 0, steps.Absent(
-		"Renku's Helm value %s names %d hosts: it is unclear which one is for this cluster", redirectsPath, len(places),
+		"Renku's Helm value %s names %d hosts, so the host for this cluster is unclear", redirectsPath, len(places),
 	)
 }
 
@@ -108,8 +107,8 @@ type callback struct {
 	port int
 }
 
-// redirectPlaces returns the distinct hosts and ports of URIs "https://HOST[:PORT]/*", without
-// Renku's own domain.
+// redirectPlaces returns the distinct hosts and ports of uris in the format
+// "https://HOST[:PORT]/*". It ignores other URIs and Renku's own domain.
 func redirectPlaces(uris []string, domain string) []callback {
 	own, _ := splitDomain(domain)
 	var out []callback
@@ -136,7 +135,6 @@ func redirectPlaces(uris []string, domain string) []callback {
 	return out
 }
 
-// splitDomain splits a domain into host and port.
 func splitDomain(domain string) (host, port string) {
 	u, err := url.Parse("https://" + domain)
 	if err != nil {

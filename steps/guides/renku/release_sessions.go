@@ -19,9 +19,9 @@ import (
 	"carrick/steps"
 )
 
-// customCAs returns the Secrets with CA certificates, by name and key, that
-// global.certificates.customCAs names, or those that sessions mount if no release can be read.
-// It returns only certificates, which are public.
+// customCAs returns the certificates in the Secrets of global.certificates.customCAs, by Secret
+// name and key. If the release cannot be read, it uses the Secrets that sessions mount. The fact is
+// not secret, because it contains only certificates.
 func customCAs(ctx context.Context, e steps.Env) (any, error) {
 	names, err := customCANames(ctx, e)
 	if err != nil {
@@ -57,7 +57,7 @@ func customCANames(ctx context.Context, e steps.Env) ([]string, error) {
 	return names, nil
 }
 
-// secretNames returns the names in a list of {secret: NAME}.
+// secretNames returns the distinct names in v, a list of maps {secret: NAME}.
 func secretNames(v any) []string {
 	list, _ := v.([]any)
 	var out []string
@@ -70,7 +70,8 @@ func secretNames(v any) []string {
 	return out
 }
 
-// certificatesOf returns the keys of a Secret that contain only certificates.
+// certificatesOf returns the certificates in a Secret as PEM, by key. It omits keys without
+// certificates and keys with other PEM blocks.
 func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (map[string]any, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, cluster.EveryKey)
 	if apierrors.IsNotFound(err) {
@@ -91,8 +92,8 @@ func certificatesOf(ctx context.Context, e steps.Env, namespace, name string) (m
 	return out, nil
 }
 
-// onlyCertificates returns the PEM of a value's certificates without surrounding text. It
-// returns "" if the value contains no certificate, or a PEM block of another type.
+// onlyCertificates returns the certificates in v as PEM, without other text. It returns "" if v
+// contains no certificate or a PEM block of another type.
 func onlyCertificates(v masked.Value) string {
 	var out []byte
 	rest := []byte(v.Reveal())
@@ -108,8 +109,8 @@ func onlyCertificates(v masked.Value) string {
 	}
 }
 
-// renkuCA returns the certificates of customCAs as one PEM string: the CAs to trust in addition
-// to the system's roots.
+// renkuCA returns all certificates from customCAs as one PEM string. TLS clients trust these CAs in
+// addition to the system's roots.
 func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	v, err := customCAs(ctx, e)
 	if err != nil {
@@ -126,11 +127,10 @@ func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-// These keys of Secret RELEASE-notebooks are the settings of every session on any cluster. The
-// first three are YAML, and the first two do not exist if the Helm value is empty
-// (SwissDataScienceCenter/renku
-// helm-chart/renku/templates/data-service/session-env-secret.yaml; renku-data-services
-// components/renku_data_services/notebooks/config/dynamic.py).
+// These keys of the Secret RELEASE-notebooks configure every session on any cluster. The first
+// three values are YAML. The first two keys do not exist if the Helm value is empty
+// (SwissDataScienceCenter/renku helm-chart/renku/templates/data-service/session-env-secret.yaml;
+// renku-data-services components/renku_data_services/notebooks/config/dynamic.py).
 const (
 	affinityKey    = "NB_SESSIONS__AFFINITY"
 	tolerationsKey = "NB_SESSIONS__TOLERATIONS"
@@ -138,7 +138,8 @@ const (
 	dataServiceKey = "NB_DATA_SERVICE_URL"
 )
 
-// notebooksValue returns the value of one key of that Secret, and whether the key exists.
+// notebooksValue returns a value of the Secret RELEASE-notebooks. The bool reports whether the key
+// exists.
 func notebooksValue(ctx context.Context, e steps.Env, key string) (string, bool, error) {
 	release, err := releaseName(ctx, e)
 	if err != nil {
@@ -156,8 +157,8 @@ func notebooksValue(ctx context.Context, e steps.Env, key string) (string, bool,
 	return v.Reveal(), ok, nil
 }
 
-// notebooksYAML decodes the value of one key. If the key does not exist, out stays unchanged.
-// The error does not quote the value.
+// notebooksYAML decodes a YAML value of the Secret RELEASE-notebooks into out. If the key does not
+// exist, out stays unchanged. Errors do not contain the value.
 func notebooksYAML(ctx context.Context, e steps.Env, key string, out any) error {
 	text, _, err := notebooksValue(ctx, e, key)
 	if err != nil {
@@ -169,7 +170,8 @@ func notebooksYAML(ctx context.Context, e steps.Env, key string, out any) error 
 	return nil
 }
 
-// sessionAffinity returns a core/v1 Affinity, or an empty map if sessions have none.
+// sessionAffinity returns the affinity of sessions as a map in the format of a core/v1 Affinity.
+// The map is empty if sessions have no affinity.
 func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 	var out map[string]any
 	if err := notebooksYAML(ctx, e, affinityKey, &out); err != nil {
@@ -181,7 +183,7 @@ func sessionAffinity(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// sessionTolerations returns the keys of the taints that every session tolerates; "*" means all
+// sessionTolerations returns the keys of the taints that every session tolerates. "*" means all
 // taints.
 func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	var list []corev1.Toleration
@@ -201,8 +203,8 @@ func sessionTolerations(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// sessionCAs returns the names of the Secrets that every session mounts. Each must exist in the
-// session's namespace.
+// sessionCAs returns the names of the CA Secrets that every session mounts. Each Secret must exist
+// in the session's namespace.
 func sessionCAs(ctx context.Context, e steps.Env) (any, error) {
 	var list []any
 	if err := notebooksYAML(ctx, e, casKey, &list); err != nil {

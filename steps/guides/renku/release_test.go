@@ -43,13 +43,13 @@ func TestWhatReleasesTellIsNotAskedFor(t *testing.T) {
 	got := defaults(t, "discovered")
 	for key, want := range map[string]string{
 		"renku.domain":     "127.0.0.1 | Renku's Helm release",
-		"sessions.host":    "elsewhere.example.org | Renku's login already allows it",
+		"sessions.host":    "elsewhere.example.org | the redirect URIs of Renku's login",
 		"charts.source":    "https://swissdatasciencecenter.github.io/helm-charts | the public repository of Renku's charts",
 		"operator.version": "0.30.2 | the version on the local cluster",
 		"operator.release": "amalthea-sessions | the existing release",
 		"driver.version":   "0.6.0 | the version on the local cluster",
 		"driver.release":   "csi-rclone | the existing release",
-		"driver.namespace": "csi-rclone | csi-rclone is installed there",
+		"driver.namespace": "csi-rclone | the existing csi-rclone",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)

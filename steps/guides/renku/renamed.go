@@ -1,6 +1,6 @@
 package renku
 
-// renamed maps names of checks and answers in earlier versions to the current names.
+// renamed maps the names of checks in earlier versions to their current names.
 var renamed = map[string]string{
 	"accounts-within":     "accounts-least-privilege",
 	"annotations-text":    "annotations-valid",

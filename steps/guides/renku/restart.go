@@ -19,15 +19,14 @@ import (
 	"carrick/steps/inventory"
 )
 
-// harm describes how an unreachable remote cluster affects the local site.
-const harm = "an unreachable remote cluster can disrupt the local site: k8s-watcher contacts the clusters one after " +
-	"another without a timeout and may restart repeatedly, and lists of resource pools may fail"
+const harm = "an unreachable remote cluster can disrupt Renku. k8s-watcher contacts the clusters one after another " +
+	"without a timeout and can restart repeatedly. Lists of resource pools can fail"
 
 func restart() steps.Step {
 	return steps.Step{
 		Name: "restart", Title: "Restart",
-		Why: "Renku's services load kubeconfigs and the list of clusters once. carrick restarts all four after the cluster " +
-			"is registered and before the pool is created. Note: " + harm + ".",
+		Why: "Renku's services load kubeconfigs and the list of clusters only once. carrick restarts all four services " +
+			"after the cluster is registered and before the pool is created. Note: " + harm + ".",
 		Actions: []steps.Action{{
 			Name: "restart", Title: "Restart the four services that read kubeconfigs", On: steps.Local,
 			Needs: []string{
@@ -43,8 +42,8 @@ func restart() steps.Step {
 				Name: "services-restarted", Title: "The four services have restarted since the last change",
 				On: steps.Local, FixedBy: "restart",
 				Needs: []string{"kubeconfig-stored", "kubeconfigs-mounted"},
-				Why: "Without it data-service answers 404, sessions stay in \"starting\" or are deleted, and usage is not " +
-					"counted; the published guide restarts only three, and last.",
+				Why: "Without it data-service returns 404, sessions stay \"starting\" or are deleted, and usage is not " +
+					"counted. The published guide restarts only three, at the end.",
 				References: []string{
 					"SwissDataScienceCenter/renku-data-services: components/renku_data_services/k8s/clients.py", page,
 				},
@@ -53,16 +52,16 @@ func restart() steps.Step {
 			{
 				Name: "kubeconfig-loaded", Title: "The services have loaded the kubeconfig", On: steps.Local, From: "their logs",
 				Needs: []string{"services-restarted"},
-				Why: "Renku reports an unusable kubeconfig only with one log line; loading it sends no request, so the " +
-					"cluster can still be unreachable.",
+				Why: "Renku reports an unusable kubeconfig in only one log line. Loading a kubeconfig sends no request, " +
+					"so the cluster can still be unreachable.",
 				References: []string{kubeconfigSource},
 				Run:        kubeconfigLoaded,
 			},
 			{
-				Name: "kubeconfig-first-use", Title: "The services that load at first use have loaded it", On: steps.Local,
+				Name: "kubeconfig-first-use", Title: "Services that load on first use have loaded the kubeconfig", On: steps.Local,
 				From: "their logs", Needs: []string{"services-restarted"},
-				Why: "data-service, data-tasks and secrets-storage load it when they first need a cluster, such as for " +
-					"creating the pool or starting a session.",
+				Why: "data-service, data-tasks and secrets-storage load it when they first need a cluster, for example to " +
+					"create the pool or to start a session.",
 				References: []string{kubeconfigSource},
 				Run:        loadedAtFirstUse,
 			},
@@ -70,10 +69,10 @@ func restart() steps.Step {
 	}
 }
 
-// restartedFor returns the name of the pod template annotation that records the cause of the
-// restart.
+// restartedFor returns the name of the pod template annotation that contains the hash of the
+// restart's cause.
 func restartedFor(link string) string {
-	const most = 63 // maximum length of the part after the slash
+	const most = 63 // maximum length of the part of an annotation key after the slash
 	name := "restarted-for." + link
 	if len(name) > most {
 		name = name[:most-13] + "." + strings.TrimPrefix(masked.New(link).Hash(), "sha256:")
@@ -81,8 +80,8 @@ func restartedFor(link string) string {
 	return "carrick/" + name
 }
 
-// cause identifies why the services must be restarted. hash covers the stored kubeconfig and the
-// id of the cluster's row; since is when the later of the two was written.
+// cause identifies the state that the services must load. hash is a hash of the stored kubeconfig
+// and the cluster's id in Renku. since is the time of the latest change to either of them.
 type cause struct {
 	hash  string
 	since time.Time
@@ -93,8 +92,8 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	if err != nil {
 		return cause{}, err
 	}
-	// Cached reads omit managedFields. The hash in the key causes a new read as soon as the value
-	// changes.
+	// The time of the write is in managedFields, which cached objects do not have. The cache key
+	// contains the kubeconfig's hash, so a new kubeconfig causes a new read.
 	at, err := tracked.Look(
 		ctx, "handed-over/"+e.Link+"/"+stored.Hash(), 10*time.Second, func(ctx context.Context) (handedOver, error) {
 			return whenHandedOver(ctx, e)
@@ -106,7 +105,7 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	id, err := e.Own.Text("cluster-id")
 	if absent := (*steps.AbsentError)(nil); err != nil && ulid.MatchString(at.noted) && !(errors.As(err, &absent) &&
 		strings.HasPrefix(absent.Why, noCluster)) {
-		id, err = at.noted, nil // Renku's API is not available now
+		id, err = at.noted, nil // use the recorded id while Renku's API is not available
 	}
 	if err != nil {
 		return cause{}, err
@@ -118,8 +117,8 @@ func theCause(ctx context.Context, e steps.Env) (cause, error) {
 	return c, nil
 }
 
-// handedOver contains when this link's key of the local Secret was last written, and the noted
-// id of the cluster in Renku.
+// handedOver contains the time of the last write to this link's key in the kubeconfigs Secret, and
+// the recorded id of the cluster in Renku.
 type handedOver struct {
 	changed time.Time
 	noted   string
@@ -141,7 +140,8 @@ func whenHandedOver(ctx context.Context, e steps.Env) (handedOver, error) {
 	}, nil
 }
 
-// ulidTime returns the time in the first ten characters of a ULID.
+// ulidTime decodes the time in the first ten characters of a ULID. The bool is false if id is not a
+// ULID.
 func ulidTime(id string) (time.Time, bool) {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if len(id) != 26 {
@@ -158,21 +158,19 @@ func ulidTime(id string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
-// clocksApart is the tolerated clock skew between nodes and API servers when start times are
-// compared.
+// clocksApart is the tolerated clock skew between nodes and API servers.
 const clocksApart = 5 * time.Second
 
-// serviceState is the state of one service with regard to a cause.
+// serviceState describes whether a service has loaded the state that a cause identifies.
 type serviceState struct {
 	service
 	marked bool // carrick restarted the service for this cause
-	fresh  bool // all its pods started after the cause
+	fresh  bool // all pods of the service started after the cause
 	since  time.Time
 }
 
-// knows reports whether the service does not have to be restarted, because it has already read
-// the new state.
-func (s serviceState) knows() bool { return s.marked || s.fresh }
+// upToDate reports whether the service does not have to be restarted.
+func (s serviceState) upToDate() bool { return s.marked || s.fresh }
 
 func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {
 	found, all, err := servicesAndPods(ctx, e)
@@ -219,9 +217,9 @@ func servicesRestarted(ctx context.Context, e steps.Env) steps.Result {
 		switch {
 		case s.Deployment == nil:
 			old = append(old, "no Deployment has label app="+s.app)
-		case !s.knows() && s.since.IsZero():
+		case !s.upToDate() && s.since.IsZero():
 			old = append(old, s.name()+" has no running pod")
-		case !s.knows():
+		case !s.upToDate():
 			old = append(old, s.name()+" has been running since "+s.since.UTC().Format(time.DateTime))
 		default:
 			names = append(names, s.name())

@@ -31,7 +31,7 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return steps.Change{}, err
 	}
-	if storedIsProved(ctx, e).Status == steps.Fail { // updating the Secret will change the cause
+	if storedIsProved(ctx, e).Status == steps.Fail { // the pending update of the Secret will change the cause
 		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret must be updated first")
 	}
 	all, err := serviceStates(ctx, e, c)
@@ -72,25 +72,25 @@ func doRestart(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	told := map[types.UID]string{}
+	marks := map[types.UID]string{}
 	for _, s := range all {
 		if s.Deployment == nil {
 			return fmt.Errorf("no Deployment has label app=%s", s.app)
 		}
-		if s.knows() {
+		if s.upToDate() {
 			continue
 		}
 		if err := annotate(ctx, e, s.service, c.hash); err != nil {
 			return err
 		}
 		say.Did(steps.Run, restartOf(s.service), "")
-		told[s.UID] = c.hash
+		marks[s.UID] = c.hash
 	}
-	return awaitRollouts(ctx, e, told, say)
+	return awaitRollouts(ctx, e, marks, say)
 }
 
-// annotate sets the cause in the pod template, or removes it (""). Either change makes the
-// Deployment start new pods.
+// annotate sets the restart annotation in a service's pod template. An empty value removes the
+// annotation. Either change makes the Deployment start new pods.
 func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	var v any = value
 	if value == "" {
@@ -107,19 +107,19 @@ func annotate(ctx context.Context, e steps.Env, s service, value string) error {
 	return err
 }
 
-// rolloutWithin is the timeout of a restart.
 const rolloutWithin = 5 * time.Minute
 
-// awaitRollouts waits until all pods of the services are new and ready, and reports progress.
-// told maps the UIDs of the changed Deployments to the new value of the annotation, because the
-// cached Deployments can be older. On timeout, the error names the services that are not ready.
-func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, say steps.Progress) error {
+// awaitRollouts waits until all pods of the services are new and ready, and reports progress. marks
+// maps the UIDs of Deployments to the expected values of the restart annotation. A Deployment with
+// another value is outdated in the cache and counts as not rolled out. On timeout, the error names
+// the services that are not ready.
+func awaitRollouts(ctx context.Context, e steps.Env, marks map[types.UID]string, say steps.Progress) error {
 	short, cancel := context.WithTimeout(ctx, rolloutWithin)
 	defer cancel()
 	last := ""
 	for {
 		traced, trace := tracked.WithTrace(short)
-		open, err := rolling(traced, e, told)
+		open, err := rolling(traced, e, marks)
 		if err != nil {
 			return err
 		}
@@ -135,14 +135,15 @@ func awaitRollouts(ctx context.Context, e steps.Env, told map[types.UID]string, 
 				return err
 			}
 			return fmt.Errorf(
-				"the restart did not finish within %s: %s; old pods that still run keep serving", rolloutWithin, last,
+				"the restart did not finish within %s: %s. Old pods continue to serve until new pods are ready", rolloutWithin,
+				last,
 			)
 		}
 	}
 }
 
-// rolling returns the progress of each service whose rollout is not complete, and the reason.
-func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]string, error) {
+// rolling returns a message for each service whose rollout is not complete.
+func rolling(ctx context.Context, e steps.Env, marks map[types.UID]string) ([]string, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {
 		return nil, err
@@ -153,13 +154,13 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 			continue
 		}
 		done, progress := rolledOut(s.Deployment)
-		if mark, ok := told[s.UID]; ok && s.Spec.Template.Annotations[restartedFor(e.Link)] != mark {
+		if mark, ok := marks[s.UID]; ok && s.Spec.Template.Annotations[restartedFor(e.Link)] != mark {
 			done, progress = false, "rollout not started yet"
 		}
 		if done {
 			continue
 		}
-		why, err := hindrance(ctx, e, s)
+		why, err := whyNotReady(ctx, e, s)
 		if err != nil {
 			return nil, err
 		}
@@ -168,8 +169,9 @@ func rolling(ctx context.Context, e steps.Env, told map[types.UID]string) ([]str
 	return out, nil
 }
 
-// hindrance returns why the newest pod of a service is not ready.
-func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
+// whyNotReady returns why the newest pod of a service is not ready, in parentheses. It returns ""
+// if the reason is unknown.
+func whyNotReady(ctx context.Context, e steps.Env, s service) (string, error) {
 	pods, err := servicePods(ctx, e)
 	if err == nil {
 		pods, err = podsOf(s.Deployment, pods)
@@ -183,8 +185,8 @@ func hindrance(ctx context.Context, e steps.Env, s service) (string, error) {
 	return "", nil
 }
 
-// planRestartAgain plans the undo of a restart. Removing the annotation restarts the services
-// once more, then without the cluster.
+// planRestartAgain plans the undo of a restart. Removing the annotation restarts the services once
+// more. They then load the kubeconfigs without this cluster.
 func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	marked, err := markedServices(ctx, e)
 	if err != nil {
@@ -194,7 +196,7 @@ func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	for _, s := range marked {
 		out.Items = append(out.Items, steps.Item{
 			Verb: steps.Run, What: restartOf(s), Hash: string(s.UID) + s.Spec.Template.Annotations[restartedFor(e.Link)],
-			Note: "a restart cannot be undone: the service restarts once more, without the cluster",
+			Note: "a restart cannot be undone, so the service restarts again without the cluster",
 		})
 		out.Permissions = append(out.Permissions, restartPermissions(s)...)
 	}
@@ -206,21 +208,21 @@ func restartAgain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err != nil {
 		return err
 	}
-	told := map[types.UID]string{}
+	marks := map[types.UID]string{}
 	for _, s := range marked {
 		if err := annotate(ctx, e, s, ""); err != nil {
 			return err
 		}
 		say.Did(steps.Run, restartOf(s), "")
-		told[s.UID] = ""
+		marks[s.UID] = ""
 	}
 	if len(marked) == 0 {
 		return nil
 	}
-	return awaitRollouts(ctx, e, told, say)
+	return awaitRollouts(ctx, e, marks, say)
 }
 
-// markedServices returns the services whose pod templates have this link's annotation.
+// markedServices returns the services that have this link's restart annotation.
 func markedServices(ctx context.Context, e steps.Env) ([]service, error) {
 	all, err := servicesOf(ctx, e)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"carrick/steps/check"
 )
 
-// roleRules returns the rules of the Role in the session namespace: the union of the permissions
-// that data-service, k8s-watcher, data-tasks and secrets-storage use, because they share one
-// identity.
+// roleRules returns the rules of the Role in the session namespace. The Role contains all
+// permissions that data-service, k8s-watcher, data-tasks and secrets-storage use, because these
+// services share one ServiceAccount.
 //
 // Source: SwissDataScienceCenter/renku helm-chart/renku/templates/data-service (rbac,
 // rbac_resource_pool, rbac_k8s_watcher, rbac_data_tasks) and secrets-storage/rbac. The published
-// guide's Role is older: it grants two more verbs on quotas, and nothing for the options.
+// guide's Role is older. It grants two more verbs on quotas, but no permissions for Renku's
+// optional features.
 func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	all := []string{"create", "delete", "get", "list", "patch", "update", "watch"}
@@ -39,8 +40,7 @@ func roleRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// clusterRules returns the rules for cluster-wide resources, which a Role cannot grant: priority
-// classes and nodes.
+// clusterRules returns the rules for cluster-wide resources, which a Role cannot grant.
 func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{rule("scheduling.k8s.io", "priorityclasses", "get", "list")}
 	if e.Answers.Bool("renku.tracking") {
@@ -49,11 +49,11 @@ func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 	return rules
 }
 
-// deletionRule returns the permission that Renku requires to delete a pool with a quota. Renku
-// deletes the PriorityClass before the pool, and answers HTTP 500 if the remote cluster answers
-// 403 (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
-// k8s/clients.py K8sClusterClient.delete). Each class has its own ClusterRole, because two links
-// can share the account but not the pools.
+// deletionRule returns the permission that Renku needs to delete a pool with a quota. Renku deletes
+// the PriorityClass before the pool. If the remote cluster denies this request, Renku answers HTTP
+// 500 (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
+// k8s/clients.py K8sClusterClient.delete). Each PriorityClass has its own ClusterRole, because two
+// links can share the ServiceAccount but not the pools.
 func deletionRule(classes ...string) rbacv1.PolicyRule {
 	r := rule("scheduling.k8s.io", "priorityclasses", "delete")
 	r.ResourceNames = classes
@@ -64,8 +64,8 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }
 
-// usedPermissions returns the 22 permissions in the session namespace that Renku's code actually
-// uses (renku-data-services, every call of its Kubernetes clients).
+// usedPermissions returns the 22 permissions in the session namespace that Renku uses with all
+// options disabled (renku-data-services, all calls of its Kubernetes clients).
 func usedPermissions(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("amalthea.dev", "amaltheasessions", ns, "list", "get", "watch", "create", "patch", "delete"),
@@ -90,7 +90,7 @@ func optionalPermissions(e steps.Env) (out []permission.Rule) {
 	return out
 }
 
-// asYAML converts rules to the form that a manifest template expects.
+// asYAML converts rules to lists and maps for a manifest template.
 func asYAML(rules []rbacv1.PolicyRule) []any {
 	var out []any
 	for _, r := range rules {

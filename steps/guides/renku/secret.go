@@ -11,8 +11,6 @@ import (
 	"carrick/steps/action"
 )
 
-// secret returns the step that passes the kubeconfig to Renku: one key of a Secret that Renku's
-// services mount as a directory.
 func secret() steps.Step {
 	return steps.Step{
 		Name: "secret", Title: "Kubeconfigs Secret",
@@ -21,18 +19,18 @@ func secret() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "secret.name", Title: "Name of the kubeconfigs Secret", Kind: steps.Name,
-				Help: "The Secret in Renku's namespace that dataService.remoteClustersKubeconfigSecretName names. It can " +
-					"already contain other clusters.",
+				Help: "Enter the Secret in Renku's namespace that the Helm value dataService.remoteClustersKubeconfigSecretName " +
+					"names. The Secret can already contain kubeconfigs of other clusters.",
 				Default: secretName,
 			},
 			configNameQuestion(),
 			{
-				Key: "secret.backup", Title: "Backup file for an existing value of that key", Kind: steps.Path,
+				Key: "secret.backup", Title: "Backup file for an existing value of the key", Kind: steps.Path,
 				NotFromPeer: true, Opt: true,
 				Adopt: adoptBackup,
 				Check: checkBackup,
-				Help: "Needed only to take over a key that another user or tool wrote: carrick first saves the old value there. " +
-					"The name must end in .before. If it is empty, carrick never overwrites the key.",
+				Help: "Enter a file name that ends in .before, such as paris.before. carrick saves the old value there before " +
+					"it takes over a key that another user or tool wrote. Leave it empty to never overwrite such a key.",
 			},
 		},
 		Facts: []steps.Fact{
@@ -50,25 +48,26 @@ func secret() steps.Step {
 	}
 }
 
-// newSecret is the name of the Secret if none is configured yet.
+// newSecret is the default name of the kubeconfigs Secret if Renku's values name none.
 const newSecret = "renku-remote-clusters"
 
 func secretName(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("kubeconfigs-secret"); err == nil {
-		return name, "Renku already uses it"
+		return name, "Renku's Deployments or Helm values"
 	}
-	return newSecret, "default, Renku's values name none"
+	return newSecret, "carrick's default, because Renku's values name no Secret"
 }
 
-// configName matches names that Renku's API accepts. The API reports a name that exceeds its
-// column of 40 characters only as HTTP 500 (renku-data-services
+// configName matches the file names that Renku's API accepts. The database column has 40
+// characters. For a longer name, the API answers only HTTP 500 (renku-data-services
 // components/renku_data_services/crc).
 var configName = regexp.MustCompile(`^[a-zA-Z0-9._-]+[.]yaml$`)
 
 func checkConfigName(v string) error {
 	if n := utf8.RuneCountInString(v); n > nameMax || !configName.MatchString(v) || strings.HasPrefix(v, "..") {
 		return fmt.Errorf(
-			"%q is not a valid config name: use letters, digits, . _ and -, ending in .yaml, at most %d characters (it has %d)",
+			"%q is not a valid config name: use letters, digits, . _ and -, end the name in .yaml, and use at most %d "+
+				"characters (the name has %d)",
 			v, nameMax,
 			n,
 		)
@@ -78,10 +77,11 @@ func checkConfigName(v string) error {
 
 func configNameQuestion() steps.Question {
 	return steps.Question{
-		Key: "cluster.config-name", Title: "Key of the kubeconfig in that Secret", Kind: steps.Text, Check: checkConfigName,
+		Key: "cluster.config-name", Title: "Key of the kubeconfig in the kubeconfigs Secret", Kind: steps.Text,
+		Check: checkConfigName,
 		Adopt: adoptKey,
-		Help: "The name ends in .yaml and has at most 40 characters, such as paris.yaml. It is also the cluster's " +
-			"config_name in Renku's API.",
+		Help: "Enter a name that ends in .yaml and has at most 40 characters, such as paris.yaml. The key is also the " +
+			"cluster's config_name in Renku's API.",
 		Default: func(e steps.Env) (any, string) {
 			const end = ".yaml"
 			name := e.Link

@@ -34,15 +34,15 @@ func secretChecks() []steps.Check {
 		{
 			Name: "stored-kubeconfig", Title: "Renku's services can use the stored kubeconfig",
 			On: steps.Local, FixedBy: "secret", Needs: []string{"kubeconfig-stored"},
-			Why: "If it is unusable, Renku ignores the cluster and logs one warning; the published guide's example has no " +
-				"current-context.",
+			Why: "If the kubeconfig is unusable, Renku ignores the cluster and logs one warning. The example in the published " +
+				"guide has no current-context.",
 			References: []string{kubeconfigSource, "kr8s-org/kr8s issue 737"},
 			Run:        storedIsGood,
 		},
 		{
 			Name: "stored-server-tls", Title: "The server's certificate verifies against the stored CA", On: steps.Local,
 			From: "this machine", Needs: []string{"stored-kubeconfig"},
-			Why:        "Renku trusts only that CA, so a changed address or certificate breaks the connection.",
+			Why:        "Renku trusts only the stored CA, so a changed address or certificate breaks the connection.",
 			References: []string{kubeconfigSource},
 			Run: func(ctx context.Context, e steps.Env) steps.Result {
 				k, err := check.Kubeconfig(e, "stored-kubeconfig")
@@ -53,24 +53,24 @@ func secretChecks() []steps.Check {
 			},
 		},
 		{
-			Name: "stored-is-tested", Title: "The stored kubeconfig is the one that was tested", On: steps.Local,
+			Name: "stored-is-tested", Title: "The stored kubeconfig matches the tested kubeconfig", On: steps.Local,
 			FixedBy: "secret", Needs: []string{"stored-kubeconfig", "peer/credential-accepted"},
-			Why: "Another kubeconfig may be outdated or grant more than Renku needs.",
+			Why: "Another kubeconfig can be outdated or grant more than Renku needs.",
 			Run: storedIsProved,
 		},
 		{
-			Name: "kubeconfigs-value", Title: "Renku's Helm values name that Secret", On: steps.Local,
+			Name: "kubeconfigs-value", Title: "Renku's Helm values name the kubeconfigs Secret", On: steps.Local,
 			Needs: []string{"renku-namespace"},
-			Why: "Without it no service mounts the Secret. Renku's admin sets it after the Secret exists, or new pods " +
-				"stay in ContainerCreating.",
+			Why: "Without this value no service mounts the Secret. Set the value only after the Secret exists, or new " +
+				"pods stay in ContainerCreating.",
 			References: []string{page, valuesSource},
 			Run:        valueNamesSecret,
 		},
 		{
-			Name: "kubeconfigs-mounted", Title: "The four services mount that Secret", On: steps.Local,
+			Name: "kubeconfigs-mounted", Title: "The four services mount the kubeconfigs Secret", On: steps.Local,
 			Needs: []string{"kubeconfigs-value"},
-			Why: "data-service, k8s-watcher, data-tasks and secrets-storage all read kubeconfigs; the published guide names " +
-				"only three, in two different lists.",
+			Why: "data-service, k8s-watcher, data-tasks and secrets-storage read kubeconfigs. The published guide names " +
+				"only three services, in two different lists.",
 			References: []string{"SwissDataScienceCenter/renku: helm-chart/renku/templates (data-service/deployment*.yaml, " +
 				"secrets-storage/deployment.yaml)"},
 			Run: mountedEverywhere,
@@ -78,7 +78,6 @@ func secretChecks() []steps.Check {
 	}
 }
 
-// registeredKubeconfig returns the value under this link's key of the kubeconfigs Secret.
 func registeredKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -121,7 +120,7 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 	switch missing := fmt.Sprintf("Secret %s/%s has no value under key %s%s", ns, name, key, beside); {
 	case fixed && (!has || size == 0):
 		return steps.Failed(
-			missing+", and it is immutable", recreateSecret(ctx, e)+" && "+e.ApplyStep("secret"),
+			missing+", and the Secret is immutable", recreateSecret(ctx, e)+" && "+e.ApplyStep("secret"),
 		).WithoutAction()
 	case !has || size == 0:
 		return steps.Undone(missing)
@@ -130,7 +129,7 @@ func kubeconfigStored(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(fmt.Sprintf(found, ns, name, key, beside), recreateSecret(ctx, e)+" && "+e.ApplyStep("secret")).
 			WithoutAction()
 	}
-	return steps.Passed("Secret %s/%s, key %s%s", ns, name, key, beside)
+	return steps.Passed("Secret %s/%s has key %s%s", ns, name, key, beside)
 }
 
 func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
@@ -153,19 +152,19 @@ func storedIsGood(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if t, err := bearer.Parse(k.Token); err == nil && !t.Expires.IsZero() {
 		r := steps.Failed(
-			"the token expires on "+t.Expires.Format(time.DateTime)+": Renku then loses the cluster", rebuild,
+			"the token expires on "+t.Expires.Format(time.DateTime)+". After that, Renku cannot access the cluster", rebuild,
 		)
 		r.Again = t.Expires
 		return r
 	}
-	if address.Status != steps.Pass { // a private address is a warning, reported only if nothing worse is found
+	if address.Status != steps.Pass { // a private address is only a warning, so it comes after the failures
 		return address
 	}
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
 
-// storedIsProved compares the stored kubeconfig with the one that the step kubeconfig built and
-// tested, and reveals neither.
+// storedIsProved compares the stored kubeconfig with the kubeconfig that the step kubeconfig
+// tested. The result contains no secrets.
 func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	proved, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -176,7 +175,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if stored == proved {
-		return steps.Passed("both have hash %s", stored.Hash())
+		return steps.Passed("both kubeconfigs have hash %s", stored.Hash())
 	}
 	a, errA := kubeconfig.Parse([]byte(stored.Reveal()))
 	b, errB := kubeconfig.Parse([]byte(proved.Reveal()))
@@ -189,7 +188,7 @@ func storedIsProved(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed("a different kubeconfig is stored, with "+strings.Join(differing(a, b), ", "), storedFix(ctx, e))
 }
 
-// differing returns the differences between two kubeconfigs and reveals no secret of either.
+// differing describes the differences between two kubeconfigs. It reveals no secrets.
 func differing(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
@@ -210,14 +209,15 @@ func differing(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// normalKubeconfig returns a kubeconfig in a uniform format, for comparison.
+// normalKubeconfig removes the name and trims the CA, so that two kubeconfigs with the same content
+// are equal.
 func normalKubeconfig(k kubeconfig.Config) masked.Value {
 	k.Name, k.CA = "", bytes.TrimSpace(k.CA)
 	return k.Bytes()
 }
 
-// renkuUpgrade returns the helm upgrade command that sets values of Renku's release. extra are
-// further arguments. It returns "" if there is no Helm release to upgrade.
+// renkuUpgrade returns the helm upgrade command for Renku's release with the additional arguments
+// extra. It returns "" if no Helm release can be read.
 func renkuUpgrade(e steps.Env, extra string) string {
 	r, err := e.Own.Map("release")
 	if err != nil {
@@ -235,7 +235,7 @@ func upgradeLine(name, version, where, extra string) string {
 	)
 }
 
-// helmSide returns Helm's flags for the kubeconfig and the context of a side.
+// helmSide returns Helm's flags for the kubeconfig and the context of this side.
 func helmSide(e steps.Env) string {
 	return strings.TrimPrefix(e.Helm(), "helm")
 }
@@ -243,11 +243,11 @@ func helmSide(e steps.Env) string {
 // setValue returns the fix that makes Renku's services mount the Secret.
 func setValue(e steps.Env) string {
 	_, name := secretWhere(e)
-	after := "    # once Secret " + name + " exists, not before: without it new pods stay in ContainerCreating"
+	after := "    # only after Secret " + name + " exists: without the Secret new pods stay in ContainerCreating"
 	if line := renkuUpgrade(e, "--set "+steps.Quoted(kubeconfigsPath+"="+name)); line != "" {
 		return line + after
 	}
-	return "set " + kubeconfigsPath + ": " + name + " in Renku's values and roll it out" + after
+	return "set " + kubeconfigsPath + ": " + name + " in Renku's values and upgrade Renku" + after
 }
 
 func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
@@ -259,26 +259,26 @@ func valueNamesSecret(_ context.Context, e steps.Env) steps.Result {
 		return steps.Passed("%s", value)
 	case err == nil:
 		return steps.Failed(
-			"Renku's values name Secret "+value+", not "+name, "answer secret.name with "+value+", or: "+setValue(e),
+			"Renku's values name Secret "+value+", not "+name, "set secret.name to "+value+", or: "+setValue(e),
 		)
 	case !errors.As(err, &absent):
 		return steps.Errored(err)
 	}
-	if _, err := e.Own.Value("release"); err != nil { // without a release, read the running Deployments
+	if _, err := e.Own.Value("release"); err != nil { // no Helm release: read the Deployments
 		mounted, err := e.Own.Text("kubeconfigs-secret")
 		switch {
 		case err == nil && mounted == name:
-			return steps.Passed("no Helm release is readable, but the data service mounts %s", mounted)
+			return steps.Passed("no Helm release is readable, but data-service mounts Secret %s", mounted)
 		case err == nil:
 			return steps.Failed(
-				"the data service mounts Secret "+mounted+", not "+name, "answer secret.name with "+mounted+", or: "+setValue(e),
+				"data-service mounts Secret "+mounted+", not "+name, "set secret.name to "+mounted+", or: "+setValue(e),
 			)
 		case !errors.As(err, &absent):
 			return steps.Errored(err)
 		}
 	}
 	return steps.Waits(
-		time.Time{}, "%s is not set: Renku's admin sets it to %s after that Secret exists", kubeconfigsPath, name,
+		time.Time{}, "%s is not set: Renku's admin must set it to %s after the Secret exists", kubeconfigsPath, name,
 	).Or(setValue(e))
 }
 
@@ -294,7 +294,7 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 		case s.Deployment == nil:
 			bad = append(bad, "no Deployment has label app="+s.app)
 		case mounted == "":
-			bad = append(bad, s.name()+" mounts no Secret")
+			bad = append(bad, s.name()+" mounts no kubeconfigs Secret")
 		case mounted != name:
 			bad = append(bad, s.name()+" mounts "+mounted)
 		default:
@@ -304,10 +304,11 @@ func mountedEverywhere(ctx context.Context, e steps.Env) steps.Result {
 	if len(bad) > 0 {
 		return steps.Failed(strings.Join(bad, "; ")+"; expected Secret "+name, setValue(e))
 	}
-	return steps.Passed("%s mount %s", strings.Join(good, ", "), name)
+	return steps.Passed("%s mount Secret %s", strings.Join(good, ", "), name)
 }
 
-// mountedKubeconfigs returns the kubeconfigs Secret that a Deployment mounts.
+// mountedKubeconfigs returns the name of the kubeconfigs Secret that a Deployment mounts, or ""
+// if it mounts none.
 func mountedKubeconfigs(d *appsv1.Deployment) string {
 	if d == nil {
 		return ""

@@ -24,28 +24,30 @@ import (
 	"carrick/steps/inventory"
 )
 
-// sharedSecret writes one key of a Secret that can contain keys of others. It never deletes
-// such a Secret, neither on apply nor on undo, and never loses a value that another tool wrote.
+// sharedSecret writes one key of a Secret that can contain keys of other links or tools. It never
+// deletes a Secret with such keys. It never loses a value that another tool wrote.
 type sharedSecret struct{ action.Manifest }
 
-// Plan refuses to recreate the Secret, because that would delete the other keys.
+// Plan refuses to recreate the Secret, because recreating it would delete the other keys.
 func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.Plan(ctx, e)
 	for i := range c.Items {
 		it := &c.Items[i]
 		if it.Verb == steps.Replace {
 			it.Verb, it.Refused = steps.Update, true
-			it.Note = "it cannot be changed in place, and is not deleted because it can contain other clusters"
+			it.Note = "the Secret cannot be changed in place, and carrick does not delete it because it can contain " +
+				"other clusters"
 			if fixed, err := immutableSecret(ctx, e); err == nil && fixed {
-				it.Note = "it is immutable, and is not deleted because it can contain other clusters. Recreate it first: " +
-					recreateSecret(ctx, e) + ", or answer secret.name with a new name and set that in Renku's values"
+				it.Note = "the Secret is immutable, and carrick does not delete it because it can contain other clusters. " +
+					"Recreate the Secret first: " +
+					recreateSecret(ctx, e) + ", or set secret.name to a new name and set the same name in Renku's values"
 			}
 		}
 		if len(it.Conflicts) > 0 && it.Note == "" {
-			it.Note = "another user or tool owns the key; to take it over, name a file in secret.backup, where carrick first " +
-				"saves the old value"
+			it.Note = "another user or tool owns the key. To take over the key, set secret.backup to a file in which carrick " +
+				"first saves the old value"
 			if file := e.Answers.Text("secret.backup"); file != "" {
-				it.Note = "another user or tool owns the key; carrick takes it over after it has saved the old value in " + file
+				it.Note = "another user or tool owns the key. carrick takes over the key after it saves the old value in " + file
 			}
 		}
 		if it.Verb == steps.Leave {
@@ -60,11 +62,11 @@ func (s sharedSecret) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	return c, err
 }
 
-// fitForRenku describes the kubeconfig's server and user. It rejects a kubeconfig that would run
-// a command, read a file or send other requests in Renku's pods: kr8s runs the command that a
-// kubeconfig's user names (kr8s-org/kr8s: kr8s/_auth.py). The checks of the remote side already
-// report such a kubeconfig, but if another admin runs them, their verdicts are only that admin's
-// claim.
+// fitForRenku describes the server and the user of the kubeconfig. It returns an error for a
+// kubeconfig that would run a command, read a file or send other requests in Renku's pods. For
+// example, kr8s runs the command in the user entry of a kubeconfig (kr8s-org/kr8s: kr8s/_auth.py).
+// The checks of the remote side also reject such a kubeconfig. However, another admin can run those
+// checks, and carrick cannot verify their results.
 func fitForRenku(e steps.Env) (string, error) {
 	m, err := e.Peer.Masked("kubeconfig")
 	if err != nil {
@@ -77,8 +79,8 @@ func fitForRenku(e steps.Env) (string, error) {
 	return said, nil
 }
 
-// leadsTo describes the server of a kubeconfig and the user that it authenticates as. It returns
-// an error if Renku cannot use the server.
+// leadsTo describes the server of a kubeconfig and the identity in its credential. It returns an
+// error if Renku's pods cannot use the server.
 func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 	k, err := kubeconfig.Parse([]byte(config.Reveal()))
 	if err != nil {
@@ -95,18 +97,20 @@ func leadsTo(config masked.Value, local steps.Facts) (string, error) {
 		}
 	}
 	return fmt.Sprintf(
-		"it points to %s, namespace %s, as %s", clean.Name(k.Server), clean.Name(k.Namespace), clean.Name(as),
+		"the kubeconfig points to server %s and namespace %s, and authenticates as %s", clean.Name(k.Server),
+		clean.Name(k.Namespace), clean.Name(as),
 	), nil
 }
 
-// Do saves the value of another tool before apply takes over the key.
+// Do applies the Secret. If apply takes over the key, Do first saves the other tool's value to the
+// file in secret.backup.
 func (s sharedSecret) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	e.Apply.Replace = false
 	if _, err := fitForRenku(e); err != nil {
 		return err
 	}
 	if path := e.Answers.Text("secret.backup"); e.Apply.TakeOver && path != "" {
-		if err := s.makeRoom(ctx, e, path, say); err != nil {
+		if err := s.saveAndRemove(ctx, e, path, say); err != nil {
 			return err
 		}
 	}
@@ -126,8 +130,8 @@ func bareSecret(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// PlanUndo keeps a Secret that this link created if the Secret now contains keys of others or if
-// pods mount it. Then only the link's own parts are removed. Otherwise the Secret is deleted.
+// PlanUndo plans to delete a Secret that this link created. If the Secret now contains other
+// keys, or if pods mount it, PlanUndo keeps the Secret and removes only the link's own parts.
 func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := s.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -169,13 +173,14 @@ func (s sharedSecret) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, 
 	for _, it := range immutable {
 		if it.Verb != steps.Delete {
 			it.Refused = true
-			it.Note = steps.JoinNotes(it.Note, "it is immutable. Recreate it first: "+recreateSecret(ctx, e))
+			it.Note = steps.JoinNotes(it.Note, "the Secret is immutable. Recreate the Secret first: "+recreateSecret(ctx, e))
 		}
 	}
 	return c, nil
 }
 
-// mountedBy returns the Deployments whose pods mount a Secret as a volume that is not optional.
+// mountedBy returns the names of the Deployments whose pods require a Secret as a volume.
+// Optional volumes do not count.
 func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]string, error) {
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, namespace, cluster.Selector{})
 	var out []string
@@ -189,11 +194,12 @@ func mountedBy(ctx context.Context, e steps.Env, namespace, name string) ([]stri
 	return out, err
 }
 
-// emptied is the prefix of the item hash of a Secret that this link created and that is kept
-// for others: only the link's own parts are removed from it.
+// emptied is the prefix of an undo item's hash. It means that undo keeps the Secret and removes
+// only the link's own parts.
 const emptied = "release:"
 
-// whyKept returns why a Secret that an undo would delete is kept, or "" if it is deleted.
+// whyKept returns why undo keeps a Secret. It returns "" if undo deletes the Secret. others lists
+// the keys that do not belong to this link.
 func whyKept(
 	ctx context.Context, e steps.Env, it *steps.Item, namespace, name string, others []string,
 ) (string, error) {
@@ -201,12 +207,12 @@ func whyKept(
 		return "", nil
 	}
 	if len(others) > 0 {
-		return "it also has the keys " + strings.Join(others, ", "), nil
+		return "the Secret also has the keys " + strings.Join(others, ", "), nil
 	}
 	by, err := mountedBy(ctx, e, namespace, name)
 	if apierrors.IsForbidden(err) {
-		return "it is kept, but empty: you are not allowed to list Deployments, and pods that mount it could not " +
-			"start without it", nil
+		return "the Secret is kept, but empty. You are not allowed to list Deployments, and pods that mount the Secret " +
+			"could not start without it", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("list the Deployments that mount %s: %w", it.What, err)
@@ -215,13 +221,13 @@ func whyKept(
 		return "", nil
 	}
 	return fmt.Sprintf(
-		"%s mount it and could not start without it, so it is kept, but empty. Unset %s, upgrade Renku, then: %s -n %s "+
-			"delete secret %s",
+		"pods of %s mount the Secret and could not start without it, so the Secret is kept, but empty. Unset %s, upgrade Renku, "+
+			"then: %s -n %s delete secret %s",
 		strings.Join(by, ", "), kubeconfigsPath, e.Kubectl(), namespace, name,
 	), nil
 }
 
-// Undo removes the key, or the Secret if only this link uses it.
+// Undo removes the link's key. It also deletes the Secret unless PlanUndo keeps it.
 func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	c, err := s.PlanUndo(ctx, e)
 	if err != nil {
@@ -235,7 +241,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	for _, it := range c.Items {
 		ns, name, _ := strings.Cut(strings.TrimPrefix(it.What, "Secret "), "/")
 		if it.Verb == steps.Release {
-			if err := s.giveBack(ctx, e, ns, name, say); err != nil {
+			if err := s.restoreKey(ctx, e, ns, name, say); err != nil {
 				return err
 			}
 		}
@@ -259,7 +265,7 @@ func (s sharedSecret) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	return s.Manifest.Undo(ctx, e, say)
 }
 
-// othersKeys returns the keys of a Secret that the field manager does not own exclusively.
+// othersKeys returns the keys of a Secret that manager does not own alone.
 func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	data, _, _ := unstructured.NestedMap(live.Object, "data")
 	var out []string
@@ -272,8 +278,8 @@ func othersKeys(live *unstructured.Unstructured, manager string) []string {
 	return out
 }
 
-// keyOwners reports whether a manager has applied a key of a Secret, and whether any other
-// manager has written it.
+// keyOwners reports whether manager has applied the key, and whether another manager has written
+// it.
 func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, theirs bool) {
 	for _, f := range fields {
 		if steps.OwnsKey(f, key) {
@@ -284,7 +290,7 @@ func keyOwners(fields []metav1.ManagedFieldsEntry, key, manager string) (mine, t
 	return mine, theirs
 }
 
-// ownedByOthers reports whether other managers own a key and the given one does not.
+// ownedByOthers reports whether only other managers own a key.
 func ownedByOthers(fields []metav1.ManagedFieldsEntry, key, manager string) bool {
 	mine, theirs := keyOwners(fields, key, manager)
 	return theirs && !mine

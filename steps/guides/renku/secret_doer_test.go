@@ -22,7 +22,8 @@ users: [{name: u, user: {%s}}]
 	for _, c := range []struct{ server, user, says, fails string }{
 		{
 			server: "https://10.0.0.7:6443", user: "token: opaque",
-			says: "it points to https://10.0.0.7:6443, namespace sessions, as an unreadable token",
+			says: "the kubeconfig points to server https://10.0.0.7:6443 and namespace sessions, and authenticates as an " +
+				"unreadable token",
 		},
 		{
 			server: "https://10.0.0.7:6443", user: "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}",

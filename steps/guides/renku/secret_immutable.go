@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// immutableSecret reports whether the kubeconfigs Secret exists and is immutable. The keys of
-// such a Secret cannot be changed, and pods keep the old values (kubernetes/website:
+// immutableSecret reports whether the kubeconfigs Secret exists and is immutable. The keys of an
+// immutable Secret cannot be changed, and pods keep the old values (kubernetes/website:
 // content/en/docs/concepts/configuration/secret.md).
 func immutableSecret(ctx context.Context, e steps.Env) (bool, error) {
 	ns, name := secretWhere(e)
@@ -27,9 +27,9 @@ func isImmutable(o *unstructured.Unstructured) bool {
 	return is
 }
 
-// recreateSecret returns the command that recreates the kubeconfigs Secret as a mutable one,
-// with the keys of others. It omits the link's own key: apply writes that again, so that undo
-// can remove it.
+// recreateSecret returns the command that recreates the kubeconfigs Secret as a mutable Secret. The
+// command keeps the other keys and omits the link's own key. Apply then writes this key again, so
+// that undo can remove it.
 func recreateSecret(ctx context.Context, e steps.Env) string {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")

@@ -19,17 +19,17 @@ import (
 	"carrick/steps/check"
 )
 
-// noteTaken is the prefix of an annotation on the Secret; the link's name follows. The
-// annotation names the key that this link took over, so that undo restores that key instead of
-// deleting it.
+// noteTaken is the prefix of an annotation on the Secret. The link's name follows the prefix. The
+// value is the key that this link took over. Undo restores this key instead of deleting it.
 const noteTaken = "carrick/taken."
 
-// givenBack is the field manager of a restored key, which belongs to its former owner again.
+// givenBack is the field manager of keys that undo has restored to their old values.
 const givenBack = "carrick-given-back"
 
-// makeRoom saves another tool's value under the key to a file, and removes the key from exactly
-// the saved version of the Secret.
-func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, say steps.Progress) error {
+// saveAndRemove prepares to take over the key. It saves the other tool's value to a file, then
+// removes the key from the Secret. The removal fails if the Secret has changed since carrick read
+// it.
+func (s sharedSecret) saveAndRemove(ctx context.Context, e steps.Env, path string, say steps.Progress) error {
 	c, err := s.Manifest.Plan(ctx, e)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s sharedSecret) makeRoom(ctx context.Context, e steps.Env, path string, sa
 	})
 }
 
-// patchSecret changes a Secret only if it still has the version that was read.
+// patchSecret fails if the Secret has changed since carrick read live.
 func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructured, change map[string]any) error {
 	patch, err := json.Marshal(change)
 	if err != nil {
@@ -76,8 +76,8 @@ func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructur
 
 const backupEnding = ".before"
 
-// checkBackup rejects a file name that does not end in ".before". Otherwise another admin's link
-// file could make carrick read or write an arbitrary file of this machine.
+// checkBackup rejects a file name that does not end in ".before". Otherwise a link file from
+// another admin could make carrick read or write any file on this machine.
 func checkBackup(v string) error {
 	if !strings.HasSuffix(v, backupEnding) {
 		return fmt.Errorf("%q is not a backup file name: use a name that ends in %s", v, backupEnding)
@@ -85,14 +85,15 @@ func checkBackup(v string) error {
 	return nil
 }
 
-// saveOnce writes a file that only its owner can read. It never overwrites an existing file.
+// saveOnce creates a file with mode 0600. It never overwrites a file. It returns an error if the
+// file exists with other content.
 func saveOnce(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		if had, readErr := os.ReadFile(path); readErr == nil && string(had) == string(content) {
 			return nil
 		}
-		return fmt.Errorf("%s already exists with other content: answer secret.backup with another file", path)
+		return fmt.Errorf("%s already exists with other content: set secret.backup to another file", path)
 	}
 	if err != nil {
 		return err
@@ -101,8 +102,8 @@ func saveOnce(path string, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// takenKey returns the key that this link took over in a Secret, or "" if it took over none or
-// another tool has written the key since.
+// takenKey returns the key of a Secret that this link took over. It returns "" if there is no such
+// key, or if another tool has written the key since then.
 func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 	key := live.GetAnnotations()[noteTaken+e.Link]
 	if key == "" || ownedByOthers(live.GetManagedFields(), key, e.Manager()) {
@@ -111,9 +112,9 @@ func takenKey(e steps.Env, live *unstructured.Unstructured) string {
 	return key
 }
 
-// formerly returns the value that a key had before it was taken over, and describes what undo
-// does with the key. If the backup file cannot be read, it returns the current value, because a
-// key that others depend on must not be left empty.
+// formerly returns the base64 value that undo restores for key, and a message for the user. The
+// value comes from the backup file. If the file cannot be read, formerly returns the current value,
+// because other tools might depend on the key.
 func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded, words string) {
 	file := e.Answers.Text("secret.backup")
 	raw, err := readBackup(file)
@@ -122,10 +123,11 @@ func formerly(e steps.Env, live *unstructured.Unstructured, key string) (encoded
 	}
 	encoded, _, _ = unstructured.NestedString(live.Object, "data", key)
 	return encoded, "key " + key +
-		" belonged to another user or tool and is kept: its old value cannot be read from the file in secret.backup"
+		" belonged to another user or tool. carrick keeps the key, because its old value cannot be read from the file in " +
+		"secret.backup"
 }
 
-// readBackup reads a file that makeRoom saved. It does not follow a symbolic link.
+// readBackup reads a file that saveAndRemove saved. It rejects symbolic links.
 func readBackup(file string) ([]byte, error) {
 	if err := checkBackup(file); err != nil {
 		return nil, err
@@ -140,8 +142,8 @@ func readBackup(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// giveBack restores the old value of a key that was taken over and releases the key.
-func (s sharedSecret) giveBack(ctx context.Context, e steps.Env, ns, name string, say steps.Progress) error {
+// restoreKey restores the old value of a key that this link took over, and removes the annotation.
+func (s sharedSecret) restoreKey(ctx context.Context, e steps.Env, ns, name string, say steps.Progress) error {
 	live, err := fetchSecret(ctx, e, ns, name)
 	if err != nil {
 		return err

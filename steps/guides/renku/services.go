@@ -18,34 +18,34 @@ import (
 
 const dataServiceApp = "renku-data-service"
 
-// watcherApp is the service that loads the kubeconfigs at its start. The other services load
-// them when they first access a cluster (renku-data-services
-// components/renku_data_services/k8s).
+// watcherApp is the only service that loads the kubeconfigs at startup. The other services load
+// them when they first access a cluster (renku-data-services components/renku_data_services/k8s).
 const watcherApp = "renku-k8s-watcher"
 
-// serviceApps are the labels "app" of the Deployments that read the kubeconfigs, in display
-// order (SwissDataScienceCenter/renku helm-chart/renku/templates).
+// serviceApps lists the app labels of the Deployments that read the kubeconfigs, in display order
+// (SwissDataScienceCenter/renku helm-chart/renku/templates).
 var serviceApps = []string{dataServiceApp, watcherApp, "renku-data-tasks", "renku-secrets-storage"}
 
-// service is one service of Renku. Its Deployment is nil if no Deployment has the label app.
+// service is one of Renku's services. Deployment is nil if no Deployment has the service's app
+// label.
 type service struct {
 	app string
 	*appsv1.Deployment
 }
 
-// name returns the service's usual name: "data-service".
 func (s service) name() string { return strings.TrimPrefix(s.app, "renku-") }
 
-// anyService selects the Deployments of all services, and their pods.
+// anyService selects the Deployments and the pods of all services.
 var anyService = cluster.Selector{Labels: "app in (" + strings.Join(serviceApps, ",") + ")"}
 
-// serviceDeployments returns the Deployments with these labels, of any release.
+// serviceDeployments returns the services' Deployments in Renku's namespace. They can belong to
+// several releases.
 func serviceDeployments(ctx context.Context, e steps.Env) ([]*appsv1.Deployment, error) {
 	return check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, renkuNamespace(e), anyService)
 }
 
-// servicesOf returns the four services, with one entry for each matching Deployment. A single
-// release has one Deployment of each service.
+// servicesOf returns the four services. If several Deployments match a service, it returns one
+// entry for each Deployment.
 func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	var all []*appsv1.Deployment
 	var release any // nil: unknown
@@ -77,12 +77,10 @@ func servicesOf(ctx context.Context, e steps.Env) ([]service, error) {
 	return out, nil
 }
 
-// servicePods returns the pods of all services.
 func servicePods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return check.List[corev1.Pod](ctx, e.Cluster, check.Pods, renkuNamespace(e), anyService)
 }
 
-// servicesAndPods returns the services and the pods of all of them.
 func servicesAndPods(ctx context.Context, e steps.Env) (found []service, pods []*corev1.Pod, err error) {
 	err = check.Together(
 		func() (err error) { found, err = servicesOf(ctx, e); return err },
@@ -91,7 +89,8 @@ func servicesAndPods(ctx context.Context, e steps.Env) (found []service, pods []
 	return found, pods, err
 }
 
-// podsOf returns the pods that belong to a Deployment and are not being deleted, newest first.
+// podsOf returns the pods of a Deployment, newest first. It omits pods that have ended or are being
+// deleted.
 func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 	selects, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
@@ -110,7 +109,7 @@ func podsOf(d *appsv1.Deployment, of []*corev1.Pod) ([]*corev1.Pod, error) {
 }
 
 // rolledOut reports whether all pods of a Deployment are available and run its newest template.
-// If not, it returns the progress.
+// If not, progress describes the state.
 func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -124,14 +123,14 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 		return false, fmt.Sprintf("%d of %d new pods ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
 	case st.Replicas > st.UpdatedReplicas:
 		return false, fmt.Sprintf(
-			"%d of %d new pods ready, %d old still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas,
+			"%d of %d new pods ready, %d old pods still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas,
 		)
 	}
 	return true, ""
 }
 
-// whyPodNotReady explains why a pod is not ready; it returns "" if the pod is ready or the
-// reason is unknown.
+// whyPodNotReady returns why a pod is not ready. It returns "" if the pod is ready or the reason
+// is unknown.
 func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) string {
 	for _, cond := range p.Status.Conditions {
 		switch {
@@ -149,14 +148,15 @@ func whyPodNotReady(ctx context.Context, c *cluster.Cluster, p *corev1.Pod) stri
 	return warning(ctx, c, p.Namespace, p.Name)
 }
 
-// warning returns the last Warning event of an object, or "" if there is none.
+// warning returns the last Warning event for an object as a message. It returns "" if there is none
+// or if events cannot be read.
 func warning(ctx context.Context, c *cluster.Cluster, namespace, name string) string {
 	said := ""
 	list, err := check.List[corev1.Event](
 		ctx, c, check.Events, namespace, cluster.Selector{Fields: "involvedObject.name=" + name + ",type=Warning"},
 	)
 	if err != nil {
-		return "" // a missing permission here must not hide the verdict
+		return "" // events are optional, so an error must not replace the verdict
 	}
 	slices.SortStableFunc(list, func(a, b *corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	for _, ev := range list {
@@ -184,7 +184,7 @@ func containerTrouble(s corev1.ContainerStatus) string {
 	return ""
 }
 
-// pullFailures are the kubelet's reasons for an image that it cannot pull.
+// pullFailures lists the kubelet's reasons for an image that cannot be pulled.
 var pullFailures = []string{
 	"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
 }

@@ -13,7 +13,7 @@ import (
 	"carrick/steps/action"
 )
 
-// sessionsKind is upstream's resource for sessions (SwissDataScienceCenter/amalthea
+// sessionsKind is the resource of Amalthea sessions (SwissDataScienceCenter/amalthea
 // config/crd/bases/amalthea.dev_amaltheasessions.yaml).
 var sessionsKind = schema.GroupVersionResource{Group: "amalthea.dev", Version: "v1alpha1", Resource: "amaltheasessions"}
 
@@ -27,9 +27,10 @@ const (
 func session() steps.Step {
 	return steps.Step{
 		Name: "session", Title: "Test session",
-		Why: "carrick starts one small session, as Renku would, to prove that everything works together. It uses a volume, " +
-			"memory and quota until you run carrick undo LINK --step session. It has no sign-in: with network.isolate no one " +
-			"can open its address, without it anyone with the address sees its pod's name.",
+		Why: "carrick starts one small session, as Renku would, to prove that everything works together. The session uses " +
+			"a volume, memory and quota until you run carrick undo LINK --step session. It has no sign-in. With " +
+			"network.isolate no one can open its address. Without network.isolate everyone with the address can see the name " +
+			"of its pod.",
 		Ask: sessionQuestions(),
 		Actions: []steps.Action{{
 			Name: "test-session", Title: "Start a test session", On: steps.Remote, When: tested,
@@ -46,29 +47,29 @@ func sessionQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "session.test", Title: "Start a test session", Kind: steps.YesNo, On: steps.Remote,
-			Help:    "Answer yes once all other checks pass. The session runs until you undo this step.",
-			Default: steps.Fixed(false, "no test by default"),
+			Help:    "Enter yes after all other checks pass. The session runs until you undo this step.",
+			Default: steps.Fixed(false, "carrick's default"),
 		},
 		{
 			Key: "session.image", Title: "Image of the test session", Kind: steps.Text, On: steps.Remote, When: tested,
 			Help:    "The image must serve HTTP on port " + testPort + ".",
-			Default: steps.Fixed(sessionImage, "a small image for every platform"),
+			Default: steps.Fixed(sessionImage, "carrick's default, a small image for every platform"),
 		},
 		{
 			Key: "session.cpu", Title: "CPUs of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
-			Help:    "Use the size of the pool's smallest resource class.",
+			Help:    "Enter a quantity such as 500m. Use the CPUs of the pool's smallest resource class.",
 			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.cpu"), "from the resource class" },
 		},
 		{
 			Key: "session.memory", Title: "Memory of the test session", Kind: steps.Quantity, On: steps.Remote, When: tested,
-			Help:    "Use the size of the pool's smallest resource class.",
+			Help:    "Enter a quantity such as 1Gi. Use the memory of the pool's smallest resource class.",
 			Default: func(e steps.Env) (any, string) { return e.Answers.Text("class.memory"), "from the resource class" },
 		},
 	}
 }
 
-// testName returns the name of the test session, at most 50 characters long: its StatefulSet
-// puts the name and a hash into a label of 63 characters.
+// testName returns the name of the test session. It has at most 50 characters, because the
+// StatefulSet controller puts the name and a hash into a label of at most 63 characters.
 func testName(e steps.Env) string {
 	const most = 50
 	name := "carrick-test-" + e.Link
@@ -80,14 +81,15 @@ func testName(e steps.Env) string {
 
 var doubleSlash = regexp.MustCompile(`/+`)
 
-// testPath returns the path that Renku would build from the cluster's path and a session's
-// name.
+// testPath returns the URL path of the test session. Like Renku, it builds the path from the
+// cluster's path and the session's name.
 func testPath(e steps.Env) string {
 	return doubleSlash.ReplaceAllString("/"+e.Answers.Text("sessions.path")+"/"+testName(e), "/")
 }
 
-// sessionValues returns the template values that Renku computes from the cluster's row and the
-// pool (renku-data-services components/renku_data_services/notebooks/core_sessions.py).
+// sessionValues returns the template values of the test session. Renku computes the same values
+// from its cluster and pool (renku-data-services
+// components/renku_data_services/notebooks/core_sessions.py).
 func sessionValues() action.Values {
 	value := func(of func(steps.Env) any) func(context.Context, steps.Env) (any, error) {
 		return func(_ context.Context, e steps.Env) (any, error) { return of(e), nil }
@@ -131,7 +133,7 @@ func sessionValues() action.Values {
 
 func plainHTTP(e steps.Env) bool { return e.Answers.Text("sessions.protocol") == "http" }
 
-// pairs converts items "key=value" to a map, or to nil if there are none.
+// pairs converts "key=value" items to a map. It returns nil instead of an empty map.
 func pairs(list []string) any {
 	out := map[string]any{}
 	for _, l := range list {
@@ -145,8 +147,8 @@ func pairs(list []string) any {
 	return out
 }
 
-// belongs reports whether an object is part of the test session. The operator labels the objects
-// that it creates, sets an owner reference, or names them after the session.
+// belongs reports whether an object is part of the session with the given name. The operator sets a
+// label or an owner reference on its objects, or gives them the session's name.
 func belongs(o *unstructured.Unstructured, name string) bool {
 	if o.GetLabels()["app.kubernetes.io/instance"] == name || o.GetName() == name {
 		return true

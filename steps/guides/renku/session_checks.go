@@ -21,8 +21,8 @@ import (
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
-// startsWithin is the timeout for a session to start, which includes pulling images and
-// creating a volume.
+// startsWithin is the timeout for the start of a session, including image pulls and the creation
+// of a volume.
 const startsWithin = 5 * time.Minute
 
 const operatorSource = "SwissDataScienceCenter/amalthea: api/v1alpha1 (amaltheasession_children.go), " +
@@ -33,14 +33,15 @@ func sessionChecks() []steps.Check {
 		{
 			Name: "session-reconciled", Title: "The operator reconciles the test session", On: steps.Remote, When: tested,
 			FixedBy: "test-session", Needs: []string{"signed-in"}, Timeout: startsWithin,
-			Why:        "If not, no operator runs, or it watches another namespace.",
+			Why: "A session that is not reconciled means that no operator runs or that the operator watches " +
+				"another namespace.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionMade),
 		},
 		{
 			Name: "session-pod", Title: "The test session's pod runs", On: steps.Remote, When: tested, FixedBy: "test-session",
 			Needs: []string{"session-reconciled"}, Timeout: startsWithin,
-			Why:        "The pod requires the images, nodes, quota and PriorityClass together.",
+			Why:        "The pod runs only if the images, the nodes, the quota and the PriorityClass all fit.",
 			References: []string{operatorSource},
 			Run:        ofSession(sessionPod),
 		},
@@ -56,8 +57,8 @@ func sessionChecks() []steps.Check {
 			Name: "session-ingress", Title: "The test session's Ingress terminates TLS", On: steps.Remote, When: tested,
 			FixedBy: "test-session",
 			Needs:   []string{"session-reconciled"}, Timeout: startsWithin,
-			Why: "Without tls, sessions use HTTP or a wrong certificate, as when Renku dropped the default-certificate flag " +
-				"at registration.",
+			Why: "Without TLS, sessions use HTTP or a wrong certificate. This happens if Renku dropped the " +
+				"default-certificate flag at registration.",
 			References: []string{
 				operatorSource, "SwissDataScienceCenter/renku-data-services: components/renku_data_services/crc/core.py",
 			},
@@ -66,14 +67,15 @@ func sessionChecks() []steps.Check {
 		{
 			Name: "session-url", Title: "The test session's URL is https at the session host", On: steps.Remote, When: tested,
 			FixedBy: "test-session", Needs: []string{"session-reconciled"}, Timeout: startsWithin,
-			Why:        "The portal opens this URL, and browsers block http inside https.",
+			Why:        "The portal opens this URL, and browsers block http content in an https page.",
 			References: []string{"SwissDataScienceCenter/amalthea pull request 1106"},
 			Run:        ofSession(sessionURL),
 		},
 	}
 }
 
-// ofSession wraps a check whose result apply can fix only while the session does not exist.
+// ofSession wraps the Run function of a check. If the session exists, it removes the action from
+// the result, because apply cannot fix an existing session.
 func ofSession(run func(context.Context, steps.Env) steps.Result) func(context.Context, steps.Env) steps.Result {
 	return func(ctx context.Context, e steps.Env) steps.Result {
 		r := run(ctx, e)
@@ -88,7 +90,6 @@ func theSession(ctx context.Context, e steps.Env) (*unstructured.Unstructured, e
 	return e.Cluster.Get(ctx, sessionsKind, sessionsNamespace(e), testName(e))
 }
 
-// noSession returns the verdict on a session that cannot be read.
 func noSession(e steps.Env, err error) steps.Result {
 	return check.Missing(err, "AmaltheaSession "+sessionsNamespace(e)+"/"+testName(e), "")
 }
@@ -108,14 +109,14 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case s.GetDeletionTimestamp() != nil:
 		const found = "%s is being deleted (finalizers %v)"
-		fix := operatorLogs(e, s.GetName()) + "    # its operator removes the finalizers"
+		fix := operatorLogs(e, s.GetName()) + "    # the operator removes the finalizers"
 		return steps.Failed(fmt.Sprintf(found, s.GetName(), s.GetFinalizers()), fix)
 	case state == "Failed":
 		fix := cmp.Or(
 			check.RefusedFix(e.Kubectl(), sessionsNamespace(e), why), look(e, "amaltheasession "+s.GetName()),
 		)
 		r := steps.Failed(s.GetName()+" has failed: "+why, fix)
-		if strings.Contains(strings.ToLower(why), "quota") { // the checks of quotas report the reason
+		if strings.Contains(strings.ToLower(why), "quota") { // the quota checks report this cause
 			return r.Symptom()
 		}
 		return r
@@ -123,7 +124,8 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(
 				e.Kubectl() +
-					" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # check that it runs and watches namespace " +
+					" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # check that the operator runs and " +
+					"watches namespace " +
 					sessionsNamespace(e),
 			)
 	}
@@ -143,10 +145,10 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s is %s", s.GetName(), state)
 }
 
-// missingChildren returns the objects of the session that do not exist. If the API server or a
-// webhook rejects one, the operator only logs the error and retries: the session stays
-// NotReady, without status.error and without an event (internal/controller/children.go
-// NewInteractiveChildResources; amaltheasession_controller.go).
+// missingChildren returns the objects that the session requires but that do not exist. If the API
+// server or a webhook rejects an object, the operator only logs the error and retries. The session
+// then stays NotReady, without status.error and without an event (amalthea:
+// internal/controller/children.go NewInteractiveChildResources; amaltheasession_controller.go).
 func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructured) ([]string, error) {
 	var out []string
 	for _, child := range []struct {
@@ -170,18 +172,19 @@ func missingChildren(ctx context.Context, e steps.Env, s *unstructured.Unstructu
 	return out, nil
 }
 
-// operatorLogs returns the command that shows why the operator could not create an object of a
-// session. The operator retries at least every 17 minutes.
+// operatorLogs returns the command that shows the operator's log lines about a session.
+// --since=1h suffices, because the operator retries at least every 17 minutes.
 func operatorLogs(e steps.Env, session string) string {
 	ns, name := e.Own.FieldText("operator-stands", "namespace"), e.Own.FieldText("operator-stands", "name")
 	if name == "" {
-		return e.Kubectl() + " get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # then read its logs"
+		return e.Kubectl() +
+			" get deployments -A -l app.kubernetes.io/name=amalthea-sessions    # then read the operator's logs"
 	}
 	return e.Kubectl() + " -n " + ns + " logs deployment/" + name + " --since=1h | grep " + session
 }
 
-// partOf returns the object of one kind that belongs to the session. If the object does not
-// exist yet, it returns nil and a result that says so.
+// partOf returns the session's object of the given kind. If the object does not exist yet or cannot
+// be read, partOf returns nil and the verdict.
 func partOf(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, what string,
 ) (*unstructured.Unstructured, steps.Result) {
@@ -206,7 +209,7 @@ func partOf(
 func sessionPod(ctx context.Context, e steps.Env) steps.Result {
 	o, r := partOf(ctx, e, check.Pods, "pod")
 	if o == nil {
-		// Events of the StatefulSet of that name explain why it cannot create a pod.
+		// The StatefulSet has the session's name. Its events explain why it cannot create a pod.
 		if said := warning(ctx, e.Cluster, sessionsNamespace(e), testName(e)); said != "" && r.Status == steps.Waiting {
 			r.Found += ": " + said
 		}
@@ -243,11 +246,13 @@ func sessionVolume(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch c.Status.Phase {
 	case corev1.ClaimBound:
-		return steps.Passed("%s is bound by %s", c.Name, class)
+		return steps.Passed("PersistentVolumeClaim %s is bound, with %s", c.Name, class)
 	case corev1.ClaimLost:
-		return steps.Failed(c.Name+" has lost its volume", look(e, "pvc "+c.Name))
+		return steps.Failed(c.Name+" has lost its PersistentVolume", look(e, "pvc "+c.Name))
 	}
-	return steps.Waits(c.CreationTimestamp.Time, "%s waits for %s", c.Name, class).Or(look(e, "pvc "+c.Name))
+	return steps.Waits(
+		c.CreationTimestamp.Time, "PersistentVolumeClaim %s waits for %s", c.Name, class,
+	).Or(look(e, "pvc "+c.Name))
 }
 
 func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
@@ -262,16 +267,17 @@ func sessionIngress(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case plainHTTP(e):
 		return steps.Warned(
-			in.Name+": sessions.protocol is http, so it does not terminate TLS and browsers block the session inside the portal",
-			"answer sessions.protocol with https",
+			in.Name+
+				": sessions.protocol is http, so the Ingress does not terminate TLS, and browsers block the session in the portal",
+			"set sessions.protocol to https",
 		)
 	case len(in.Spec.TLS) == 0:
 		return steps.Failed(
-			in.Name+" has no tls",
+			in.Name+" has no tls section",
 			e.ApplyStep("register")+"; the default certificate requires operator 0.24.0 or newer",
 		)
 	}
-	return steps.Passed("%s, class %s", in.Name, deref(in.Spec.IngressClassName))
+	return steps.Passed("Ingress %s terminates TLS with IngressClass %s", in.Name, deref(in.Spec.IngressClassName))
 }
 
 func deref(s *string) string {
@@ -297,14 +303,14 @@ func sessionURL(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Failed("the operator reports "+text+", which is not a URL", look(e, "amaltheasession "+s.GetName()))
 	case u.Hostname() != e.Answers.Text("sessions.host"):
-		return steps.Failed(text+" is not at "+e.Answers.Text("sessions.host"), look(e, "amaltheasession "+s.GetName()))
+		return steps.Failed(text+" is not at host "+e.Answers.Text("sessions.host"), look(e, "amaltheasession "+s.GetName()))
 	case u.Scheme != "https" && plainHTTP(e):
-		return steps.Warned(text+": sessions.protocol is http", "answer sessions.protocol with https")
+		return steps.Warned(text+": sessions.protocol is http", "set sessions.protocol to https")
 	case u.Scheme != "https":
 		return steps.Failed(
 			text+" is not https",
-			"install the operator with httpsSessionIngress=true (0.27.2 or newer) if a proxy before the ingress terminates "+
-				"TLS; otherwise see the check session-ingress",
+			"install the operator with httpsSessionIngress=true (0.27.2 or newer) if a proxy in front of the ingress "+
+				"terminates TLS. Otherwise see the check session-ingress",
 		)
 	}
 	return steps.Passed("%s", text)

@@ -17,24 +17,25 @@ import (
 	"carrick/steps/action"
 )
 
-// testSession creates the session with Renku's kubeconfig, which proves that its permissions
-// suffice. Planning and undo use the admin's permissions, so that they work even if the
-// credential no longer exists.
+// testSession creates the session with Renku's kubeconfig to prove that the kubeconfig's
+// permissions suffice. Plan and undo use the admin's permissions, so that they work without the
+// kubeconfig.
 type testSession struct{ action.Manifest }
 
-// Plan requires sessions.host, because every session needs a host.
+// Plan returns an AbsentError if sessions.host is not set, because every session needs a host.
 func (s testSession) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.Answers.Text("sessions.host") == "" {
-		return steps.Change{}, steps.Absent("sessions.host is not set, and every session needs it")
+		return steps.Change{}, steps.Absent("sessions.host is not set, but every session needs a host")
 	}
 	return s.Manifest.Plan(ctx, e)
 }
 
-// Do creates the session and waits until it can be used.
+// Do creates the session and waits until it is usable. If the kubeconfig cannot create the session,
+// Do uses the admin's permissions.
 func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	as, err := withKubeconfig(e)
 	if err == nil {
-		say.Say("creating it with the new kubeconfig, as Renku does")
+		say.Say("creating the test session with the new kubeconfig, as Renku does")
 		by := e
 		by.Cluster = as
 		err = s.Manifest.Do(ctx, by, say)
@@ -42,7 +43,8 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || steps.IsAbsent(err) ||
 		errors.As(err, new(kubeconfig.Error)) {
 		say.Say(
-			"the new kubeconfig cannot create it (%s): using your own permissions, which proves less", failure.Explain(err),
+			"the new kubeconfig cannot create the test session (%s): using your own permissions, which proves less",
+			failure.Explain(err),
 		)
 		err = s.Manifest.Do(ctx, e, say)
 	}
@@ -52,7 +54,7 @@ func (s testSession) Do(ctx context.Context, e steps.Env, say steps.Progress) er
 	return followSession(ctx, e, say)
 }
 
-// parts are the parts of a working session, in the order of their creation.
+// parts lists the parts of a working session in the order in which they are created.
 var parts = []struct {
 	name string
 	run  func(context.Context, steps.Env) steps.Result
@@ -64,8 +66,8 @@ var parts = []struct {
 	{"address", sessionURL},
 }
 
-// followSession reports the progress of the session. It returns when all parts are ready or
-// when one of them has failed; the checks then report the details.
+// followSession reports the progress of the session. It returns nil when all parts are ready. It
+// returns an error if a part fails or on timeout. The checks then report the details.
 func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 	short, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
@@ -80,7 +82,7 @@ func followSession(ctx context.Context, e steps.Env, say steps.Progress) error {
 				told[p.name] = now
 			}
 			switch {
-			case r.Status == steps.Fail && !strings.HasPrefix(r.Found, "there is no "): // a new object may not be visible yet
+			case r.Status == steps.Fail && !strings.HasPrefix(r.Found, "there is no "): // a new object might not be visible yet
 				failed = p.name + ": " + r.Found
 			case !r.Status.Holds() && open == "":
 				open = p.name + ": " + r.Found

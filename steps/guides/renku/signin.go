@@ -15,9 +15,8 @@ import (
 	"carrick/steps/action"
 )
 
-// loginClient is the Keycloak client that is allowed to sign in from a terminal
-// (SwissDataScienceCenter/renku helm-chart/renku/templates/setup-job-keycloak-realms.yaml:
-// CLI_KC_CLIENT).
+// loginClient is the Keycloak client for sign-ins from a terminal (SwissDataScienceCenter/renku
+// helm-chart/renku/templates/setup-job-keycloak-realms.yaml: CLI_KC_CLIENT).
 const loginClient = "renku-cli"
 
 func signIn() steps.Action {
@@ -30,14 +29,14 @@ func signIn() steps.Action {
 				return err
 			},
 			Exports: exportSignIn,
-			Keeps:   "the token expires automatically, and was kept in memory only",
+			Keeps:   "the token expires automatically, and carrick keeps it in memory only",
 		},
 	}
 }
 
-// previewSignIn plans a sign-in if there is no token that Renku accepts.
+// previewSignIn plans a sign-in unless Renku accepts the current token.
 func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
-	why, err := lacksToken(ctx, e)
+	why, err := signInReason(ctx, e)
 	if why == "" || err != nil {
 		return steps.Change{}, err
 	}
@@ -52,11 +51,11 @@ func previewSignIn(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{item}}, nil
 }
 
-// noTerminal is the error if no user can see the address and the code.
-const noTerminal = "signing in requires a terminal: run it on one, or give a token with --secret renku.token=@FILE"
+const noTerminal = "signing in requires a terminal: run the command in a terminal, or pass a token with --secret " +
+	"renku.token=@FILE"
 
-// lacksToken returns why a sign-in is required, or "" if it is not.
-func lacksToken(ctx context.Context, e steps.Env) (string, error) {
+// signInReason returns why the user must sign in, or "" if Renku accepts the current token.
+func signInReason(ctx context.Context, e steps.Env) (string, error) {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
 		return notSignedIn, nil
@@ -71,8 +70,8 @@ func lacksToken(ctx context.Context, e steps.Env) (string, error) {
 	return "", later(err)
 }
 
-// later turns the error of an unavailable API into an AbsentError, so that the other steps can
-// still be planned.
+// later turns an error from an unavailable API into an AbsentError, so that carrick can still plan
+// the other steps.
 func later(err error) error {
 	if err == nil || steps.IsAbsent(err) {
 		return err
@@ -81,7 +80,8 @@ func later(err error) error {
 	return steps.Absent("Renku's API is not available now: %s", found)
 }
 
-// signInNow signs in, keeps the token, and returns an API client that uses it.
+// signInNow signs the user in, stores the token for this run, and returns an API client that uses
+// the token.
 func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
 	if !e.Attended {
 		return nil, errors.New(noTerminal)
@@ -100,7 +100,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 		return nil, err
 	}
 	if _, why := badToken(token, time.Now()); why != "" {
-		return nil, fmt.Errorf("the token from the sign-in would be rejected by Renku: %s", why)
+		return nil, fmt.Errorf("Renku would reject the token from the sign-in: %s", why)
 	}
 	if err := e.Keep("renku.token", token); err != nil {
 		return nil, err
@@ -112,10 +112,10 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 	return at.Open()
 }
 
-// apiForUndo returns an API client for undo. Undo can run days after the sign-in, so it signs in
-// again if necessary.
+// apiForUndo signs the user in again if the token is missing or expired, because undo can run days
+// after the first sign-in.
 func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Client, error) {
-	why, err := lacksToken(ctx, e)
+	why, err := signInReason(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +125,8 @@ func apiForUndo(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clie
 	return e.API()
 }
 
-// deviceLogin is OAuth's device flow (RFC 8628): the user opens an address in any browser, and
-// this machine polls until the sign-in is complete.
+// deviceLogin implements the OAuth 2.0 device authorization grant (RFC 8628). The user opens an
+// address in any browser, and carrick polls until the sign-in is complete.
 type deviceLogin struct {
 	realm *web.Client
 	say   steps.Progress
@@ -151,13 +151,13 @@ type deviceGrant struct {
 	Address    string `json:"verification_uri"`
 	Complete   string `json:"verification_uri_complete"`
 	Expires    int    `json:"expires_in"` // seconds
-	Interval   int    `json:"interval"`   // seconds; 0: 5
+	Interval   int    `json:"interval"`   // seconds; 0 means 5
 }
 
 const (
 	usualInterval = 5 * time.Second // RFC 8628, 3.2
-	slower        = 5 * time.Second // RFC 8628, 3.5: added after slow_down
-	lostMax       = 3               // lost responses in a row
+	slower        = 5 * time.Second // RFC 8628, 3.5: added to the interval after slow_down
+	lostMax       = 3               // maximum number of consecutive lost responses
 )
 
 func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
@@ -168,7 +168,7 @@ func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 		return masked.Value{}, fmt.Errorf("start the sign-in: %s", loginTrouble(err))
 	}
 	if grant.DeviceCode == "" || grant.Address == "" {
-		return masked.Value{}, fmt.Errorf("start the sign-in: %s answers, but not like Keycloak", l.realm.Base())
+		return masked.Value{}, fmt.Errorf("start the sign-in: the response of %s is not from Keycloak", l.realm.Base())
 	}
 	text := fmt.Sprintf(
 		"Open %s in a browser and type the code %s. Sign in there as an admin of Renku.", clean.Text(grant.Address),
@@ -183,9 +183,9 @@ func (l deviceLogin) run(ctx context.Context) (masked.Value, error) {
 	return l.poll(ctx, grant)
 }
 
-// lasts returns how long the code is valid: the lifetime from Keycloak's response, up to a
-// maximum. Keycloak's own default is 10 minutes. RFC 8628 requires a lifetime; a response
-// without one must not make carrick poll indefinitely.
+// lasts returns the lifetime of the code from Keycloak's response, but at most one hour. If the
+// response has no lifetime, lasts returns Keycloak's default of 10 minutes, so that carrick does
+// not poll indefinitely.
 func (g deviceGrant) lasts() time.Duration {
 	const usual, most = 10 * time.Minute, time.Hour
 	if g.Expires <= 0 {
@@ -199,7 +199,7 @@ var errCodeExpired = errors.New("the code expired before anyone signed in; run c
 // poll requests the token repeatedly until Keycloak issues it or the sign-in fails.
 func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value, error) {
 	every := usualInterval
-	if grant.Interval > 0 { // limited to a code's maximum lifetime, so that the product cannot overflow
+	if grant.Interval > 0 { // at most one hour, so that the product cannot overflow
 		every = time.Duration(min(grant.Interval, 3600)) * time.Second
 	}
 	form := url.Values{
@@ -240,7 +240,6 @@ func (l deviceLogin) poll(ctx context.Context, grant deviceGrant) (masked.Value,
 	}
 }
 
-// oauthCode returns the OAuth error code of err, or "" for any other error.
 func oauthCode(err error) string {
 	e := (*web.Error)(nil)
 	if !errors.As(err, &e) {

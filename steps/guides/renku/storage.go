@@ -23,18 +23,19 @@ func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "storage-class", Title: "Sessions have a usable StorageClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Each session needs a volume; a class that binds immediately may place it in a zone where no node has room.",
+			Why: "Each session needs a volume. A StorageClass that binds immediately can place the volume in a zone where no " +
+				"node has capacity.",
 			Run: storageClass,
 		},
 		{
 			Name: "ingress-class", Title: "Sessions have a usable IngressClass", On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Each session gets an Ingress, which no controller serves without a class.",
+			Why: "Each session has an Ingress, and without an IngressClass no controller serves the Ingress.",
 			Run: ingressClassServed,
 		},
 		{
 			Name: "tls-secret", Title: "The TLS Secret matches the session host", On: steps.Remote,
 			Needs: []string{"namespace"},
-			Why:   "Otherwise browsers reject sessions; the operator never creates or adopts this Secret.",
+			Why:   "With another certificate browsers reject sessions. The operator never creates or adopts this Secret.",
 			Run:   sessionCertificate,
 		},
 	}
@@ -57,23 +58,24 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(all) == 0:
-		return steps.Failed("the cluster has no StorageClass", "install a storage driver, then answer sessions.storage-class")
+		return steps.Failed("the cluster has no StorageClass", "install a storage driver, then set sessions.storage-class")
 	case name != "" && found == nil:
 		return steps.Failed(
 			fmt.Sprintf("StorageClass %s does not exist (existing: %v)", name, all),
-			"answer sessions.storage-class with one of them",
+			"set sessions.storage-class to one of the existing StorageClasses",
 		)
 	case found == nil:
 		return steps.Failed(
-			fmt.Sprintf("no StorageClass is the default (existing: %v)", all), "answer sessions.storage-class with one of them",
+			fmt.Sprintf("no StorageClass is the default (existing: %v)", all),
+			"set sessions.storage-class to one of the existing StorageClasses",
 		)
 	case name == "" && len(defaults) > 1:
 		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
-		return steps.Failed(found, "answer sessions.storage-class with one of them\n"+fix)
+		return steps.Failed(found, "set sessions.storage-class to one of these StorageClasses\n"+fix)
 	case len(defaults) > 1 && !e.Answered("sessions.storage-class"):
 		found, fix := severalDefaults(e, "storageclass", defaultStorage, newestFirst(defaults))
-		return steps.Warned(found+"; sessions use "+name, "answer sessions.storage-class with "+name+"\n"+fix+
-			"    # claims without a class keep getting the newest default")
+		return steps.Warned(found+"; sessions use "+name, "set sessions.storage-class to "+name+"\n"+fix+
+			"    # PersistentVolumeClaims without a StorageClass still get the newest default")
 	}
 	if found.VolumeBindingMode == nil || *found.VolumeBindingMode == storagev1.VolumeBindingImmediate {
 		zones, err := zones(ctx, e)
@@ -82,12 +84,15 @@ func storageClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if zones > 1 {
 			return steps.Warned(
-				fmt.Sprintf("%s binds immediately, in one of %d zones, before the session is scheduled", found.Name, zones),
-				"use a class with volumeBindingMode WaitForFirstConsumer",
+				fmt.Sprintf(
+					"StorageClass %s binds volumes immediately, in one of %d zones, before the session is scheduled", found.Name,
+					zones,
+				),
+				"use a StorageClass with volumeBindingMode WaitForFirstConsumer",
 			)
 		}
 	}
-	return steps.Passed("%s, provisioned by %s", found.Name, found.Provisioner)
+	return steps.Passed("StorageClass %s, provisioned by %s", found.Name, found.Provisioner)
 }
 
 func zones(ctx context.Context, e steps.Env) (int, error) {
@@ -119,30 +124,32 @@ func ingressClassServed(ctx context.Context, e steps.Env) steps.Result {
 			found = []*networkingv1.IngressClass{c}
 		}
 	}
-	one := "answer sessions.ingress-class with one of them"
+	one := "set sessions.ingress-class to one of the existing IngressClasses"
 	switch {
 	case len(all) == 0:
 		return steps.Failed(
-			"the cluster has no IngressClass", "install an ingress controller, then answer sessions.ingress-class",
+			"the cluster has no IngressClass", "install an ingress controller, then set sessions.ingress-class",
 		)
 	case name != "" && !slices.Contains(all, name):
 		return steps.Failed(fmt.Sprintf("IngressClass %s does not exist (existing: %v)", name, all), one)
 	case len(found) == 0:
 		const said = "no IngressClass is the default (existing: %v)"
 		return steps.Failed(fmt.Sprintf(said, all), one+", or install an ingress controller")
-	case len(found) > 1: // the API server then rejects an Ingress that names no class
+	case len(found) > 1: // with several defaults, the API server rejects an Ingress that names no IngressClass
 		return steps.Failed(severalDefaults(e, "ingressclass", defaultIngress, defaults))
 	case len(defaults) > 1 && !e.Answered("sessions.ingress-class"):
 		said, fix := severalDefaults(e, "ingressclass", defaultIngress, defaults)
 		return steps.Warned(said+"; sessions use "+name, fix)
 	}
-	return steps.Passed("%s, served by %s", found[0].Name, found[0].Spec.Controller)
+	return steps.Passed("IngressClass %s, served by %s", found[0].Name, found[0].Spec.Controller)
 }
 
 func sessionCertificate(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("sessions.tls-secret")
 	if name == "" {
-		return steps.Skipped("sessions.tls-secret is empty: the ingress controller's default certificate is used")
+		return steps.Skipped(
+			"sessions.tls-secret is empty, so sessions use the default certificate of the ingress controller",
+		)
 	}
 	ns, host := sessionsNamespace(e), e.Answers.Text("sessions.host")
 	fix := e.Kubectl() + " -n " + ns + " create secret tls " + name +

@@ -15,17 +15,17 @@ import (
 	"carrick/steps"
 )
 
-// These are the accepted audiences of a token for Renku, and the realm role of its admins
-// (renku-data-services components/renku_data_services/authn/keycloak.py).
+// audiences lists the token audiences that Renku accepts. adminRole is the realm role of Renku's
+// admins (renku-data-services components/renku_data_services/authn/keycloak.py).
 var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
 
 const adminRole = "renku-admin"
 
-// getToken is the command that gets a valid token.
 const getToken = "carrick apply LINK --step register    # signs in; or add --secret renku.token=@FILE"
 
-// badToken returns why Renku would reject the token according to the token's claims, or "" if
-// they show no problem. Renku itself would answer each problem with a bare 401.
+// badToken returns why Renku would reject the token according to the token's claims. It returns ""
+// if the claims show no problem. Renku itself answers each of these problems with a 401 without a
+// reason.
 func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	t, err := bearer.Parse(m)
 	switch {
@@ -44,7 +44,6 @@ func badToken(m masked.Value, now time.Time) (t bearer.Token, why string) {
 	return t, ""
 }
 
-// checkToken rejects an invalid token when it is entered.
 func checkToken(v string) error {
 	if _, why := badToken(masked.New(v), time.Now()); why != "" {
 		return errors.New(why)
@@ -70,7 +69,7 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	m := e.Answers.Masked("renku.token")
 	if m.IsZero() {
 		return steps.Result{
-			Status: steps.Unknown, Found: notSignedIn + ", so its data about this cluster cannot be read",
+			Status: steps.Unknown, Found: notSignedIn + ", so Renku's data about this cluster cannot be read",
 			Fix: commands(e, getToken),
 		}.NotYet()
 	}
@@ -82,14 +81,15 @@ func signedIn(ctx context.Context, e steps.Env) steps.Result {
 	err := get(ctx, e, "/user", &user)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 401 {
 		return steps.Failed(
-			"Renku rejects the token although its claims are valid: it belongs to another Renku, or its user signed out",
+			"Renku rejects the token although its claims are valid. The token belongs to another Renku, or its user "+
+				"has signed out",
 			commands(e, getToken),
 		)
 	}
 	if err != nil {
 		return unasked(e, err)
 	}
-	r := steps.Passed("as %s", user.name())
+	r := steps.Passed("signed in as %s", user.name())
 	if r.Again = t.Expires; !t.Expires.IsZero() {
 		r.Found += ", until " + t.Expires.Local().Format(time.DateTime)
 	}

@@ -16,24 +16,24 @@ import (
 	"carrick/steps/check"
 )
 
-// userSessionChecks returns the checks that verify that the settings that Renku adds to every
-// session work on the remote cluster.
+// userSessionChecks returns the checks that Renku's settings for every session also work on the
+// remote cluster.
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "custom-cas-exist", Title: "The CA Secrets that sessions mount exist", On: steps.Remote,
 			Needs: []string{"namespace"}, FixedBy: "custom-cas",
-			Why: "Every session mounts the Secrets in Renku's global.certificates.customCAs from its own namespace; without " +
-				"one its pod stays in ContainerCreating.",
+			Why: "Every session mounts the Secrets in Renku's global.certificates.customCAs from its namespace. If a Secret " +
+				"is missing, the pod stays in ContainerCreating.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: components/renku_data_services/notebooks " +
 				"(NB_SESSIONS__CA_CERTS__SECRETS)"},
 			Run: customCAsThere,
 		},
 		{
-			Name: "user-secrets", Title: "Users' secrets reach sessions on the remote cluster", On: steps.Local,
+			Name: "user-secrets", Title: "Sessions on the remote cluster can fetch user secrets", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Sessions fetch user secrets from the address in Renku's notebooks settings, a Service name that only the " +
-				"local cluster resolves.",
+			Why: "Sessions fetch user secrets from the address in Renku's notebooks settings. If the address is a Service " +
+				"name, only the local cluster can resolve it.",
 			References: []string{"SwissDataScienceCenter/renku-data-services: " +
 				"components/renku_data_services/notebooks/api/amalthea_patches/init_containers.py"},
 			Run: userSecrets,
@@ -83,11 +83,11 @@ func customCAsThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Undone("Secret " + strings.Join(missing, ", ") + " does not exist").Or(operatorFix(e))
 	}
 	if len(more) > 0 {
-		return steps.Warned(strings.Join(more, "; ")+": sessions trust every certificate in it",
+		return steps.Warned(strings.Join(more, "; ")+". Sessions trust every certificate in these keys",
 			e.Kubectl()+" -n "+steps.Quoted(ns)+" edit secret "+strings.Join(names, " ")+
 				"    # remove unexpected keys")
 	}
-	return steps.Passed("Secret %s in %s", strings.Join(names, ", "), ns)
+	return steps.Passed("Secret %s exists in namespace %s", strings.Join(names, ", "), ns)
 }
 
 func userSecrets(ctx context.Context, e steps.Env) steps.Result {
@@ -100,17 +100,18 @@ func userSecrets(ctx context.Context, e steps.Env) steps.Result {
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Host == "" {
-		return steps.Skipped("%s is not an address", dataServiceKey)
+		return steps.Skipped("key %s of Renku's Secret RELEASE-notebooks is not a valid URL", dataServiceKey)
 	}
 	if host := u.Hostname(); strings.Contains(host, ".") && !check.InsideOnly(host) {
-		return steps.Passed("user secrets are fetched from %s", clean.Text(u.Host))
+		return steps.Passed("sessions fetch user secrets from %s", clean.Text(u.Host))
 	}
 	found := fmt.Sprintf(
-		"user secrets are fetched from %s, which only pods of the %s cluster resolve", clean.Text(u.Host), e.SideName(),
+		"sessions fetch user secrets from %s, which only pods of the %s cluster can resolve", clean.Text(u.Host),
+		e.SideName(),
 	)
 	if e.Answers.Text("sessions.user-secrets") == "no" {
-		return steps.Passed("%s, but no one needs them (sessions.user-secrets is no)", found)
+		return steps.Passed("%s, but no user needs user secrets here (sessions.user-secrets is no)", found)
 	}
-	return steps.Warned(found+": sessions with user secrets do not start on the "+e.PeerName()+" cluster",
-		"tell users of this pool not to use user secrets, then answer sessions.user-secrets: no")
+	return steps.Warned(found+", so sessions with user secrets do not start on the "+e.PeerName()+" cluster",
+		"tell users of this pool not to use user secrets, then set sessions.user-secrets to no")
 }

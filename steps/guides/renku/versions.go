@@ -23,8 +23,8 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the two charts that the remote cluster requires, and the custom resource of the
-// first (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions,
+// These constants identify the two charts that the remote cluster requires, their workloads and the
+// session CRD (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions,
 // SwissDataScienceCenter/csi-rclone deploy/csi-rclone).
 const (
 	operatorChart  = "amalthea-sessions"
@@ -36,19 +36,19 @@ const (
 	driverLabels   = "app.kubernetes.io/name=csi-rclone"
 )
 
-// seen contains the version of one product on one side from several sources, because no single
-// source can be read everywhere. The label app.kubernetes.io/version is not used: the charts
-// never change it.
+// seen contains the versions of one product on one side. It has several sources, because not every
+// source is readable on every cluster. The label app.kubernetes.io/version is not a source, because
+// the charts never change it.
 type seen struct {
-	label   string // helm.sh/chart of the workload
-	image   string // tag of its container
-	release string // the chart version that Helm installed
-	pinned  string // the version that Renku's chart names, whether or not it installs it
-	hash    string // of the CRD's versions; only for the operator
-	unread  string // the sources that could not be read
+	label   string // from the workload's label helm.sh/chart
+	image   string // image tag of the workload's container
+	release string // chart version in the Helm release
+	pinned  string // version of the dependency in Renku's chart, even if the dependency is disabled
+	hash    string // hash of the CRD's versions; only for the operator
+	unread  string // why some sources could not be read
 }
 
-// fact returns the versions by source, as facts store them.
+// fact returns the versions in the format that seenOf reads.
 func (s seen) fact() map[string]any {
 	out := map[string]any{}
 	for key, v := range map[string]string{
@@ -61,7 +61,7 @@ func (s seen) fact() map[string]any {
 	return out
 }
 
-// seenOnBoth reads a version fact (amalthea or csi-rclone) of both sides concurrently.
+// seenOnBoth reads a version fact (amalthea or csi-rclone) from both sides concurrently.
 func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error) {
 	_ = check.Together(
 		func() error { own, ownErr = seenOf(e.Own, name); return nil },
@@ -70,7 +70,7 @@ func seenOnBoth(e steps.Env, name string) (own, peer seen, ownErr, peerErr error
 	return own, peer, ownErr, peerErr
 }
 
-// seenOf reads a version fact of one side, from the cluster or from a facts file.
+// seenOf reads a version fact of one side. The fact comes from the cluster or from a facts file.
 func seenOf(f steps.Facts, name string) (seen, error) {
 	v, err := f.Value(name)
 	if err != nil {
@@ -87,7 +87,8 @@ func seenOf(f steps.Facts, name string) (seen, error) {
 	}, nil
 }
 
-// version returns the version of the running chart, or "" if it is unknown or nothing runs.
+// version returns the version of the running chart. It returns "" if the version is unknown or
+// the chart is not installed.
 func (s seen) version() string {
 	for _, v := range []string{s.label, s.release, s.image} {
 		if v != "" {
@@ -97,16 +98,15 @@ func (s seen) version() string {
 	return ""
 }
 
-// differs reports whether the sources disagree about the version.
+// differs reports whether the sources contain different versions.
 func (s seen) differs() bool {
 	v := s.version()
 	return slices.ContainsFunc([]string{s.label, s.release, s.image}, func(o string) bool { return o != "" && o != v })
 }
 
-// floating reports whether the image tag can point to another image later.
 func (s seen) floating() bool { return s.image == "latest" }
 
-// String returns the versions with their sources: "0.30.2 by label, image; CRD 1f2e3d".
+// String returns the versions with their sources, such as "0.30.2 (label, image); CRD 1f2e3d".
 func (s seen) String() string {
 	var parts []string
 	for _, v := range slices.Compact(slices.Sorted(slices.Values([]string{s.label, s.release, s.image}))) {
@@ -119,10 +119,10 @@ func (s seen) String() string {
 				by = append(by, w.name)
 			}
 		}
-		parts = append(parts, v+" by "+strings.Join(by, ", "))
+		parts = append(parts, v+" ("+strings.Join(by, ", ")+")")
 	}
 	if len(parts) == 0 && s.pinned != "" {
-		parts = append(parts, "none running, "+s.pinned+" in Renku's chart")
+		parts = append(parts, "not running, "+s.pinned+" in Renku's chart")
 	}
 	if s.hash != "" {
 		parts = append(parts, "CRD "+s.hash)
@@ -149,7 +149,7 @@ func learnOperator(ctx context.Context, e steps.Env) (any, error) {
 	err := check.Together(
 		func() (err error) { d, _, err = operators(ctx, e); return err },
 		func() (err error) { s.hash, err = crdHash(ctx, e); return err },
-		func() error { _, _ = releases(ctx, e, ns); return nil }, // loads in advance what readReleases usually reads
+		func() error { _, _ = releases(ctx, e, ns); return nil }, // prefetches the releases for readReleases
 	)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 	ns := rcloneSpace
 	err := check.Together(
 		func() (err error) { d, err = driver(ctx, e); return err },
-		func() error { _, _ = releases(ctx, e, ns); return nil }, // as above
+		func() error { _, _ = releases(ctx, e, ns); return nil }, // prefetches the releases for readReleases
 	)
 	if err != nil {
 		return nil, err
@@ -187,9 +187,9 @@ func learnDriver(ctx context.Context, e steps.Env) (any, error) {
 	return s.fact(), nil
 }
 
-// readReleases finds the release of a chart in a namespace and, on the local side, the chart as
-// a dependency of Renku's own chart. If releases cannot be read, it records the reason in
-// s.unread and returns no error, because the other sources remain.
+// readReleases reads the chart's version from its Helm release. On the local side it also reads the
+// version from the dependencies of Renku's chart. If the releases cannot be read, it stores the
+// reason in s.unread and returns no error, because other sources remain.
 func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name string) {
 	found, err := releases(ctx, e, namespace)
 	for _, r := range found {
@@ -205,7 +205,7 @@ func (s *seen) readReleases(ctx context.Context, e steps.Env, namespace, name st
 	}
 }
 
-// readPart finds a chart among the dependencies of Renku's own chart.
+// readPart reads the version of a chart from the dependencies of Renku's own chart.
 func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
 	r, err := renkuRelease(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -226,8 +226,8 @@ func (s *seen) readPart(ctx context.Context, e steps.Env, name string) error {
 	return nil
 }
 
-// isOn evaluates a dependency's condition as Helm does: the first path with a boolean value
-// decides, and without any the dependency is enabled.
+// isOn reports whether condition enables a dependency, as in Helm. The first path with a boolean
+// value decides. Without such a path the dependency is enabled.
 func isOn(r *chart.Release, condition string) bool {
 	for path := range strings.SplitSeq(condition, ",") {
 		v, _ := r.Value(strings.TrimSpace(path))
@@ -238,8 +238,8 @@ func isOn(r *chart.Release, condition string) bool {
 	return true
 }
 
-// chartLabel returns the version in label helm.sh/chart: "csi-rclone-0.6.0". A label cannot
-// contain "+", so charts write "_".
+// chartLabel returns the version in the label helm.sh/chart, for example 0.6.0 for
+// "csi-rclone-0.6.0". Label values cannot contain "+", so charts replace it with "_".
 func chartLabel(labels map[string]string, name string) string {
 	v, ok := strings.CutPrefix(labels["helm.sh/chart"], name+"-")
 	if !ok {
@@ -248,7 +248,8 @@ func chartLabel(labels map[string]string, name string) string {
 	return strings.ReplaceAll(v, "_", "+")
 }
 
-// imageTag returns the tag of a container's image; an image without tag and digest is "latest".
+// imageTag returns the tag of a container's image. It returns "latest" for an image with neither
+// a tag nor a digest.
 func imageTag(pod corev1.PodSpec, container string) string {
 	for _, c := range pod.Containers {
 		if c.Name != container {
@@ -267,7 +268,7 @@ func imageTag(pod corev1.PodSpec, container string) string {
 	return ""
 }
 
-// crdHash returns a hash of the sessions' CRD, or "" if the CRD does not exist.
+// crdHash returns "" if the session CRD does not exist.
 func crdHash(ctx context.Context, e steps.Env) (string, error) {
 	return tracked.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
 		crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)
@@ -281,8 +282,9 @@ func crdHash(ctx context.Context, e steps.Env) (string, error) {
 	})
 }
 
-// hashOfVersions hashes the canonical JSON (sorted keys, no spaces) of name, schema and
-// subresources in .spec.versions, because a CRD has no version of its own.
+// hashOfVersions returns a hash of the name, schema and subresources of each version in a CRD,
+// because a CRD has no version number of its own. The input of the hash is canonical JSON (sorted
+// keys, no spaces).
 func hashOfVersions(crd *unstructured.Unstructured) (string, error) {
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if err != nil || len(versions) == 0 {

@@ -14,7 +14,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// workloads lists objects in all namespaces, or only in namespace if listing all is forbidden.
+// workloads lists objects in all namespaces. If the user is not allowed to do so, it lists only the
+// objects in namespace.
 func workloads[T any](
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
 ) ([]*T, error) {
@@ -26,7 +27,7 @@ func workloads[T any](
 	return found, err
 }
 
-// operatedNamespace returns the namespace of a side's sessions.
+// operatedNamespace returns the namespace in which a side's sessions run.
 func operatedNamespace(e steps.Env) string {
 	if e.Side == steps.Local {
 		return renkuNamespace(e)
@@ -34,10 +35,10 @@ func operatedNamespace(e steps.Env) string {
 	return sessionsNamespace(e)
 }
 
-// operators returns the session operator that reconciles a side's sessions, or nil if there is
-// none, and the other operators. An operator in another namespace counts if a
-// ClusterRoleBinding allows it to reconcile sessions everywhere, as the chart does with
-// clusterScoped (amalthea @ 82726e52:
+// operators returns the session operator that reconciles a side's sessions, and all other session
+// operators. inCharge is nil if there is no such operator. An operator in another namespace counts
+// only if a ClusterRoleBinding allows it to reconcile sessions in all namespaces. The chart creates
+// such a binding if clusterScoped is true (amalthea @ 82726e52:
 // helm-chart/amalthea-sessions/templates/manager-rbac.yaml).
 func operators(ctx context.Context, e steps.Env) (inCharge *appsv1.Deployment, others []*appsv1.Deployment, err error) {
 	ns := operatedNamespace(e)
@@ -75,8 +76,8 @@ func reconcilesEverywhere(ctx context.Context, e steps.Env, d *appsv1.Deployment
 	return check.GrantedEverywhere(ctx, e.Cluster, d.Namespace, d.Spec.Template.Spec, need)
 }
 
-// operatorEnv returns the environment variables of the operator's container. Without
-// RELEASE_NAMESPACE the operator watches "default" (amalthea 0.31.0 cmd/amalthea/main.go).
+// operatorEnv returns the environment variables of the operator's container. RELEASE_NAMESPACE is
+// "default" if it is not set, as in the operator (amalthea 0.31.0 cmd/amalthea/main.go).
 func operatorEnv(d *appsv1.Deployment) map[string]string {
 	out := map[string]string{"RELEASE_NAMESPACE": "default"}
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -95,11 +96,12 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// driver returns the DaemonSet of csi-rclone, preferably in its usual namespace, then next to
-// Renku or its sessions; nil if there is none. A DaemonSet elsewhere, which any tenant could
-// have created, counts only if its ServiceAccount can read persistent volumes, as in the chart
-// (csi-rclone @ 7d4d766: deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The chart's
-// CSIDriver is not named after the driver (csi-driver.yaml there).
+// driver returns the DaemonSet of csi-rclone, or nil if there is none. It prefers the chart's usual
+// namespace, then the namespace of Renku or its sessions. Any tenant can create a DaemonSet in
+// another namespace. Such a DaemonSet counts only if its ServiceAccount can read persistent volumes
+// in all namespaces, as in the chart (csi-rclone @ 7d4d766:
+// deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The CSIDriver does not help, because its
+// name differs from the DaemonSet's (csi-driver.yaml).
 func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
 	if err != nil || len(found) == 0 {
@@ -122,7 +124,6 @@ func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	return nil, nil
 }
 
-// workloadFact returns the location of a workload and the Helm release that created it.
 func workloadFact(name, namespace string, labels, notes map[string]string) map[string]any {
 	return map[string]any{
 		"name": name, "namespace": namespace, "release": notes["meta.helm.sh/release-name"],
@@ -152,5 +153,6 @@ func driverExists(ctx context.Context, e steps.Env) (any, error) {
 	return workloadFact(d.Name, d.Namespace, d.Labels, d.Annotations), nil
 }
 
-// isOurs reports whether carrick installed the workload, for this link or another.
+// isOurs reports whether carrick installed the workload, for this link or for another link. fact is
+// the name of a fact from workloadFact.
 func isOurs(f steps.Facts, fact string) bool { return f.Field(fact, "ours") == true }
