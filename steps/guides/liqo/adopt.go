@@ -15,21 +15,20 @@ import (
 	"carrick/steps/check"
 )
 
-// The adopters read which objects an existing peering uses. The defaults already read most answers
-// from the objects. The adopters cover the rest.
+// The adopt functions derive answers from the objects of an existing peering. They are needed only for questions whose
+// Default functions do not do this.
 
-// adoptFacts returns the facts about the consumer's existing credential.
 func adoptFacts() []steps.Fact {
 	return []steps.Fact{
 		{
-			Name: "credential-server", Title: "the server in the consumer's credential", On: steps.Local,
+			Name: "credential-server", Title: "the server address in the consumer's kubeconfig", On: steps.Local,
 			Learn: credentialServer,
 		},
 	}
 }
 
-// credentialServer returns the server of the consumer's kubeconfig ("server") and the CA that
-// it trusts ("ca").
+// credentialServer returns the server address (server) and the CA in PEM (ca) of the consumer's kubeconfig, and the
+// NAMESPACE/NAME of the kubeconfig's Secret (secret).
 func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	s, err := controlPlane(ctx, e)
 	if err != nil {
@@ -44,7 +43,7 @@ func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	}
 	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
-		return nil, fmt.Errorf("read the consumer's credential: %w", err)
+		return nil, fmt.Errorf("read the consumer's kubeconfig: %w", err)
 	}
 	return map[string]any{"server": k.Server, "ca": string(k.CA), "secret": s.GetNamespace() + "/" + s.GetName()}, nil
 }
@@ -76,8 +75,8 @@ func adoptCA(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", errors.New(from + " is neither the cluster CA nor the CA of your context")
 }
 
-// adoptJoin returns false if the consumer requests resources and neither side has any network
-// objects: then the peering intentionally has no tunnel.
+// adoptJoin returns true if the existing peering has a gateway or a Configuration, and false if it has only a
+// ResourceSlice. If no ResourceSlice exists, adoptJoin returns an error.
 func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := e.Own.Value("slice"); err != nil {
 		return nil, "", err
@@ -86,7 +85,7 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 		for _, name := range []string{"gateway-server", "gateway-client"} {
 			_, err := f.Value(name)
 			if err == nil {
-				return true, "a gateway exists", nil
+				return true, "an existing gateway", nil
 			}
 			if !steps.IsAbsent(err) {
 				return nil, "", err
@@ -98,14 +97,14 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if len(found) > 0 {
-		return true, "a Configuration exists", nil
+		return true, "an existing Configuration", nil
 	}
-	return false, "a ResourceSlice exists, and neither side has a gateway or a Configuration", nil
+	return false, "a ResourceSlice, without a gateway or a Configuration on either side", nil
 }
 
-// overridden adopts a value of the gateway that connects, if it differs from the address or
-// port that the listening gateway reports and the tunnel is up with it. A value that does not
-// work is left for a check to report.
+// overridden returns an Adopt function for the address or the port that the GatewayClient connects to. If the value is
+// also the value that the GatewayServer reports, the function adopts nothing. If the tunnel is not up, the function
+// returns an error. client and server are the value's keys in the facts gateway-client and gateway-server.
 func overridden(client, server string) func(context.Context, steps.Env) (any, string, error) {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		listening, connecting := e.Own, e.Peer
@@ -125,7 +124,8 @@ func overridden(client, server string) func(context.Context, steps.Env) (any, st
 	}
 }
 
-// adoptOffloaded returns the only namespace that is offloaded to the provider.
+// adoptOffloaded returns the namespace that is offloaded to the provider. It returns an error unless exactly one
+// namespace is offloaded.
 func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := living(ctx, e, namespaceOffloadings, "", "")
 	if err != nil {
@@ -146,13 +146,14 @@ func adoptOffloaded(ctx context.Context, e steps.Env) (any, string, error) {
 	case 0:
 		return nil, "", steps.Absent("no namespace is offloaded")
 	case 1:
-		return here[0], "from its NamespaceOffloading", nil
+		return here[0], "from the NamespaceOffloading", nil
 	}
-	return nil, "", fmt.Errorf("several namespaces are offloaded (%s): answer with one of them",
+	return nil, "", fmt.Errorf("several namespaces are offloaded (%s): set offloading.namespace to one of them",
 		check.OrNone(here))
 }
 
-// adoptClusterSelector converts the selector of a NamespaceOffloading to labels, if possible.
+// adoptClusterSelector converts the clusterSelector of the existing NamespaceOffloading to labels. It returns an error
+// if the selector cannot be expressed as labels that must all match.
 func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error) {
 	name := e.Answers.Text("offloading.namespace")
 	o, err := present(ctx, e, namespaceOffloadings, name, offloadingName)
@@ -173,7 +174,8 @@ func adoptClusterSelector(ctx context.Context, e steps.Env) (any, string, error)
 	return labels, "from the clusterSelector of NamespaceOffloading " + name + "/" + offloadingName, nil
 }
 
-// asLabels converts a single term that requires one value per key to labels.
+// asLabels converts node selector terms to labels in the format KEY=VALUE. ok is true only if there is exactly one term
+// and each of its expressions requires one value.
 func asLabels(terms []any) (out []string, ok bool) {
 	term, _ := terms[0].(map[string]any)
 	list, _ := term["matchExpressions"].([]any)

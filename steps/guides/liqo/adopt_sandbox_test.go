@@ -13,7 +13,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// takenOn adopts the existing set-up of the sandbox under a link's name.
+// takenOn adopts the existing peering of the sandbox into a new link with that name. It returns the session and the
+// adopted answers by key.
 func takenOn(t *testing.T, box *clustertest.Sandbox, name string) (*engine.Session, map[string]engine.Adopted) {
 	t.Helper()
 	s := stepstest.Open(t, box, liqo.Guide(), assets, name, nil)
@@ -76,8 +77,8 @@ func TestVerifyThePublishedPageIsAdopted(t *testing.T) {
 	}
 }
 
-// What carrick made with answers of its own is found again, all of them, although
-// the link file is lost.
+// A peering was created with answers other than the defaults, and its link file is lost. Adopting the peering recovers
+// all answers.
 func TestVerifyALostLinkFileIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")

@@ -14,16 +14,17 @@ import (
 
 const apiAddressSource = "liqotech/liqo: pkg/utils/apiserver/address.go (GetURL), 557c199cf"
 
-// masterLabels are the labels of the nodes whose address Liqo uses as the API server's if none is
-// configured. Liqo uses the first label that any node has.
+// masterLabels lists the labels of control-plane nodes, in the order in which Liqo checks them. If no API server
+// address is configured, Liqo searches the nodes for one label after the other, and uses the address of the first
+// match.
 //
 // Source: liqotech/liqo pkg/utils/apiserver/address.go (getMasterNodes), 557c199cf.
 var masterLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
 
-// addressKnown checks whether the provider's Liqo can determine the API server address that
-// consumers use. On EKS Liqo gets it from AWS (pkg/identityManager/iamIdentityProvider.go).
+// addressKnown checks whether the provider's Liqo can determine the API server address that consumers use. On EKS, Liqo
+// reads this address from AWS (pkg/identityManager/iamIdentityProvider.go).
 func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
@@ -33,7 +34,7 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("Liqo reads the address of EKS cluster %s from AWS", clean.Text(name))
 	}
 	if address, ok := flagOf(d, "api-server-address-override"); ok && address != "" {
-		return steps.Passed("%s, set with apiServer.address", clean.Text(address))
+		return steps.Passed("%s, from the Helm value apiServer.address", clean.Text(address))
 	}
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
@@ -47,13 +48,13 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if !slices.ContainsFunc(masters, func(n *corev1.Node) bool { return len(n.Status.Addresses) > 0 }) {
 			return steps.Failed(
-				fmt.Sprintf("Liqo was installed without apiServer.address, and no node with label %s has an address", label), fix,
+				fmt.Sprintf("the Helm value apiServer.address is not set, and no node with label %s has an address", label), fix,
 			)
 		}
 		return steps.Passed("address of %s, port 6443", counted(len(masters), "node")+" with label "+label)
 	}
 	return steps.Failed(
-		"Liqo was installed without apiServer.address, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
-			", as on managed clusters. Liqo denies every ResourceSlice", fix,
+		"the Helm value apiServer.address is not set, and no node has one of the labels "+strings.Join(masterLabels, ", ")+
+			", as is usual on managed clusters. Liqo denies every ResourceSlice", fix,
 	)
 }

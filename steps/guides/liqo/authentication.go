@@ -15,7 +15,8 @@ func authentication() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "tenant.name", Title: "Tenant name", Kind: steps.Name, On: steps.Remote,
-				Help: "Unique on the provider, such as milan. The published guide's my-tenant can be used only once.",
+				Help: "A name that is unique on the provider, such as milan. The published guide's my-tenant can be " +
+					"used only once.",
 				Default: func(e steps.Env) (any, string) {
 					if name := e.Own.Field("tenant", "name"); name != nil {
 						return name, "from the Tenant"
@@ -50,7 +51,7 @@ func authentication() steps.Step {
 				Doer: tenantDoer{action.Manifest{File: "tenant.yaml"}},
 			},
 			{
-				Name: "control-plane", Title: "Give the consumer's Liqo the kubeconfig", On: steps.Local,
+				Name: "control-plane", Title: "Create the kubeconfig Secret for the consumer's Liqo", On: steps.Local,
 				Needs: []string{"tenant-namespace", "kubeconfig-self-contained", "credential-rights"},
 				Doer: action.Manifest{File: "control-plane.yaml", Values: action.Values{
 					"name": controlPlaneName,
@@ -61,8 +62,7 @@ func authentication() steps.Step {
 	}
 }
 
-// These are the values of a Tenant's condition, which determines what the consumer is allowed
-// to do.
+// These are the values of a Tenant's spec.tenantCondition. The condition determines what the consumer is allowed to do.
 //
 // Source: liqotech/liqo apis/authentication/v1beta1/tenant_types.go (TenantCondition).
 const (
@@ -71,11 +71,10 @@ const (
 	drained  = "Drained"
 )
 
-// servesConsumer reports whether the provider serves the consumer according to the answers. For
-// a drained Tenant Liqo deletes the RoleBinding and all copied objects.
+// servesConsumer reports whether the answers let the provider serve the consumer. If the answers drain the Tenant, Liqo
+// deletes the RoleBinding and all copied objects.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller
-// (handleTenantDrained), 557c199cf.
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
 func servesConsumer(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }
 
 func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
@@ -86,8 +85,8 @@ func controlPlaneName(_ context.Context, e steps.Env) (any, error) {
 	return "kubeconfig-controlplane-" + id, err
 }
 
-// tenantFact returns the Tenant in the namespace of the peering. Liqo's webhook allows only
-// one.
+// tenantFact returns the name and the condition of the Tenant in the tenant namespace. Liqo's webhook allows only one
+// Tenant per namespace.
 func tenantFact(ctx context.Context, e steps.Env) (any, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A consumer's file can claim the cluster id of another consumer. The provider's admin hands that token over only to
-// the admin whose link created the tenant namespace.
+// A consumer's file can claim the cluster id of another consumer. The provider's admin gives the other consumer's token
+// only to the link that created the tenant namespace.
 func TestAClaimedClusterIDGetsNoToken(t *testing.T) {
 	for link, honest := range map[string]bool{"test": true, "liar": false} {
 		t.Run(link, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestAClaimedClusterIDGetsNoToken(t *testing.T) {
 			}
 			_, sealed := h.Secrets["token"]
 			why := h.File.Unread["token"]
-			if sealed != honest || strings.Contains(why, "file says that milan is") == honest {
+			if sealed != honest || strings.Contains(why, "file claims that milan is") == honest {
 				t.Errorf("the token is handed over: %t; why not: %q", sealed, why)
 			}
 			v := verdict(t, s, "tenant-namespace", steps.Remote)

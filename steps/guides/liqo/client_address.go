@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// connected reports whether a side's gateway reports that the tunnel is up.
+// connected reports whether the tunnel is up according to one side's gateway.
 func connected(f steps.Facts) bool {
 	v, err := f.Text("connection")
 	return err == nil && v == "Connected"
@@ -24,7 +24,7 @@ func clientAddress(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.host == "" {
-		return steps.Skipped("the gateway has no address to connect to")
+		return steps.Skipped("the GatewayClient has no address")
 	}
 	addrs := []netip.Addr{}
 	if ip, notIP := netip.ParseAddr(t.host); notIP == nil {
@@ -60,16 +60,16 @@ func resolvedTo(host string, addrs []netip.Addr) string {
 var carrierPrefix = netip.MustParsePrefix("100.64.0.0/10")
 
 func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
-	fix := "answer network.address with an address of the " + e.PeerName() + " that the " + e.SideName() +
-		" can reach, or network.server with the other side; then: " + e.ApplyStep("tunnel")
+	fix := "set network.address to an address of the " + e.PeerName() + " that the " + e.SideName() +
+		" can reach, or set network.server to " + e.SideName() + "; then: " + e.ApplyStep("tunnel")
 	switch {
 	case ip.IsLoopback():
 		if server, err := e.Peer.Text(check.ServerFact); err == nil && check.OnLoopback(server) {
 			return steps.Passed(
-				"%s is a loopback address, like that of the %s's API server. Both run on one machine", host, e.PeerName(),
+				"%s is a loopback address, like that of the %s's API server. Both clusters run on one machine", host, e.PeerName(),
 			)
 		}
-		return steps.Warned(host+" is a loopback address, which only its own machine can reach", fix)
+		return steps.Warned(host+" is a loopback address, so other machines cannot reach it", fix)
 	case ip.IsUnspecified(), ip.IsMulticast():
 		return steps.Warned(host+" is not a unicast address", fix)
 	case ip.IsLinkLocalUnicast():
@@ -88,16 +88,16 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	if (ip.IsPrivate() || carrierPrefix.Contains(ip)) && !connected(e.Own) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s is a private address. The %s can reach it only if the two networks are routed (a VPN, one site)", host,
+				"%s is a private address. The %s can reach it only if a route exists between the two networks, such as a VPN", host,
 				e.SideName(),
 			),
-			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if nothing answers, "+fix,
+			"ping -c 1 "+host+"    # on a node of the "+e.SideName()+"; if no reply arrives, "+fix,
 		)
 	}
 	return steps.Passed("%s", host)
 }
 
-// rangeWith returns the range in a fact that contains ip, or "" if none does.
+// rangeWith returns the first CIDR of a fact that contains ip, or "" if no CIDR does.
 func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 	all, _ := f.List(fact)
 	at := slices.IndexFunc(all, func(c string) bool {
@@ -110,7 +110,7 @@ func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 	return all[at]
 }
 
-// podCommand returns a command that runs in a temporary pod of the tenant namespace.
+// podCommand returns the kubectl command that runs command in a temporary pod in the tenant namespace.
 func podCommand(e steps.Env, command string) string {
 	return inTenant(e) + "run carrick-look --rm -it --restart=Never --image=busybox -- " + command
 }

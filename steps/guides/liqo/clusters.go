@@ -10,7 +10,7 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Both clusters need a healthy Liqo in compatible versions, and distinct cluster ids.",
+		Why: "Both clusters need a healthy Liqo installation, compatible Liqo versions and distinct cluster ids.",
 		Ask: []steps.Question{
 			{
 				Key: "network.enabled", Title: "Network connection", Kind: steps.YesNo,
@@ -39,7 +39,7 @@ func joinedByDefault(e steps.Env) (any, string) {
 		facts steps.Facts
 	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
 		if on, err := side.facts.Value("networking"); err == nil && on == false {
-			return false, "the " + side.name + "'s networking module is disabled"
+			return false, "the " + side.name + "'s disabled networking module"
 		}
 	}
 	return true, "from the published guide"

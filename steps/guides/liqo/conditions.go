@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// condition is one of Liqo's own conditions. Its status is specific to the condition type, such
-// as "Accepted" or "Running", and seldom "True".
+// condition is a condition of a Liqo object. Its status depends on the condition type. Typical values are "Accepted" or
+// "Running" instead of "True".
 type condition struct {
 	kind, status, reason, message string
 	at                            time.Time // time of the last transition; zero: unknown
 }
 
-// conditions returns the conditions in a list field, in its order.
+// conditions returns the conditions in the list at the given field path. It keeps their order.
 func conditions(o *unstructured.Unstructured, fields ...string) []condition {
 	found, _, _ := unstructured.NestedSlice(o.Object, fields...)
 	return conditionsOf(found)
@@ -32,7 +32,7 @@ func conditionsOf(found []any) []condition {
 	return out
 }
 
-// conditionOf returns the condition of a type, or a zero condition if there is none.
+// conditionOf returns the condition with the given type, or a zero condition if there is none.
 func conditionOf(all []condition, kind string) condition {
 	if i := slices.IndexFunc(all, func(c condition) bool { return c.kind == kind }); i >= 0 {
 		return all[i]
@@ -40,13 +40,13 @@ func conditionOf(all []condition, kind string) condition {
 	return condition{}
 }
 
-// why returns the condition's reason and message: "Reason: message".
+// why returns "REASON: MESSAGE". It omits empty parts.
 func (c condition) why() string {
 	return strings.Join(slices.DeleteFunc([]string{c.reason, c.message}, func(s string) bool { return s == "" }), ": ")
 }
 
-// lastMoved returns the time of the last transition of all conditions, or the object's creation
-// time if none has one.
+// lastMoved returns the latest transition time of the conditions. If the object was created later, it returns the
+// creation time.
 func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, c := range all {
@@ -57,8 +57,8 @@ func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	return at
 }
 
-// firstSet returns the time of the oldest condition, or the object's creation time if there is
-// none.
+// firstSet returns the earliest transition time of the conditions, or the object's creation time if no condition has a
+// transition time.
 func firstSet(o *unstructured.Unstructured, all []condition) time.Time {
 	var at time.Time
 	for _, c := range all {

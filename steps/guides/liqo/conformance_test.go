@@ -17,8 +17,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// example are answers with which every asset of the guide is rendered, as
-// fully as it can be.
+// example contains the answers for rendering the guide's assets, so that the manifests have as many optional fields as
+// possible.
 var example = map[string]any{
 	"resources.pods": "50", "resources.other": []any{"nvidia.com/gpu=1"},
 	"network.load-balancer-ip": "198.51.100.9",
@@ -43,8 +43,7 @@ func TestConformance(t *testing.T) {
 	stepstest.Conformance(t, box, liqo.Guide(), assets, "testdata", example)
 }
 
-// written is what Liqo finds an object by: where it stands, its name, labels and
-// annotations.
+// written contains the properties by which Liqo finds an object.
 type written struct {
 	Kind, Namespace, Name string
 	Labels, Annotations   map[string]string
@@ -67,9 +66,9 @@ func tenantOf(id string) map[string]string {
 	}
 }
 
-// The names that liqoctl gives (liqotech/liqo: pkg/liqoctl), so that it finds what
-// carrick made and creates no second one, and the labels that Liqo's
-// controllers look for.
+// asLiqoctl and asLiqoctlLater map each action to the objects that it creates. The names must be the names that liqoctl
+// uses (liqotech/liqo: pkg/liqoctl), so that liqoctl finds carrick's objects and creates no second ones. The labels
+// must be the labels by which Liqo's controllers find the objects.
 var (
 	asLiqoctl = map[string][]written{
 		"consumer-namespace":     {{Kind: "Namespace", Name: "liqo-tenant-rome", Labels: tenantOf("rome")}},
@@ -101,7 +100,7 @@ var (
 		"offloaded-namespace": {{Kind: "Namespace", Name: "demo"}},
 		"offloading":          {{"NamespaceOffloading", "demo", "offloading", nil, nil}},
 	}
-	// These need what the other side made first.
+	// The actions of asLiqoctlLater require objects of the other side.
 	asLiqoctlLater = map[string][]written{
 		"consumer-public-key": {{"PublicKey", "liqo-tenant-rome", "rome", gatewayOf("rome"), nil}},
 		"provider-public-key": {{"PublicKey", "liqo-tenant-milan", "milan", gatewayOf("milan"), nil}},
@@ -126,7 +125,7 @@ func TestNamesAndLabelsAreLiqoctls(t *testing.T) {
 			}
 		}
 	}
-	// Nothing stands yet, so that no name is taken over from what does.
+	// In this state no objects exist, so no name comes from an existing object.
 	before := stepstest.Stand(t, guide, assets, "testdata", "before")
 	for key, v := range map[string]any{"network.address": "198.51.100.7", "network.client-port": 30742} {
 		if err := before.Answer(key, v); err != nil {
@@ -160,7 +159,7 @@ func compare(t *testing.T, s *engine.Session, want map[string][]written) {
 	}
 }
 
-// findable leaves out carrick's own mark.
+// findable returns the properties of an object without carrick's own labels and annotations.
 func findable(o *unstructured.Unstructured) written {
 	ours := func(m map[string]string) map[string]string {
 		out := maps.Clone(m)

@@ -30,35 +30,35 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	for _, c := range found {
-		if c.GetName() != madeOf(g) {
+		if c.GetName() != gatewayObjectName(g) {
 			continue
 		}
 		r := connectionSays(e, g, c, clusterNow(ctx, e))
 		if r.Status == steps.Fail || r.Status == steps.Waiting {
-			if old, is := keysOfBefore(ctx, e, g); is {
+			if old, is := outdatedKeys(ctx, e, g); is {
 				return old
 			}
 		}
 		return r
 	}
-	why := "the gateway creates it once it has a correctly labelled PublicKey of the peer"
+	why := "the gateway creates it once a correctly labelled PublicKey of the peer exists"
 	if connects(e) {
-		why += ", and the host name that it connects to resolves"
+		why += " and the host name in the GatewayClient resolves"
 	}
 	return steps.Waits(
-		g.GetCreationTimestamp().Time, "Connection %s/%s does not exist: %s", g.GetNamespace(), madeOf(g), why,
+		g.GetCreationTimestamp().Time, "Connection %s/%s does not exist: %s", g.GetNamespace(), gatewayObjectName(g), why,
 	).Or(gatewayLog(e, g))
 }
 
-// keysOfBefore finds a pod of a gateway that started before the Secret of its keys was created.
-// A gateway reads its private key only when it starts (liqotech/liqo @ 557c199c:
-// pkg/gateway/tunnel/wireguard/keys.go, device.go).
-func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
+// outdatedKeys returns a failure and true if a pod of the gateway started before the Secret with the gateway's keys was
+// created. Such a pod uses earlier keys, because a gateway reads its private key only when it starts (liqotech/liqo @
+// 557c199c: pkg/gateway/tunnel/wireguard/keys.go, device.go).
+func outdatedKeys(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
 	keys, err := gatewayKeyPair(ctx, e)
 	if err != nil {
-		return r, false // the checks of the keys report it
+		return r, false // the key checks report this error
 	}
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), madeOf(g))
+	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), gatewayObjectName(g))
 	if err != nil {
 		return r, false
 	}
@@ -69,7 +69,7 @@ func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured
 	}
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(keys.Created) {
-			return steps.Failed(fmt.Sprintf("pod %s/%s has used an earlier private key since %s: Secret %s was created at %s",
+			return steps.Failed(fmt.Sprintf("pod %s/%s, started at %s, uses an earlier private key. Secret %s was created at %s",
 				p.Namespace, p.Name, p.Status.StartTime.Local().Format(time.DateTime),
 				keys.Name, keys.Created.Local().Format(time.DateTime)),
 				inTenant(e)+"rollout restart deployment/"+steps.Quoted(d.Name)), true
@@ -79,7 +79,7 @@ func keysOfBefore(ctx context.Context, e steps.Env, g *unstructured.Unstructured
 }
 
 func gatewayLog(e steps.Env, g *unstructured.Unstructured) string {
-	return inTenant(e) + "logs deployment/" + steps.Quoted(madeOf(g)) + " --all-containers --tail=30"
+	return inTenant(e) + "logs deployment/" + steps.Quoted(gatewayObjectName(g)) + " --all-containers --tail=30"
 }
 
 func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
@@ -92,10 +92,9 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 			c.GetCreationTimestamp().Time, "%s has no status yet. Its gateway has just started", name,
 		).Or(gatewayLog(e, g))
 	case "Connecting", "Error":
-		// Error is set after 10 s without an answered ping, even if the tunnel was never up, and
-		// remains until a ping is answered (liqotech/liqo v1.2.0:
-		// pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s is %s: %s", name, value, unmet(e)).Or(wayFix(e, g))
+		// Liqo sets Error after 10 s without a ping reply, even if the tunnel was never up. The status remains until a
+		// reply arrives (liqotech/liqo v1.2.0: pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
+		return steps.Waits(c.GetCreationTimestamp().Time, "%s is %s: %s", name, value, unmet(e)).Or(tunnelFix(e, g))
 	default:
 		return steps.Failed(
 			fmt.Sprintf("%s is %s, which is not a known status", name, value), gatewayLog(e, g),
@@ -106,20 +105,20 @@ func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 // unmet explains why the two gateways do not receive each other's packets.
 func unmet(e steps.Env) string {
 	if listens(e) {
-		return "no packets of the " + e.PeerName() + "'s gateway arrive, or they use another key"
+		return "no packets arrive from the " + e.PeerName() + "'s gateway, or they are encrypted with another key"
 	}
 	return "the gateway of the " + e.PeerName() +
 		" does not answer. UDP is blocked, or one of the keys is wrong"
 }
 
-// wayFix returns the next troubleshooting commands. The keys have been checked at this point.
-func wayFix(e steps.Env, g *unstructured.Unstructured) string {
-	return inTenant(e) + "exec deployment/" + steps.Quoted(madeOf(g)) +
-		" -c wireguard -- wg show    # \"latest handshake\" shows whether one ever succeeded\n" + gatewayLog(e, g)
+// tunnelFix returns the commands that show the WireGuard handshakes and the log of a gateway.
+func tunnelFix(e steps.Env, g *unstructured.Unstructured) string {
+	return inTenant(e) + "exec deployment/" + steps.Quoted(gatewayObjectName(g)) +
+		" -c wireguard -- wg show    # \"latest handshake\" shows whether a handshake ever succeeded\n" + gatewayLog(e, g)
 }
 
-// stillConnected returns the verdict on a Connection whose status is Connected. It is a failure if
-// the gateway no longer records pings.
+// stillConnected returns the verdict on a Connection whose status is Connected. The verdict is a failure if the gateway
+// no longer records pings.
 func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
 	stamp := text(c, "status", "latency", "timestamp")
 	at, err := time.Parse(time.RFC3339, stamp)
@@ -132,7 +131,7 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	if now.After(due) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Connection %s is Connected, but its last ping was at %s. The gateway no longer updates it",
+				"Connection %s is Connected, but its last ping was at %s. The gateway no longer updates the Connection",
 				placeOf(c), at.Local().Format(time.DateTime),
 			),
 			gatewayLog(e, g),
@@ -143,8 +142,9 @@ func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time)
 	return r
 }
 
-// clusterNow returns the cluster's time if its clock is behind this machine's. The cluster sets
-// the timestamps of its objects, so by this machine's clock a new timestamp would look old.
+// clusterNow returns the current time. If the cluster's clock is behind this machine's clock, it returns the time of
+// the cluster's clock. The cluster sets the timestamps of its objects, so new timestamps would look old by this
+// machine's clock.
 func clusterNow(ctx context.Context, e steps.Env) time.Time {
 	now := time.Now()
 	if v, err := e.Cluster.Version(ctx); err == nil && v.SkewKnown && v.Skew < 0 {

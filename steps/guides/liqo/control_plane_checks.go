@@ -17,8 +17,9 @@ import (
 	"carrick/steps/check"
 )
 
-// controlPlaneHeld checks all namespaces, as Liqo does: if a second Secret exists anywhere,
-// Liqo uses neither. If listing all namespaces is forbidden, the result is unknown.
+// controlPlaneHeld verifies that Liqo finds exactly one control-plane kubeconfig Secret for the provider. Like Liqo, it
+// searches all namespaces. If two such Secrets exist, Liqo uses neither. If listing the Secrets of all namespaces is
+// forbidden, the result is unknown.
 func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 	sel, err := controlPlaneSelector(e)
 	if err != nil {
@@ -43,11 +44,11 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 				check.OrNone(places(found)),
 			),
 			fmt.Sprintf(
-				`keep the one in %[3]s, delete that of an older peering: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`,
+				`keep the Secret in %[3]s and delete the Secret of the older peering: %[1]s -n NAMESPACE patch secret NAME --type merge -p '{"metadata":{"finalizers":null,"labels":{%[2]q:null}}}' && %[1]s -n NAMESPACE delete secret NAME`,
 				e.Kubectl(), identityLabel, ns,
 			)+
 				"\n"+e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+
-				" rollout restart deployment liqo-crd-replicator    # it has stopped replicating and resumes only after a restart",
+				" rollout restart deployment liqo-crd-replicator    # the replicator has stopped and resumes only after a restart",
 		)
 	case found[0].GetNamespace() != ns:
 		return steps.Failed(
@@ -58,7 +59,7 @@ func controlPlaneHeld(ctx context.Context, e steps.Env) steps.Result {
 				"    # then "+e.ApplyStep("authentication"),
 		)
 	}
-	// The existing namespace counts, whatever the answer is.
+	// The provider's existing tenant namespace takes precedence over the namespace in the answers.
 	space, err := e.Peer.Text("tenant-namespace")
 	if err != nil {
 		space = peerNamespace(e)
@@ -83,7 +84,8 @@ func places(objs []*unstructured.Unstructured) []string {
 	return out
 }
 
-// noControlPlane reports Secrets that contain a kubeconfig but have not all labels.
+// noControlPlane returns the verdict if no Secret is labelled as the control-plane kubeconfig for the provider. If a
+// Secret contains a kubeconfig but has missing or wrong labels, the verdict names that Secret.
 func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	id, err := peerID(e)
@@ -101,7 +103,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 		var lacks []string
 		for _, label := range [][2]string{{identityLabel, controlPlaneType}, {remoteIDLabel, id}} {
 			if got := s.Labels[label[0]]; got != label[1] {
-				lacks = append(lacks, fmt.Sprintf("%s is %q, not %s", label[0], got, label[1]))
+				lacks = append(lacks, fmt.Sprintf("label %s is %q, not %s", label[0], got, label[1]))
 			}
 		}
 		return steps.Failed(
@@ -115,7 +117,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
 
-// asProved compares the kubeconfig that Liqo reads with the tested one, and reveals neither.
+// asProved verifies that Liqo reads the same kubeconfig that carrick has tested. The verdict reveals no secrets.
 func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, what string) steps.Result {
 	held, err := storedKubeconfig(ctx, e, s.GetName())
 	if err != nil {
@@ -126,7 +128,7 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	}
 	a, err := kubeconfig.Parse([]byte(held.Reveal()))
 	if err != nil && e.Own.Field("control-plane", "aws") == true {
-		return steps.Passed("%s, with AWS keys", what)
+		return steps.Passed("%s has AWS keys", what)
 	}
 	if err != nil {
 		return steps.Failed(
@@ -136,20 +138,20 @@ func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, wh
 	b, err := check.Kubeconfig(e, kubeconfigName)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Warned(
-			what+" has a kubeconfig, but carrick has none to compare it with: "+absent.Error(), "carrick apply "+e.LinkFile(),
+			what+" has a kubeconfig, but carrick has no tested kubeconfig to compare it with: "+absent.Error(),
+			"carrick apply "+e.LinkFile(),
 		)
 	}
 	if err != nil {
 		return unparsed(err)
 	}
 	if other := otherParts(a, b); len(other) > 0 {
-		return steps.Failed(what+" has a kubeconfig that differs from the tested one: "+strings.Join(other, ", "), "")
+		return steps.Failed(what+" has a kubeconfig that differs from the tested kubeconfig: "+strings.Join(other, ", "), "")
 	}
 	return steps.Passed("%s, %s", what, held.Hash())
 }
 
-// otherParts names the differences between two kubeconfigs and reveals no secret of either.
-// Names of contexts are ignored.
+// otherParts lists the differences between two kubeconfigs without revealing secrets. It ignores the names of contexts.
 func otherParts(a, b kubeconfig.Config) []string {
 	var out []string
 	for _, part := range []struct {
@@ -170,14 +172,13 @@ func otherParts(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo requests /livez with
-// the kubeconfig of the control plane: that of an Identity or, since v1.0.2, of a Secret. A new
-// Secret does not trigger this request. The condition appears with the next change of another
-// object of the peering, or after at most ten hours.
+// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo sets this condition after it requests
+// /livez with the control-plane kubeconfig. Liqo finds the kubeconfig through an Identity or, since v1.0.2, in a
+// Secret. A new Secret does not trigger the request. Liqo sends the request when another object of the peering changes,
+// or after at most ten hours.
 //
-// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
-// status.go (handleAuthenticationModuleStatus), apiserverchecker.go and
-// foreigncluster_controller.go (SetupWithManager).
+// Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller: status.go
+// (handleAuthenticationModuleStatus), apiserverchecker.go and foreigncluster_controller.go (SetupWithManager).
 func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil {
@@ -192,7 +193,9 @@ func apiServerSeen(ctx context.Context, e steps.Env) steps.Result {
 			return judgeSeen(e, fc)
 		}
 	}
-	return steps.Skipped("ForeignCluster %s, where Liqo reports it, does not exist yet", id)
+	return steps.Skipped(
+		"ForeignCluster %s does not exist yet. Liqo reports there whether its pods reach the API server", id,
+	)
 }
 
 func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
@@ -215,8 +218,8 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 			since, "%s: APIServerStatus is %v (%v)", what, m["status"], conditionMessage(m),
 		).Or(liqoLog(e, "controller-manager") + "    # also check that no firewall blocks egress of Liqo's pods\n" +
 			e.Kubectl() + " -n " + liqoSpaceOf(e.Own) +
-			" rollout restart deployment liqo-controller-manager    # if the credential was renewed: Liqo still uses " +
-			"the old one")
+			" rollout restart deployment liqo-controller-manager    # if the credential was renewed, because Liqo still uses " +
+			"the old credential")
 	}
 	if e.Side == steps.Remote {
 		return steps.Skipped(
@@ -224,7 +227,8 @@ func judgeSeen(e steps.Env, fc *unstructured.Unstructured) steps.Result {
 		)
 	}
 	return steps.Skipped(
-		"%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets it when the tunnel or a virtual node changes",
+		"%s has no condition APIServerStatus yet. Liqo 1.0.2 or later sets the condition when the tunnel or a virtual "+
+			"node changes",
 		what,
 	)
 }

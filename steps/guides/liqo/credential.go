@@ -22,15 +22,15 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the keys of the Secret that contains the consumer's private key and its certificate
-// request, both in PEM.
+// These are the data keys of the Secret with the consumer's private key and certificate request. Both values are PEM.
 const (
 	keyField     = "tls.key"
 	requestField = "tls.csr"
 )
 
-// liqoGroup is the organization of Liqo's own identities: a webhook prevents identities of that
-// group from relabelling ResourceSlices (liqotech/liqo: pkg/webhooks/resourceslice).
+// liqoGroup is the organization in the certificates of Liqo's own identities. Kubernetes uses the organization as the
+// user's group. A Liqo webhook prevents users in this group from changing the labels of ResourceSlices (liqotech/liqo:
+// pkg/webhooks/resourceslice).
 const liqoGroup = "liqo.io"
 
 func keySecretName(_ context.Context, e steps.Env) (any, error) { return credentialSecret(e) }
@@ -44,8 +44,8 @@ func credentialSecret(e steps.Env) (string, error) {
 	return usualCredential + id, err
 }
 
-// newCredentialKey creates a key and a request with a name that is unique to the key: a
-// certificate cannot be revoked, but a binding to its name can be deleted.
+// newCredentialKey creates a key and a certificate request. The common name in the request is unique to the key,
+// because a certificate cannot be revoked, but a binding to its common name can be deleted.
 func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -75,7 +75,8 @@ func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, 
 	}, nil
 }
 
-// commonName returns a name of at most 64 characters, the limit of X.509.
+// commonName derives a consumer's common name from its cluster id and its public key in DER. The name has at most 64
+// characters, the limit of X.509.
 func commonName(id string, public []byte) string {
 	sum := sha256.Sum256(public)
 	if len(id) > 35 {
@@ -84,8 +85,7 @@ func commonName(id string, public []byte) string {
 	return "liqo-controlplane-" + id + "-" + hex.EncodeToString(sum[:5])
 }
 
-// requestFact returns the certificate request in PEM. It is public, although its Secret also
-// contains the key.
+// requestFact returns the certificate request in PEM. The request is public, although its Secret also contains the key.
 func requestFact(ctx context.Context, e steps.Env) (any, error) {
 	name, err := credentialSecret(e)
 	if err != nil {
@@ -101,8 +101,8 @@ func requestFact(ctx context.Context, e steps.Env) (any, error) {
 	return s.Data[requestField].Reveal(), nil
 }
 
-// parseRequest parses a request and verifies its signature, which proves that its author has
-// the key.
+// parseRequest parses a certificate request in PEM and verifies its signature. The signature proves that the author of
+// the request has the private key.
 func parseRequest(text string) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -118,8 +118,9 @@ func parseRequest(text string) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// requestName returns a name that is unique to each request, because the cluster deletes requests
-// on its own schedule, and a denied request stays denied.
+// requestName returns a name for the CertificateSigningRequest that is unique to the consumer's certificate request. A
+// fixed name would not work, because a denied CertificateSigningRequest stays denied, and the cluster deletes
+// CertificateSigningRequests on its own schedule.
 func requestName(_ context.Context, e steps.Env) (any, error) {
 	csr, err := e.Peer.Text("csr")
 	if err != nil {
@@ -143,8 +144,8 @@ func consumerAccount(consumer steps.Facts) (string, error) {
 	return "liqo-controlplane-" + id, err
 }
 
-// credentialUser returns the user that the consumer authenticates as: that of the existing
-// credential if it is used unchanged, otherwise that of carrick's credential.
+// credentialUser returns the user name with which the consumer authenticates. If carrick keeps the existing credential,
+// this is the user of that credential. Otherwise it is the user of the credential that carrick creates.
 func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		if user := e.Own.FieldText("control-plane", "user"); user != "" {
@@ -170,7 +171,6 @@ func credentialUser(_ context.Context, e steps.Env) (any, error) {
 	return request.Subject.CommonName, nil
 }
 
-// subjects returns the subjects of the RoleBinding.
 func subjects(_ context.Context, e steps.Env) (any, error) {
 	user, err := e.Peer.Text("credential-user")
 	if err != nil {
@@ -179,7 +179,7 @@ func subjects(_ context.Context, e steps.Env) (any, error) {
 	return subjectsOf(user), nil
 }
 
-// subjectsOf converts a user to the subjects of a RoleBinding.
+// subjectsOf converts a user name to the subjects of a RoleBinding.
 func subjectsOf(user string) []any {
 	parts := strings.Split(strings.TrimPrefix(user, check.AccountPrefix), ":")
 	if isServiceAccount(user) && len(parts) == 2 {

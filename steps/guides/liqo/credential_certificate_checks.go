@@ -54,7 +54,6 @@ func certificateSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeCertificate(cert, bad, authorities, failure.Explain(err), fix)
 }
 
-// anotherCertificate returns how the consumer gets a new certificate.
 func anotherCertificate(e steps.Env) (string, error) {
 	id, err := peerID(e)
 	if foreign(e.Own) {
@@ -63,9 +62,8 @@ func anotherCertificate(e steps.Env) (string, error) {
 	return newKey(e.Kubectl(), tenantNamespace(e), id, e), err
 }
 
-// judgeCertificate reports whether a certificate is for clients and signed by one of the
-// authorities in PEM. bad lists problems of its subject. unknown is the reason if the
-// authorities are not known.
+// judgeCertificate returns the verdict on a certificate. It must be a client certificate that one of the authorities
+// (PEM) signed. bad lists problems with the certificate's subject. If authorities is empty, unknown gives the reason.
 func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown, fix string) steps.Result {
 	if !forClients(cert) {
 		bad = append(bad, "the certificate is not a client certificate (no clientAuth in its extended key usage)")

@@ -7,8 +7,8 @@ import (
 	"carrick/steps"
 )
 
-// withCredential is the vantage point of checks of the new credential: requests to the
-// provider's API server with the kubeconfig under test and without the admin's permissions.
+// withCredential is the vantage point of the checks that test the new credential. These checks send requests to the
+// provider's API server with the new kubeconfig, without the admin's permissions.
 const withCredential = "the new kubeconfig"
 
 // These are the upstream sources of the rules that these checks apply.
@@ -41,45 +41,47 @@ func providersCredentialChecks() []steps.Check {
 		{
 			Name: "controlplane-role", Title: "Liqo's ClusterRole for consumers is complete", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "This role is all that the consumer is allowed to do on the provider; carrick finds it by label because its " +
-				"name can have a prefix.",
+			Why: "This ClusterRole grants everything that the consumer can do on the provider; carrick finds it by label " +
+				"because its name can have a prefix.",
 			References: []string{roleSource},
 			Run:        consumersRole,
 		},
 		{
-			Name: "request-valid", Title: "The certificate request is the expected one", On: steps.Remote, When: certified,
+			Name: "request-valid", Title: "The certificate request has the expected contents", On: steps.Remote, When: certified,
 			Needs: []string{"tenant-namespace", "peer/credential-key"},
-			Why: "Approval grants all names in the request: system:masters is admin, and the consumer's cluster id is " +
-				"the group of Liqo's virtual kubelets.",
+			Why: "Approval grants the request's user and groups, such as system:masters (cluster admin) or the " +
+				"consumer's cluster id (Liqo's virtual kubelets).",
 			References: []string{page, csrSource, signersSource},
 			Run:        requestSound,
 		},
 		{
 			Name: "signs-certificates", Title: "The provider's cluster signs client certificates", On: steps.Remote,
-			Needs:      []string{"signed-in"},
-			Why:        "EKS signs none, and Liqo denies a ResourceSlice whose certificate is not signed within 30 seconds.",
+			Needs: []string{"signed-in"},
+			Why: "EKS signs no client certificates, and Liqo denies a ResourceSlice whose certificate is not signed " +
+				"within 30 seconds.",
 			References: []string{signersSource, "liqotech/liqo#3153"},
 			Run:        signsCertificates, Timeout: 30 * time.Second,
 		},
 		{
 			Name: "account-token", Title: "The consumer's ServiceAccount has a token", On: steps.Remote, When: tokened,
 			FixedBy: "service-account", Needs: []string{"tenant-namespace"},
-			Why:        "Kubernetes fills the token Secret only for an existing ServiceAccount, and otherwise deletes it.",
+			Why: "Kubernetes adds a token to the Secret only if the ServiceAccount exists; otherwise it deletes " +
+				"the Secret.",
 			References: []string{"https://kubernetes.io/docs/concepts/configuration/secret/#serviceaccount-token-secrets"},
 			Run:        accountTokened, Timeout: 30 * time.Second,
 		},
 		{
 			Name: "certificate-issued", Title: "The consumer's certificate is issued", On: steps.Remote, When: certified,
 			FixedBy: "certificate-request", Needs: []string{"request-valid"},
-			Why:        "A request needs approval before the cluster signs it, and is removed an hour after that.",
+			Why:        "Kubernetes signs only approved requests, and deletes them an hour after signing.",
 			References: []string{page, signersSource},
 			Run:        certificateIssued, Timeout: 30 * time.Second,
 		},
 		{
 			Name: "role-binding", Title: "A RoleBinding grants the consumer Liqo's ClusterRole", On: steps.Remote,
 			When: servesConsumer, FixedBy: "role-binding", Needs: []string{"controlplane-role", "tenant-namespace"},
-			Why: "If the name in it differs from the certificate's common name, the only sign is a 403 in the log of " +
-				"the consumer's replicator.",
+			Why: "If the user in the RoleBinding differs from the certificate's common name, the consumer's replicator " +
+				"gets a 403 and only logs it.",
 			References: []string{page, roleSource},
 			Run:        roleBound,
 		},
@@ -92,8 +94,7 @@ func consumersCredentialChecks() []steps.Check {
 		{
 			Name: "kubeconfig-self-contained", Title: "The kubeconfig for the provider is self-contained",
 			On: steps.Local, Needs: []string{"tenant-namespace"},
-			Why: "Liqo's pods have no files or login plugins of an admin's machine, and the replicator only logs " +
-				"the problem.",
+			Why:        "Liqo's pods cannot use files or login plugins of your machine, and the replicator only logs the error.",
 			References: []string{replicatorCode},
 			Run:        kubeconfigWhole,
 		},
@@ -101,7 +102,8 @@ func consumersCredentialChecks() []steps.Check {
 			Name:  "kubeconfig-server",
 			Title: "The kubeconfig's server address and CA are correct", On: steps.Local,
 			From: "this machine", Needs: []string{"kubeconfig-self-contained"},
-			Why:        "Liqo trusts only that CA, and localhost or kubernetes.default mean something else in its pods.",
+			Why: "Liqo trusts only the kubeconfig's CA, and its pods reach other servers at localhost or " +
+				"kubernetes.default.",
 			References: []string{contextSource, "liqotech/liqo#1620", "liqotech/liqo#2392", "liqotech/liqo#2925"},
 			Run:        kubeconfigServer,
 		},
@@ -109,30 +111,30 @@ func consumersCredentialChecks() []steps.Check {
 			Name:  "certificate-valid",
 			Title: "The certificate has the right usage, groups and issuer",
 			On:    steps.Local, When: certified, Needs: []string{"kubeconfig-self-contained"},
-			Why: "A serving certificate or one from another CA is refused, and one with system:masters grants " +
-				"admin access.",
+			Why: "The API server rejects a serving certificate or an unknown CA, and the group system:masters would " +
+				"make the consumer an admin.",
 			References: []string{csrSource, signersSource},
 			Run:        certificateSound,
 		},
 		{
 			Name: "certificate-lifetime", Title: "The consumer's certificate is valid for 30 more days", On: steps.Local,
 			When: certified, Needs: []string{"kubeconfig-self-contained"},
-			Why:        "Liqo does not renew a certificate that was created this way; when it expires, the peering stops.",
+			Why:        "Liqo does not renew this certificate; when it expires, the peering stops.",
 			References: []string{renewerSource},
 			Run:        clientCertificateLasts,
 		},
 		{
-			Name: "credential-rights", Title: "The new kubeconfig can write all that Liqo replicates", On: steps.Local,
+			Name: "credential-rights", Title: "The new kubeconfig can write all objects Liqo replicates", On: steps.Local,
 			When: servesConsumer, From: withCredential, Needs: []string{"kubeconfig-server", "peer/role-binding"},
-			Why: "Liqo only logs missing permissions; carrick asks the provider's API server with the consumer's " +
-				"credential.",
+			Why: "Liqo only logs missing permissions, so carrick tests them on the provider's API server with the " +
+				"consumer's credential.",
 			References: []string{roleSource, replicatorCode},
 			Run:        credentialPermissions,
 		},
 		{
 			Name: "least-privilege", Title: "The new kubeconfig grants nothing but replication", On: steps.Local,
 			When: servesConsumer, From: withCredential, Needs: []string{"credential-rights"},
-			Why:        "This credential leaves the provider; whoever obtains it can do all that it grants.",
+			Why:        "This credential is stored outside the provider, and anyone who obtains it has its permissions.",
 			References: []string{roleSource},
 			Run:        credentialLeast,
 		},

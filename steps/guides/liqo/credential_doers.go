@@ -22,30 +22,31 @@ import (
 	"carrick/steps/check"
 )
 
-// standsAlready returns the plan if an unmanaged credential is in use.
-func standsAlready(consumer steps.Facts) steps.Change {
+// keptCredential returns the plan for a consumer with an unmanaged credential. carrick keeps the credential and creates
+// nothing.
+func keptCredential(consumer steps.Facts) steps.Change {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Change{Items: []steps.Item{{
 		Verb: steps.Leave, What: "Secret " + name,
-		Note: "carrick did not create this credential and keeps it; delete the Secret to have carrick create one",
+		Note: "carrick keeps this credential because it did not create it; to have carrick create one, delete the Secret",
 	}}}
 }
 
-// credentialKey creates a key unless another credential is in use.
+// credentialKey creates the consumer's key, unless an unmanaged credential is in use.
 type credentialKey struct{ action.Mint }
 
-// OthersStay marks that an unmanaged credential is kept.
+// OthersStay marks credentialKey as a Doer that can keep an unmanaged credential.
 func (credentialKey) OthersStay() {}
 
-// Plan keeps an unmanaged credential.
+// Plan shows the Secret with the new key, or that carrick keeps an unmanaged credential.
 func (k credentialKey) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if foreign(e.Own) {
-		return standsAlready(e.Own), nil
+		return keptCredential(e.Own), nil
 	}
 	return k.Mint.Plan(ctx, e)
 }
 
-// Do creates nothing if an unmanaged credential exists.
+// Do creates the key, unless an unmanaged credential is in use.
 func (k credentialKey) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if foreign(e.Own) {
 		return nil
@@ -68,10 +69,9 @@ type asked struct {
 	name     string
 	what     string // "CertificateSigningRequest NAME"
 	approved bool   // the existing CertificateSigningRequest is approved
-	refused  error  // why carrick does not approve it
+	refused  error  // why carrick refuses to approve the request
 }
 
-// asked reads the consumer's request and its CertificateSigningRequest.
 func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, error) {
 	name, err := requestName(ctx, e)
 	if err != nil {
@@ -108,17 +108,17 @@ func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, erro
 	}
 	if err := compareRequest(out.csr)(typed.Spec); err != nil {
 		remove := e.Kubectl() + " delete certificatesigningrequests.certificates.k8s.io " + out.name
-		out.refused = fmt.Errorf("%w; delete it, then apply again: %s", err, remove)
+		out.refused = fmt.Errorf("%w; delete the CertificateSigningRequest, then apply again: %s", err, remove)
 	}
 	return out, nil
 }
 
-// Plan shows the request and its approval. An approval that carrick refuses is shown as a
-// refused change, not as unchanged, because the step cannot pass without it.
+// Plan shows the CertificateSigningRequest and its approval. If carrick refuses to approve the request, Plan lists the
+// approval as refused rather than unchanged, because the step cannot pass without it.
 func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	switch {
 	case foreign(e.Peer):
-		return standsAlready(e.Peer), nil
+		return keptCredential(e.Peer), nil
 	case stored(e.Peer):
 		return steps.Change{Items: []steps.Item{{
 			Verb: steps.Leave, What: "CertificateSigningRequest", Note: "the consumer already has its certificate",
@@ -150,8 +150,8 @@ func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change
 	return c, nil
 }
 
-// requestWords describes a request for its approver. The fingerprint is that of its public key,
-// in the format of ssh-keygen -l.
+// requestWords describes a certificate request to the admin who approves it. The fingerprint of the request's public
+// key has the format of ssh-keygen -l.
 func requestWords(request *x509.CertificateRequest) string {
 	var uses []string
 	for _, u := range usages {
@@ -186,23 +186,22 @@ func (r certificateRequest) Do(ctx context.Context, e steps.Env, say steps.Progr
 	return nil
 }
 
-// certificateLife is the lifetime that certificate-request.yaml requests. The cluster's signer
-// can shorten it (kube-controller-manager --cluster-signing-duration).
+// certificateLife must match expirationSeconds in certificate-request.yaml. The cluster's signer can issue a
+// certificate with a shorter lifetime (kube-controller-manager --cluster-signing-duration).
 const certificateLife = 365 * 24 * time.Hour
 
-// usages are the key usages that certificate-request.yaml requests.
+// usages must match the key usages in certificate-request.yaml.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// compareRequest returns a function that reports how a CertificateSigningRequest differs from the
-// one that carrick creates for a request in PEM. Applying the manifest does not rule out
-// differences: another user can create a CertificateSigningRequest with the name first, and the API
-// server ignores changes of the spec (kubernetes/kubernetes:
-// pkg/registry/certificates/certificates/strategy.go).
+// compareRequest returns a function that returns an error if the spec of a CertificateSigningRequest differs from the
+// spec that carrick creates for csr (PEM). Applying the manifest does not rule out differences. Another user can create
+// a CertificateSigningRequest with the same name first, and the API server ignores changes to its spec
+// (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
 func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {
 		case string(got.Request) != csr:
-			return errors.New("its request is not the consumer's")
+			return errors.New("it does not contain the consumer's certificate request")
 		case got.SignerName != signer:
 			return fmt.Errorf("its signer is %s, not %s", got.SignerName, signer)
 		case !sets.New(got.Usages...).Equal(sets.New(usages...)):
@@ -216,9 +215,9 @@ func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpe
 	}
 }
 
-// approveByHand returns a command that approves the consumer's request, but not another request
-// with the same name.
-func approveByHand(e steps.Env, a asked) string {
+// manualApproval returns a command that approves the CertificateSigningRequest only if it contains the consumer's
+// certificate request.
+func manualApproval(e steps.Env, a asked) string {
 	digest := sha256.Sum256([]byte(base64.StdEncoding.EncodeToString([]byte(a.csr))))
 	return fmt.Sprintf(
 		"%[1]s get certificatesigningrequests.certificates.k8s.io %[2]s -o jsonpath='{.spec.request}' | sha256sum | grep "+
@@ -227,7 +226,7 @@ func approveByHand(e steps.Env, a asked) string {
 	)
 }
 
-// approval returns the state of a request: "Approved", "Denied", "Failed" or "".
+// approval returns the state of a CertificateSigningRequest: "Approved", "Denied", "Failed", or "" if it is undecided.
 func approval(csr *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(csr.Object, "status", "conditions")
 	out := ""
@@ -240,7 +239,7 @@ func approval(csr *unstructured.Unstructured) string {
 	return out
 }
 
-// Export describes the manual approval.
+// Export returns the manifest and the command that approves the CertificateSigningRequest manually.
 func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	out, err := r.Manifest.Export(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -256,5 +255,5 @@ func (r certificateRequest) Export(ctx context.Context, e steps.Env) ([]action.E
 	if a.refused != nil {
 		return []action.Exported{{Left: a.what + ": " + a.refused.Error()}}, nil
 	}
-	return append(out, action.Exported{Hand: approveByHand(e, a)}), nil
+	return append(out, action.Exported{Hand: manualApproval(e, a)}), nil
 }

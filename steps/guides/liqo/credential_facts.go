@@ -19,17 +19,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// kubeconfigField is the key of the ControlPlane Secret that contains the kubeconfig.
 const kubeconfigField = "kubeconfig"
 
-// controlPlanes returns the ControlPlane Secrets for the provider in all namespaces, because
-// Liqo expects one in the whole cluster.
+// controlPlanes returns the control-plane kubeconfig Secrets for the provider in all namespaces, because Liqo accepts
+// only one in the whole cluster. If the admin is not allowed to list Secrets in all namespaces, controlPlanes searches
+// only the tenant namespace.
 func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := controlPlaneSelector(e)
 	if err != nil {
 		return nil, err
 	}
-	// list the Secrets including the kubeconfig, because storedKubeconfig uses the same list
+	// include the key kubeconfig, so that storedKubeconfig can reuse this list
 	_, err = e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 	if apierrors.IsForbidden(err) {
 		return living(ctx, e, check.Secrets, tenantNamespace(e), sel.Labels)
@@ -37,13 +37,12 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 	return living(ctx, e, check.Secrets, "", sel.Labels)
 }
 
-// controlPlaneSelector returns the selector for the ControlPlane Secrets of the provider.
 func controlPlaneSelector(e steps.Env) (cluster.Selector, error) {
 	labels, err := ofPeer(e)
 	return cluster.Selector{Labels: labels + "," + identityLabel + "=" + controlPlaneType}, err
 }
 
-// controlPlane returns the ControlPlane Secret in the tenant namespace, or nil if there is none.
+// controlPlane returns the control-plane kubeconfig Secret in the tenant namespace, or nil if it does not exist.
 func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := controlPlanes(ctx, e)
 	if err != nil {
@@ -63,7 +62,8 @@ func controlPlane(ctx context.Context, e steps.Env) (*unstructured.Unstructured,
 	return nil, nil
 }
 
-// usualControlPlane returns liqoctl's name for the ControlPlane Secret.
+// usualControlPlane returns the name that liqoctl gives the control-plane kubeconfig Secret. It returns "" if the
+// provider's cluster id is unknown.
 func usualControlPlane(e steps.Env) string {
 	id, err := peerID(e)
 	if err != nil {
@@ -72,7 +72,6 @@ func usualControlPlane(e steps.Env) string {
 	return "kubeconfig-controlplane-" + id
 }
 
-// storedKubeconfig returns the kubeconfig in the ControlPlane Secret of that name.
 func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Value, error) {
 	if sel, err := controlPlaneSelector(e); err == nil {
 		all, err := e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
@@ -90,22 +89,28 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Val
 	return s.Data[kubeconfigField], nil
 }
 
-// awsField is one of the keys that Liqo reads next to a kubeconfig for EKS (liqotech/liqo:
+// awsField is one of the keys that Liqo reads from a control-plane kubeconfig Secret on EKS (liqotech/liqo:
 // pkg/consts/authentication.go).
 const awsField = "awsAccessKeyID"
 
-// controlPlaneFact describes the existing credential: its Secret ("name"), the user it
-// authenticates as ("user"), whether carrick requested it ("own"), whether it is a certificate
-// for the existing key ("current"), that certificate in PEM ("certificate"), and whether the
-// Secret also contains AWS keys, which Liqo uses on EKS ("aws"). A credential of carrick's
-// whose key was deleted is not current and is replaced by one with a new key.
+// controlPlaneFact describes the consumer's existing credential:
+//
+//   - name: the name of its Secret
+//   - user: the user that it authenticates as
+//   - own: whether carrick created it
+//   - current: whether it is a certificate for the existing key
+//   - certificate: its certificate in PEM, or ""
+//   - aws: whether its Secret also contains AWS keys, which Liqo uses on EKS
+//
+// If carrick created the credential and its key was deleted, current is false. carrick then creates a new key and a new
+// credential.
 func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	var s *unstructured.Unstructured
 	err := check.Together(
 		func() (err error) { s, err = controlPlane(ctx, e); return err },
 		func() error {
 			if !e.Answered("auth.kind") || certified(e) {
-				_, _ = ourKey(ctx, e) // ofOurKey requires it and reports its errors
+				_, _ = ourKey(ctx, e) // ofOurKey needs the key later and handles the error
 			}
 			return nil
 		},
@@ -129,7 +134,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 	_, m["aws"], _ = unstructured.NestedFieldNoCopy(s.Object, "data", awsField)
 	k, err := kubeconfig.Parse([]byte(stored.Reveal()))
 	if err != nil {
-		return m, nil // checks report what is wrong with it
+		return m, nil // the checks report the error
 	}
 	if cert := leaf(k.ClientCert); cert != nil {
 		ours := ofOurKey(ctx, e, cert)
@@ -153,7 +158,7 @@ func leaf(chain []byte) *x509.Certificate {
 	return certs[0]
 }
 
-// ofOurKey reports whether a certificate is for the key that carrick created.
+// ofOurKey reports whether cert is for the key that carrick created.
 func ofOurKey(ctx context.Context, e steps.Env, cert *x509.Certificate) bool {
 	key, err := ourKey(ctx, e)
 	return err == nil && probe.KeyMatches(cert, []byte(key.Reveal())) == nil
@@ -174,8 +179,8 @@ func ourKey(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return s.Data[keyField], nil
 }
 
-// foreign reports whether an existing credential is unmanaged. carrick uses it unchanged. To get
-// another one, the admin must delete its Secret.
+// foreign reports whether the consumer has a credential that carrick did not create. carrick keeps and uses such a
+// credential until an admin deletes its Secret.
 func foreign(consumer steps.Facts) bool {
 	return consumer.Field("control-plane", "own") == false
 }
@@ -183,8 +188,9 @@ func foreign(consumer steps.Facts) bool {
 // stored reports whether the consumer has a certificate for the key that carrick created.
 func stored(consumer steps.Facts) bool { return consumer.Field("control-plane", "current") == true }
 
-// consumersKubeconfig returns the existing kubeconfig if it is unmanaged. Otherwise it builds one
-// from the key in this cluster and the data from the provider.
+// consumersKubeconfig returns the consumer's kubeconfig for the provider. If the existing kubeconfig is unmanaged,
+// consumersKubeconfig returns it unchanged. Otherwise it builds a kubeconfig from the provider's CA and either the
+// ServiceAccount token or the consumer's key and certificate.
 func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	if foreign(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")
@@ -212,9 +218,9 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	return k.Bytes(), err
 }
 
-// certificate returns the certificate in use, or else the one that the provider has just issued.
-// The latter is not available for long, because the cluster deletes certificate requests within an
-// hour.
+// certificate returns the consumer's certificate in PEM. If the existing kubeconfig is for the existing key,
+// certificate returns the certificate in this kubeconfig. Otherwise it uses the peer's fact certificate. The fact is
+// available only for a short time, because the provider's cluster deletes CertificateSigningRequests within an hour.
 func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	if stored(e.Own) {
 		name := e.Own.FieldText("control-plane", "name")

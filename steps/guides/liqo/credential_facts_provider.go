@@ -15,8 +15,8 @@ import (
 
 const roleLabel = "app.kubernetes.io/name=remote-controlplane"
 
-// controlPlaneRole finds the ClusterRole by its label, because its name in the chart has a
-// configurable prefix.
+// controlPlaneRole returns the name of the ClusterRole for consumers. It searches by label, because the chart can add a
+// prefix to the name.
 func controlPlaneRole(ctx context.Context, e steps.Env) (any, error) {
 	found, err := check.List[rbacv1.ClusterRole](
 		ctx, e.Cluster, check.ClusterRoles, "", cluster.Selector{Labels: roleLabel},
@@ -49,8 +49,8 @@ func issuedCertificate(ctx context.Context, e steps.Env) (any, error) {
 	return string(raw), nil
 }
 
-// accountToken returns the token of the consumer's ServiceAccount. It requires a proved namespace,
-// because carrick gives the token to the author of the peer's file.
+// accountToken returns the token of the consumer's ServiceAccount. carrick gives this token to the author of the peer's
+// file, so accountToken returns an error if the tenant namespace is unproved (see unprovedSpace).
 func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	if err := proved(ctx, e); err != nil {
 		return nil, err
@@ -75,17 +75,17 @@ func providerCA(ctx context.Context, e steps.Env) (any, error) {
 		return string(e.Cluster.CA()), nil
 	}
 	return systemCA(ctx, e, "kube-root-ca.crt", "ca.crt",
-		"the provider has no ConfigMap kube-system/kube-root-ca.crt; answer provider.ca with context")
+		"the provider has no ConfigMap kube-system/kube-root-ca.crt; set provider.ca to context")
 }
 
-// clientCA returns the CA that the provider's API server verifies client certificates against.
+// clientCA returns the CA with which the provider's API server verifies client certificates.
 func clientCA(ctx context.Context, e steps.Env) (any, error) {
 	return systemCA(ctx, e, "extension-apiserver-authentication", "client-ca-file",
 		"the provider has no client CA in ConfigMap kube-system/extension-apiserver-authentication")
 }
 
-// systemCA returns the value of a key of a ConfigMap in kube-system. If the key does not exist,
-// none is the reason in the error.
+// systemCA returns the value of key in a ConfigMap in kube-system. If the key does not exist, none is the error
+// message.
 func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", name)
 	if apierrors.IsNotFound(err) || (err == nil && m.Data[key] == "") {
@@ -97,8 +97,8 @@ func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, er
 	return m.Data[key], nil
 }
 
-// bindingName returns the name of an existing RoleBinding to that ClusterRole, or else the
-// published guide's name.
+// bindingName returns the name of an existing RoleBinding that references the consumers' ClusterRole. If none exists,
+// it returns the name in the published guide.
 func bindingName(ctx context.Context, e steps.Env) (any, error) {
 	found, err := roleBindings(ctx, e)
 	if err != nil || len(found) == 0 {
@@ -112,7 +112,7 @@ func bindingName(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].Name, nil
 }
 
-// roleBindings returns the RoleBindings of the tenant namespace to the consumers' ClusterRole.
+// roleBindings returns the RoleBindings in the tenant namespace that reference the consumers' ClusterRole.
 func roleBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
 	role, err := e.Own.Text("controlplane-role")
 	if err != nil {

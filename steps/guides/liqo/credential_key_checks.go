@@ -35,7 +35,7 @@ func credentialKeyHeld(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(fmt.Sprintf("%s has no %s", what, field), fix)
 		}
 	}
-	request, err := parseRequest(s.Data[requestField].Reveal()) // public, although it is in a Secret
+	request, err := parseRequest(s.Data[requestField].Reveal()) // the request is not confidential
 	if err != nil {
 		return steps.Failed(fmt.Sprintf("%s of %s: %s", requestField, what, err), fix)
 	}
@@ -61,7 +61,7 @@ func accountTokened(ctx context.Context, e steps.Env) steps.Result {
 	}
 	s, err := e.Cluster.Secret(ctx, ns, name+"-token")
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("there is no Secret " + ns + "/" + name + "-token")
+		return steps.Undone("Secret " + ns + "/" + name + "-token does not exist")
 	}
 	if err != nil {
 		return steps.Errored(err)

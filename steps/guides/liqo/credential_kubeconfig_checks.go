@@ -21,8 +21,8 @@ import (
 // kubeconfigName is the name of the fact with the kubeconfig for the provider.
 const kubeconfigName = "kubeconfig"
 
-// unparsed returns the verdict for an error of reading the kubeconfig. kubeconfig-self-contained reports
-// the problems of the file itself.
+// unparsed returns the result of a check that cannot read or parse the kubeconfig. It skips the check after a parse
+// error, because the check kubeconfig-self-contained reports parse errors.
 func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {
 		return steps.Skipped("the kubeconfig is not usable")
@@ -30,16 +30,16 @@ func unparsed(err error) steps.Result {
 	return steps.Errored(err)
 }
 
-// replaceKubeconfig returns the command that replaces the content of an unmanaged kubeconfig. It
-// keeps the Secret, because Liqo releases it only when all copied objects are gone.
+// replaceKubeconfig returns the command that replaces the content of an unmanaged kubeconfig. The command keeps the
+// Secret, because Liqo blocks its deletion until all copied objects are deleted.
 func replaceKubeconfig(e steps.Env) string {
 	name := e.Own.FieldText("control-plane", "name")
 	return e.Kubectl() + " -n " + tenantNamespace(e) + " patch secret " + steps.Quoted(name) +
 		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a valid kubeconfig`
 }
 
-// kubeconfigFix returns the fix for a kubeconfig. built is the fix if carrick builds the
-// kubeconfig.
+// kubeconfigFix returns the command that replaces an unmanaged kubeconfig. For a kubeconfig that carrick builds, it
+// returns the parameter built.
 func kubeconfigFix(e steps.Env, built string) string {
 	if foreign(e.Own) {
 		return replaceKubeconfig(e)
@@ -56,7 +56,7 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := kubeconfigFix(
-		e, "answer provider.server with an https address, and provider.ca; then "+e.ApplyStep("credentials"),
+		e, "set provider.server to an https address, and set provider.ca; then "+e.ApplyStep("credentials"),
 	)
 	k, err := kubeconfig.Parse([]byte(m.Reveal()))
 	var broken kubeconfig.Error
@@ -74,7 +74,8 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	if contexts, users := entries(m); contexts > 1 || users > 1 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the kubeconfig has %d contexts and %d users, and Liqo uses only context %s. The Secret exposes the others, too",
+				"the kubeconfig has %d contexts and %d users, and Liqo uses only context %s. The Secret exposes the other "+
+					"contexts and users, too",
 				contexts, users, k.Name,
 			),
 			kubeconfigFix(e, fix),
@@ -83,18 +84,18 @@ func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	return steps.Passed("context %s, namespace %s, server %s", k.Name, k.Namespace, k.Server)
 }
 
-// entries returns the numbers of contexts and users of a parsed kubeconfig.
+// entries counts the contexts and users in a kubeconfig.
 func entries(m masked.Value) (contexts, users int) {
 	var file struct {
 		Contexts []any `yaml:"contexts"`
 		Users    []any `yaml:"users"`
 	}
-	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // it was parsed before, so it is valid YAML
+	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // the kubeconfig was parsed before, so it is valid YAML
 	return len(file.Contexts), len(file.Users)
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // as slow as reading the credential
+	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // runs while the credential is read
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)
@@ -108,7 +109,9 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 	address := judgeServerAddress(
 		k.Server, own,
 		kubeconfigFix(
-			e, "answer provider.server with an address that the consumer's pods can reach: a load balancer or a node, port 6443",
+			e,
+			"set provider.server to an address that the consumer's pods can reach, such as a load balancer or a node "+
+				"with port 6443",
 		),
 	)
 	if !address.Status.Holds() {
@@ -123,12 +126,12 @@ func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
 	return address
 }
 
-// judgeServerAddress reports whether the consumer's pods can reach a server address. own is the
-// address of the consumer's own API server.
+// judgeServerAddress returns the verdict on whether the consumer's pods can reach server. own is the address of the
+// consumer's own API server.
 func judgeServerAddress(server, own, fix string) steps.Result {
 	u, err := url.Parse(server)
 	if err != nil {
-		return steps.Failed("the server is not a valid address: "+server, fix)
+		return steps.Failed("the server address is not valid: "+server, fix)
 	}
 	host := u.Hostname()
 	ip, notIP := netip.ParseAddr(host)
@@ -136,41 +139,40 @@ func judgeServerAddress(server, own, fix string) steps.Result {
 	case strings.Contains(u.Path, "/k8s/clusters/"):
 		return steps.Failed(
 			server+" is Rancher's proxy, which accepts neither client certificates nor ServiceAccount tokens",
-			fix+" (Rancher: Authorized Cluster Endpoint)",
+			fix+" (in Rancher: an Authorized Cluster Endpoint)",
 		)
 	case server == own:
 		return steps.Failed(server+" is the consumer's own API server", fix)
 	case check.OnLoopback(server) && check.OnLoopback(own):
 		return steps.Passed(
-			"%s is a loopback address, like that of the consumer's own API server. Both run on one machine", host,
+			"%s is a loopback address of the machine that runs both clusters", host,
 		)
 	case check.OnLoopback(server):
-		return steps.Failed(host+" is the pod itself when Liqo connects", fix)
+		return steps.Failed(host+" is a loopback address, so Liqo's pods would connect to themselves", fix)
 	case notIP == nil && (ip.IsUnspecified() || ip.IsLinkLocalUnicast()):
 		return steps.Failed(host+" is not reachable from another machine", fix)
 	case check.InsideOnly(host):
-		return steps.Failed(host+" is the consumer's own API server inside Liqo's pods", fix)
+		return steps.Failed(host+" resolves to the consumer's own API server in Liqo's pods", fix)
 	case notIP != nil && !strings.Contains(host, "."):
 		return steps.Warned(
 			host+
-				" is a host name without a domain, which the consumer's pods can resolve only if their DNS has it, as in "+
-				"kind clusters", fix,
+				" is a host name without a domain, which the consumer's pods can resolve only if their DNS has a record for it, "+
+				"as in kind clusters", fix,
 		)
 	case notIP == nil && ip.IsPrivate():
-		return steps.Passed("%s is a private address, which the consumer's pods can reach only if it is routed", host)
+		return steps.Passed("%s is a private address, which the consumer's pods can reach only if a route exists", host)
 	}
 	return steps.Passed("%s", host)
 }
 
-// serverProves completes a TLS handshake with the server, as Liqo would.
+// serverProves verifies the server's certificate in a TLS handshake with the kubeconfig's CA, as Liqo does.
 func serverProves(ctx context.Context, e steps.Env, k kubeconfig.Config) steps.Result {
 	shown, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, name string) string {
-		fix := "answer provider.ca with context, if the CA of your own context is the right one for that address; then " +
+		fix := "set provider.ca to context, if the CA of your kubeconfig context is the CA for that address; then " +
 			e.ApplyStep("credentials")
 		if shown.Kind == probe.NameMismatch {
 			fix = fmt.Sprintf(
-				"answer provider.server with a name in the certificate (%s), or add %s to the certificate of the "+
-					"provider's API server",
+				"set provider.server to a name in the certificate (%s), or add %s to the certificate of the provider's API server",
 				check.OrNone(shown.Names), name,
 			)
 		}
@@ -179,7 +181,7 @@ func serverProves(ctx context.Context, e steps.Env, k kubeconfig.Config) steps.R
 	if r.Status == steps.Pass {
 		by := "the CA in the kubeconfig"
 		if len(k.CA) == 0 {
-			by = "a public CA (the kubeconfig has none, so Liqo's pods use the system CAs)"
+			by = "a public CA (the kubeconfig has no CA, so Liqo's pods use the system CAs)"
 		}
 		r.Found = fmt.Sprintf(
 			"%s, certificate valid until %s, verified by %s", shown.Version, shown.NotAfter.Format(time.DateOnly), by,

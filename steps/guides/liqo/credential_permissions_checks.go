@@ -14,17 +14,16 @@ import (
 	"carrick/steps/check"
 )
 
-// usedVerbs are the verbs that Liqo's replicator uses on the objects that it copies.
+// usedVerbs lists the verbs that Liqo's replicator uses on the objects that it copies.
 var usedVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
-// answers are the provider's responses to requests with the new kubeconfig.
+// answers contains the results of requests to the provider's API server with the new kubeconfig.
 type answers struct {
 	who         cluster.User
-	unknown     error // the reason why who is unknown
+	unknown     error // the error if the user is unknown
 	may, renews steps.Result
 }
 
-// ask sends all requests concurrently.
 func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	var out answers
 	writes := func(group string, resource string) []permission.Rule {
@@ -44,9 +43,9 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 	return out
 }
 
-// credentialPermissions asks the provider who the consumer is and what it is allowed to do.
-// This also proves that it is the provider: no other cluster knows that user and grants it
-// these permissions in that namespace.
+// credentialPermissions requests the consumer's user name and permissions from the provider's API server. The result
+// also proves that the server belongs to the provider. No other cluster grants this user these permissions in the
+// tenant namespace.
 func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {
@@ -66,8 +65,8 @@ func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(
 			"the API server at "+as.Server()+
-				" rejects the credential (401). It has expired, or this is another cluster",
-			"compare with "+e.PeerKubectl()+" cluster-info. If it is the same cluster: "+fix,
+				" rejects the credential (401). The credential has expired, or the address belongs to another cluster",
+			"compare the address with "+e.PeerKubectl()+" cluster-info. If both are the same cluster: "+fix,
 		)
 	case said.unknown != nil:
 		return steps.Errored(said.unknown)
@@ -80,14 +79,14 @@ func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	case said.renews.Status == steps.Fail:
 		return steps.Warned(
 			"the kubeconfig cannot write renews, so certificates of ResourceSlices expire without renewal",
-			"upgrade Liqo on the provider: its ClusterRole for consumers lacks renews",
+			"upgrade Liqo on the provider: its ClusterRole for consumers has no rule for the resource renews",
 		)
 	case said.renews.Status != steps.Pass:
 		return said.renews
 	}
 	return steps.Passed(
-		"%s in namespace %s of %s has %d permissions on resourceslices, namespacemaps and renews; no other cluster "+
-			"binds this user",
+		"user %s in namespace %s of %s has %d permissions on resourceslices, namespacemaps and renews. No other cluster "+
+			"grants them to this user",
 		said.who.Name, ns, as.Server(), 3*len(usedVerbs),
 	)
 }
@@ -108,5 +107,5 @@ func credentialLeast(ctx context.Context, e steps.Env) steps.Result {
 	meant := map[string][]rbacv1.PolicyRule{peerNamespace(e): slices.Concat(copied, renewed)}
 	return check.OnlyWithin(ctx, as, meant, spaces,
 		e.PeerKubectl()+" get rolebindings,clusterrolebindings -A -o wide | grep -w "+steps.Quoted(user)+
-			"    # delete the binding that grants it; it can also bind a group of the certificate")
+			"    # delete the binding that grants the extra permission; its subject can also be a group of the certificate")
 }

@@ -41,23 +41,22 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeRequest(csr, theirs, newKey(e.PeerKubectl(), peerNamespace(e), own, e))
 }
 
-// newKey returns the command that makes the consumer create another key and a certificate for it.
-// Its parameters are the consumer's kubectl, its tenant namespace and the provider's cluster
-// id.
+// newKey returns the command that deletes the consumer's key. carrick then creates another key and a certificate for
+// it. kubectl and namespace are the consumer's kubectl command and tenant namespace. id is the provider's cluster id.
 func newKey(kubectl, namespace, id string, e steps.Env) string {
 	return kubectl + " -n " + namespace + " delete secret " + usualCredential + id + "    # then carrick apply " +
 		e.LinkFile()
 }
 
-// foreignCredential returns the verdict of checks of carrick's own credential if an unmanaged one
-// is in use.
+// foreignCredential returns the result of a check that does not apply because the consumer uses an unmanaged
+// credential.
 func foreignCredential(consumer steps.Facts) steps.Result {
 	name := consumer.FieldText("control-plane", "name")
 	return steps.Skipped("the consumer uses a credential that carrick did not create (Secret %s)", name)
 }
 
-// judgeRequest returns the verdict whether the provider's admin can approve the certificate request
-// of the consumer with that cluster ID.
+// judgeRequest returns the verdict on csr, a certificate request in PEM. id is the cluster id of the consumer that
+// created the request.
 func judgeRequest(csr, id, fix string) steps.Result {
 	request, err := sound(csr, id)
 	if err != nil {
@@ -66,24 +65,24 @@ func judgeRequest(csr, id, fix string) steps.Result {
 	return steps.Passed("user %s, group %s", request.Subject.CommonName, check.OrNone(request.Subject.Organization))
 }
 
-// sound parses a request in PEM. It returns an error if the request does not have exactly the
-// form that carrick creates for the consumer with that cluster ID.
+// sound parses a certificate request in PEM. It returns an error if the request differs from the request that carrick
+// creates. id is the consumer's cluster id.
 func sound(csr, id string) (*x509.CertificateRequest, error) {
 	request, err := parseRequest(csr)
 	if err != nil {
 		return nil, fmt.Errorf("the consumer's certificate request: %w", err)
 	}
 	if bad := unexpected(request, id); len(bad) > 0 {
-		const what = "the consumer's certificate request is not the one that carrick creates: "
+		const what = "the consumer's certificate request differs from the request that carrick creates: "
 		return nil, errors.New(what + strings.Join(bad, "; "))
 	}
 	return request, nil
 }
 
-// unexpected lists how a request differs from the one that newCredentialKey creates for the
-// consumer with that cluster ID. A list of forbidden names and groups is not enough: a cluster
-// can bind any of them to cluster-admin, as kubeadm does with the group kubeadm:cluster-admins,
-// and the signer copies the subject and the alternative names unchanged.
+// unexpected lists the differences between a request and the request that newCredentialKey creates. id is the
+// consumer's cluster id. A list of forbidden names and groups would not be enough. A cluster can bind any name or group
+// to cluster-admin, as kubeadm does with the group kubeadm:cluster-admins. The signer copies the subject and the
+// alternative names unchanged.
 func unexpected(request *x509.CertificateRequest, id string) []string {
 	out := unexpectedSubject(request.Subject, commonName(id, request.RawSubjectPublicKeyInfo))
 	if len(request.Extensions) > 0 {
@@ -106,7 +105,8 @@ func unexpected(request *x509.CertificateRequest, id string) []string {
 	return out
 }
 
-// unexpectedSubject lists how a subject differs from that name and the group liqo.io.
+// unexpectedSubject lists the differences between a subject and the expected subject. The expected subject has only the
+// given common name and the organization liqo.io.
 func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 	if subject.CommonName != name {
 		out = append(out, fmt.Sprintf("common name is %q, not %q", subject.CommonName, name))
@@ -121,8 +121,8 @@ func unexpectedSubject(subject pkix.Name, name string) (out []string) {
 	return out
 }
 
-// badSubject lists the forbidden parts of the subject of a certificate that carrick did not
-// request.
+// badSubject lists the problems with the subject of a certificate that carrick did not request. id is the consumer's
+// cluster id.
 func badSubject(name string, groups []string, id string) []string {
 	var out []string
 	switch {
@@ -172,7 +172,9 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 		e.ApplyStep("credentials")
 	switch {
 	case text(csr, "spec", "signerName") != signer:
-		return steps.Failed(fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), recreate)
+		return steps.Failed(
+			fmt.Sprintf("%s is for signer %q, not %s", what, text(csr, "spec", "signerName"), signer), recreate,
+		)
 	case text(csr, "spec", "request") != base64.StdEncoding.EncodeToString([]byte(wants)):
 		return steps.Failed(what+" does not contain the consumer's request", recreate)
 	case state == "Denied" || state == "Failed":
@@ -193,7 +195,8 @@ func certificateIssued(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("certificate for %s, valid until %s", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 }
 
-// forClients reports whether a certificate is for clients.
+// forClients reports whether a certificate allows client authentication. A certificate without extended key usages
+// allows it, too.
 func forClients(c *x509.Certificate) bool {
 	return len(c.ExtKeyUsage)+len(c.UnknownExtKeyUsage) == 0 ||
 		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageClientAuth) || slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)

@@ -17,9 +17,9 @@ import (
 // everyVerb lists the verbs that Liqo's ClusterRole for consumers grants on each of its resources.
 var everyVerb = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// copied are the resources that Liqo copies to the provider before a slice is accepted. renewed is
-// the resource with which Liqo renews its own certificates. The role in older charts does not
-// include it.
+// copied lists the rules for the resources that Liqo copies to the provider before a slice is accepted. renewed lists
+// the rules for the resource with which Liqo renews its own certificates. Older charts do not grant the rules in
+// renewed.
 var (
 	copied  = []rbacv1.PolicyRule{onLiqo("authentication", "resourceslices"), onLiqo("offloading", "namespacemaps")}
 	renewed = []rbacv1.PolicyRule{onLiqo("authentication", "renews")}
@@ -46,30 +46,32 @@ func consumersRole(ctx context.Context, e steps.Env) steps.Result {
 	if len(found) > 1 {
 		return steps.Failed(
 			fmt.Sprintf("%d ClusterRoles have the label %s: %s, %s", len(found), roleLabel, found[0].Name, found[1].Name),
-			"delete the one that is not the installed release's",
+			"delete the ClusterRole that does not belong to the installed Helm release",
 		)
 	}
 	return judgeRole(role, reinstall, upgrade(ctx, e, renewsSince))
 }
 
-// judgeRole reports whether a ClusterRole grants exactly what consumers require.
+// judgeRole verifies that a ClusterRole grants exactly the permissions that consumers require.
 func judgeRole(role *rbacv1.ClusterRole, reinstall, newer string) steps.Result {
 	if ok, lacking := validation.Covers(role.Rules, copied); !ok {
-		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks: %s", role.Name, rulesInWords(lacking)), reinstall)
+		return steps.Failed(fmt.Sprintf("ClusterRole %s lacks these rules: %s", role.Name, rulesInWords(lacking)), reinstall)
 	}
 	if ok, more := validation.Covers(append(append([]rbacv1.PolicyRule{}, copied...), renewed...), role.Rules); !ok {
 		return steps.Warned(
 			fmt.Sprintf("ClusterRole %s grants more than Liqo requires: %s", role.Name, rulesInWords(more)),
-			"remove these rules, which every consumer has: "+reinstall,
+			"remove these rules, which apply to every consumer: "+reinstall,
 		)
 	}
 	if ok, _ := validation.Covers(role.Rules, renewed); !ok {
 		return steps.Warned(
-			fmt.Sprintf("ClusterRole %s lacks renews, so certificates of ResourceSlices expire without renewal", role.Name),
+			fmt.Sprintf(
+				"ClusterRole %s grants no access to renews, so certificates of ResourceSlices expire without renewal", role.Name,
+			),
 			newer,
 		)
 	}
-	return steps.Passed("ClusterRole %s grants resourceslices, namespacemaps and renews", role.Name)
+	return steps.Passed("ClusterRole %s grants access to resourceslices, namespacemaps and renews", role.Name)
 }
 
 func rulesInWords(rules []rbacv1.PolicyRule) string {
@@ -113,8 +115,8 @@ func tenantCondition(ctx context.Context, e steps.Env) (string, error) {
 	return text(found[0], "spec", "tenantCondition"), nil
 }
 
-// judgeBindings reports whether one of a namespace's RoleBindings grants the ClusterRole to the
-// user and has the label with the consumer's cluster id.
+// judgeBindings returns the verdict on the RoleBindings of a namespace. One of them must grant the ClusterRole to the
+// user and must be labelled with the consumer's cluster id.
 func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Result {
 	var others []string
 	for _, b := range all {

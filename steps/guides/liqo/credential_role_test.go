@@ -20,7 +20,7 @@ func TestJudgeRole(t *testing.T) {
 		words string
 	}{
 		"whole":   {append(append([]rbacv1.PolicyRule{}, copied...), renewed...), steps.Pass, "renews"},
-		"of old":  {copied, steps.Warn, "lacks renews"},
+		"of old":  {copied, steps.Warn, "no access to renews"},
 		"nothing": {nil, steps.Fail, "lacks"},
 		"a verb less": {
 			append(

@@ -16,14 +16,14 @@ import (
 
 // noSigner is the fix for a cluster that approves requests but does not sign them.
 const noSigner = "start kube-controller-manager with --cluster-signing-cert-file and --cluster-signing-key-file. On " +
-	"a managed control plane (EKS), answer auth.kind with service-account and install Liqo with its AWS settings, " +
-	"because Liqo also requests certificates"
+	"a managed control plane (EKS), set auth.kind to service-account and install Liqo with its AWS settings, because " +
+	"Liqo also requests certificates"
 
-// signedWithin is the timeout for the signer to issue a certificate.
+// signedWithin is the maximum time between the approval of a request and its certificate.
 const signedWithin = 30 * time.Second
 
-// decision returns the state of a request ("Approved", "Denied", "Failed" or ""), its reason,
-// and since when it applies.
+// decision returns the state of a CertificateSigningRequest ("Approved", "Denied", "Failed" or ""), the reason for the
+// state, and the time of the last state change.
 func decision(csr *unstructured.Unstructured) (state, reason string, since time.Time) {
 	state, since = approval(csr), csr.GetCreationTimestamp().Time
 	conditions, _, _ := unstructured.NestedSlice(csr.Object, "status", "conditions")
@@ -43,8 +43,8 @@ func decision(csr *unstructured.Unstructured) (state, reason string, since time.
 	return state, reason, since
 }
 
-// lastDecided returns the newest approved request for a client certificate, or nil if there is
-// none.
+// lastDecided returns the most recently approved CertificateSigningRequest for a client certificate, or nil if no
+// request is approved.
 func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	var out *unstructured.Unstructured
 	var newest time.Time
@@ -57,8 +57,8 @@ func lastDecided(all []*unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// signsCertificates checks whether the cluster has signed existing requests, or else whether it
-// issued the certificates for earlier requests.
+// signsCertificates verifies that the provider's cluster signs client certificates. It searches for a signed
+// CertificateSigningRequest, and then for a certificate that the cluster signed earlier.
 func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 	all, err := e.Cluster.List(ctx, check.SigningRequests, "", cluster.Selector{})
 	if csr := lastDecided(all); csr != nil {
@@ -68,7 +68,7 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if time.Since(since) > signedWithin {
 			return steps.Failed(
-				fmt.Sprintf("CertificateSigningRequest %s is approved but was never signed", csr.GetName()), noSigner,
+				fmt.Sprintf("CertificateSigningRequest %s is approved but still not signed", csr.GetName()), noSigner,
 			)
 		}
 		return steps.Waits(since, "CertificateSigningRequest %s is approved but not signed yet", csr.GetName()).Or(noSigner)
@@ -92,10 +92,10 @@ func signsCertificates(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	return steps.Warned("no signed certificate found. Kubernetes removes requests an hour after signing",
-		"to find out, request the consumer's certificate: "+e.ApplyStep("credentials"))
+		"to test the signer, request the consumer's certificate: "+e.ApplyStep("credentials"))
 }
 
-// issuedBy reports whether a certificate verifies against one of the authorities, both in PEM.
+// issuedBy reports whether certificate verifies against one of the authorities. Both parameters are PEM.
 func issuedBy(certificate any, authorities string) bool {
 	c, _ := certificate.(string)
 	chain, err := probe.ParseCerts([]byte(c))

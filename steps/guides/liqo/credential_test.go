@@ -27,7 +27,7 @@ import (
 	"carrick/steps"
 )
 
-// fixedKey is the same in each run.
+// fixedKey returns a key that depends only on name.
 func fixedKey(name string) *ecdsa.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -63,7 +63,7 @@ func TestCommonName(t *testing.T) {
 	}
 }
 
-// What carrick makes is what it approves, and what it asks the role for.
+// The certificate request that carrick creates passes carrick's own check.
 func TestNewKeyIsSound(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -112,7 +112,8 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// Only the request that carrick creates passes: whoever approves another one grants what its names can do.
+// Only a certificate request like the one that carrick creates passes. An admin who approves any other request grants
+// the permissions of the names in it.
 func TestJudgeRequest(t *testing.T) {
 	strong, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -207,7 +208,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// csr is a request with these conditions, each "Type reason time".
+// csr returns a CertificateSigningRequest with the given conditions, each in the format "TYPE REASON TIME".
 func csr(name, forSigner, certificate string, conditions ...string) *unstructured.Unstructured {
 	var list []any
 	for _, c := range conditions {
@@ -274,40 +275,46 @@ func TestJudgeServerAddress(t *testing.T) {
 		{"https://rome.example.org:6443", away, steps.Pass, ""},
 		{"https://203.0.113.9:6443", away, steps.Pass, ""},
 		{"https://10.0.0.9:6443", away, steps.Pass, ""},
-		{"https://127.0.0.1:7443", away, steps.Fail, "127.0.0.1 is the pod itself when Liqo connects"},
-		{"https://localhost:7443", away, steps.Fail, "localhost is the pod itself when Liqo connects"},
-		{"https://[::1]:7443", away, steps.Fail, "::1 is the pod itself when Liqo connects"},
+		{
+			"https://127.0.0.1:7443", away, steps.Fail,
+			"127.0.0.1 is a loopback address, so Liqo's pods would connect to themselves",
+		},
+		{
+			"https://localhost:7443", away, steps.Fail,
+			"localhost is a loopback address, so Liqo's pods would connect to themselves",
+		},
+		{"https://[::1]:7443", away, steps.Fail, "::1 is a loopback address, so Liqo's pods would connect to themselves"},
 		{"https://127.0.0.1:7443", home, steps.Pass, ""},
 		{"https://localhost:7443", home, steps.Pass, ""},
 		{home, home, steps.Fail, "https://127.0.0.1:6443 is the consumer's own API server"},
 		{away, away, steps.Fail, "https://192.0.2.1:6443 is the consumer's own API server"},
 		{"https://0.0.0.0:6443", home, steps.Fail, "0.0.0.0 is not reachable from another machine"},
 		{"https://169.254.1.1:6443", away, steps.Fail, "169.254.1.1 is not reachable from another machine"},
-		{"https://kubernetes", away, steps.Fail, "kubernetes is the consumer's own API server inside Liqo's pods"},
+		{"https://kubernetes", away, steps.Fail, "kubernetes resolves to the consumer's own API server in Liqo's pods"},
 		{
 			"https://kubernetes.default.svc", away, steps.Fail,
-			"kubernetes.default.svc is the consumer's own API server inside Liqo's pods",
+			"kubernetes.default.svc resolves to the consumer's own API server in Liqo's pods",
 		},
 		{
 			"https://api.rome.svc.cluster.local", away, steps.Fail,
-			"api.rome.svc.cluster.local is the consumer's own API server inside Liqo's pods",
+			"api.rome.svc.cluster.local resolves to the consumer's own API server in Liqo's pods",
 		},
 		{
 			"https://rome-control-plane:6443", away, steps.Warn,
 			"rome-control-plane is a host name without a domain, which the consumer's pods can resolve only if their DNS " +
-				"has it, as in kind clusters",
+				"has a record for it, as in kind clusters",
 		},
 		{
 			"https://rancher.example.org/k8s/clusters/c-1", away, steps.Fail,
 			"https://rancher.example.org/k8s/clusters/c-1 is Rancher's proxy, which accepts neither client certificates nor " +
 				"ServiceAccount tokens",
 		},
-		{"https://%zz", away, steps.Fail, "the server is not a valid address: https://%zz"},
+		{"https://%zz", away, steps.Fail, "the server address is not valid: https://%zz"},
 	} {
 		r := judgeServerAddress(c.server, c.own, "fix")
 		fix := "fix"
 		if strings.Contains(c.server, "rancher") {
-			fix += " (Rancher: Authorized Cluster Endpoint)"
+			fix += " (in Rancher: an Authorized Cluster Endpoint)"
 		}
 		if r.Status != c.want || (r.Status != steps.Pass && (r.Found != c.found || r.Fix != fix)) {
 			t.Errorf("%s from %s: %s: %s (%s)", c.server, c.own, r.Status, r.Found, r.Fix)
@@ -336,7 +343,7 @@ func TestOtherParts(t *testing.T) {
 	}
 }
 
-// Whoever takes the name of a request first decides on its spec.
+// Another user can create the CertificateSigningRequest first, with another spec.
 func TestExpected(t *testing.T) {
 	year, decade := int32(365*24*3600), int32(10*365*24*3600)
 	good := certificatesv1.CertificateSigningRequestSpec{
@@ -350,7 +357,7 @@ func TestExpected(t *testing.T) {
 		"carrick's":        {func(*spec) {}, ""},
 		"usages reordered": {func(s *spec) { slices.Reverse(s.Usages) }, ""},
 		"shorter":          {func(s *spec) { s.ExpirationSeconds = new(int32(600)) }, ""},
-		"another request":  {func(s *spec) { s.Request = []byte("b") }, "not the consumer's"},
+		"another request":  {func(s *spec) { s.Request = []byte("b") }, "the consumer's certificate request"},
 		"another signer":   {func(s *spec) { s.SignerName = "kubernetes.io/kubelet-serving" }, "kubelet-serving"},
 		"for servers": {func(s *spec) {
 			s.Usages = append(s.Usages, certificatesv1.UsageServerAuth)

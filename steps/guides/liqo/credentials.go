@@ -8,14 +8,14 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the kinds of credentials.
+// These are the values of the answer auth.kind.
 const (
 	byCertificate    = "certificate"
 	byServiceAccount = "service-account"
 )
 
-// usualBinding is the RoleBinding's name in the published guide, and the name that Liqo deletes
-// when a tenant is drained.
+// usualBinding is the name of the RoleBinding in the published guide. Liqo deletes the RoleBinding with this name when
+// a Tenant is drained.
 const usualBinding = "liqo-binding-liqo-remote-controlplane"
 
 func credentials() steps.Step {
@@ -90,7 +90,7 @@ func credentialQuestions() []steps.Question {
 					Value: "cluster",
 					Title: "the cluster CA (ConfigMap kube-root-ca.crt), if the API server itself terminates TLS",
 				},
-				{Value: "context", Title: "the CA of your own context, if something else terminates TLS"},
+				{Value: "context", Title: "the CA of your kubeconfig context, if a proxy or load balancer terminates TLS"},
 			},
 			Help:    "The consumer trusts only this CA, not the system CAs.",
 			Default: steps.Fixed("cluster", "default"),
@@ -128,7 +128,6 @@ func certified(e steps.Env) bool { return e.Answers.Text("auth.kind") == byCerti
 
 func tokened(e steps.Env) bool { return e.Answers.Text("auth.kind") == byServiceAccount }
 
-// kindAsItExists returns service-account if the credential in use is a ServiceAccount's token.
 func kindAsItExists(e steps.Env) (any, string) {
 	if user := e.Own.FieldText("control-plane", "user"); isServiceAccount(user) {
 		return byServiceAccount, "from the existing credential"

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// These are the timeouts for Liqo to report where a gateway listens. Cloud load balancers take
-// longer.
+// Liqo must report the endpoint of a gateway within these times. Cloud load balancers take longer than other Services.
 const (
 	endpointWithin = 2 * time.Minute
 	balancerWithin = 5 * time.Minute
@@ -42,30 +41,31 @@ func serverEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return within(endpointWithin, since, time.Now(), r)
 }
 
-// withoutEndpoint explains why the Service of a gateway has no endpoint yet.
+// withoutEndpoint explains why a gateway's Service has no endpoint yet. fix contains commands to investigate it.
 func withoutEndpoint(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (why, fix string, err error) {
-	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), madeOf(g))
+	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, g.GetNamespace(), gatewayObjectName(g))
 	if apierrors.IsNotFound(err) {
-		return "there is no Service " + madeOf(g) + ", perhaps because its node port is in use or out of range", inTenant(e) +
-			"get events; " + controllerLog(e), nil
+		return "Service " + gatewayObjectName(g) +
+				" does not exist, perhaps because its node port is in use or out of range", inTenant(e) +
+				"get events; " + controllerLog(e), nil
 	}
 	if err != nil {
 		return "", "", err
 	}
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) == 0 {
-		return "its load balancer is pending. Not every cluster has one, and not every load balancer supports UDP",
-			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or answer network.service-type with NodePort", nil
+		return "its load balancer is pending. Not every cluster provides load balancers, and not all of them support UDP",
+			inTenant(e) + "describe service " + steps.Quoted(s.Name) + "    # or set network.service-type to NodePort", nil
 	}
-	return "Liqo found no active gateway pod, or its node is not Ready or has no address", inTenant(e) +
+	return "no gateway pod is active, or its node is not Ready or has no address", inTenant(e) +
 		"get pods -o wide; " + controllerLog(e), nil
 }
 
-// listening describes the other side's gateway according to its facts.
+// listening describes the other side's GatewayServer.
 type listening struct {
 	kind      string   // type of its Service
 	addresses []string // addresses on which it listens
-	port      int      // port to which others connect
-	inner     int      // port on which the gateway itself listens
+	port      int      // port that the other gateway connects to
+	inner     int      // port on which the gateway pod listens
 }
 
 func peerListens(e steps.Env) (listening, error) {
@@ -81,7 +81,6 @@ func peerListens(e steps.Env) (listening, error) {
 	return l, nil
 }
 
-// factInt converts a value of a fact to an int, or returns 0.
 func factInt(v any) int {
 	switch v := v.(type) {
 	case int:
@@ -94,8 +93,8 @@ func factInt(v any) int {
 	return 0
 }
 
-// gatewayTarget is the address that the side's gateway connects to: that of the existing
-// gateway, or else the answered one.
+// gatewayTarget is the address and port that this side's gateway connects to. They come from the GatewayClient if it
+// exists, and otherwise from the answers.
 type gatewayTarget struct {
 	host string
 	port int
@@ -121,7 +120,7 @@ func gatewayTargetOf(ctx context.Context, e steps.Env) (gatewayTarget, error) {
 	return t, nil
 }
 
-// clientPort returns the port of a GatewayClient, which newer releases can specify in a list.
+// clientPort returns the port of a GatewayClient. Newer Liqo releases can specify the port in a list.
 func clientPort(g *unstructured.Unstructured) int {
 	if p := intAt(g, "spec", "endpoint", "port"); p != 0 {
 		return p
@@ -157,12 +156,12 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 				"%s connects to %s, but the gateway of the %s listens on %s", name, t.host, e.PeerName(),
 				check.OrNone(there.addresses),
 			),
-			e.ApplyStep("tunnel")+"    # or, with NAT in between, answer network.address with "+steps.Quoted(t.host),
+			e.ApplyStep("tunnel")+"    # or, if NAT translates the address, set network.address to "+steps.Quoted(t.host),
 		)
 	case t.port != there.port && t.port != asked && there.kind == "NodePort" && t.port == there.inner:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s connects to port %d, the gateway's own port. From outside, it is node port %d", name, t.port,
+				"%s connects to port %d, the gateway's port inside the cluster. Its node port is %d", name, t.port,
 				there.port,
 			),
 			"",
@@ -172,7 +171,7 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 			fmt.Sprintf(
 				"%s connects to port %d, but the gateway of the %s listens on port %d", name, t.port, e.PeerName(), there.port,
 			),
-			e.ApplyStep("tunnel")+"    # or, where ports are translated in between, answer network.client-port with "+
+			e.ApplyStep("tunnel")+"    # or, if NAT translates the port, set network.client-port to "+
 				fmt.Sprint(t.port),
 		)
 	case text(g, "spec", "endpoint", "protocol") == "TCP":
@@ -184,8 +183,8 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s port %d%s", t.host, t.port, otherListener(there, t))
 }
 
-// leadsThere reports whether host is an address of the other side's gateway: its own, that of
-// any node if it has a node port, or the answered one.
+// leadsThere reports whether host is an address of the other side's gateway. The gateway reports its addresses, and the
+// answers can contain another address. If the gateway has a node port, the addresses of all nodes are valid, too.
 func leadsThere(e steps.Env, there listening, host string) bool {
 	if slices.Contains(there.addresses, host) || host == e.Answers.Text("network.address") {
 		return true
@@ -194,11 +193,11 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 	return there.kind == "NodePort" && err == nil && slices.Contains(nodes, host)
 }
 
-// otherListener names a target that the other gateway does not report itself: another node, or
-// an answered address.
+// otherListener returns a note with the endpoint that the GatewayServer reports, or "" if t is that endpoint. The two
+// differ if t is another node, for example.
 func otherListener(there listening, t gatewayTarget) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
-		return fmt.Sprintf("; the gateway itself reports %s port %d", check.OrNone(there.addresses), there.port)
+		return fmt.Sprintf("; the GatewayServer reports %s port %d", check.OrNone(there.addresses), there.port)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ const usualNamespace = "liqo"
 
 const idMapLabel = "app.kubernetes.io/name=clusterid-configmap"
 
-// managerEnding is the suffix of the name of the Deployment of Liqo's controllers.
+// managerEnding is the suffix of the name of Liqo's controller Deployment.
 const managerEnding = "controller-manager"
 
 func clusterIDFacts() []steps.Fact {
@@ -34,18 +34,18 @@ func clusterIDFacts() []steps.Fact {
 			Name: "networking", Title: "whether Liqo's networking module is enabled", On: steps.Both, Shared: true,
 			Learn: networkingOn,
 		},
-		{Name: heldUpFact, Title: "what blocks Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
+		{Name: heldUpFact, Title: "the problems that block Liqo", On: steps.Both, Shared: true, Now: true, Learn: heldUp},
 	}
 }
 
-// liqoSpaceQuestion asks for Liqo's namespace. It is shown only if the namespace cannot be
-// determined.
+// liqoSpaceQuestion returns the question for Liqo's namespace on a side. The question is shown only if the namespace
+// cannot be determined or the answers already contain it.
 func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 	key := who + ".liqo-namespace"
 	return steps.Question{
 		Key: key, Title: "Liqo namespace on the " + who, Kind: steps.Namespace, On: side, Opt: true,
-		Help: "The namespace in which Liqo is installed, such as liqo. Empty: the only one with Liqo's controllers and its " +
-			"cluster id ConfigMap.",
+		Help: "The namespace in which Liqo is installed, such as liqo. Empty: the only namespace with Liqo's controllers " +
+			"and its cluster id ConfigMap.",
 		When: func(e steps.Env) bool {
 			_, err := liqoSpace(e)
 			return steps.IsAbsent(err) || e.Answers.Text(key) != ""
@@ -53,8 +53,9 @@ func liqoSpaceQuestion(who string, side steps.Side) steps.Question {
 	}
 }
 
-// idMaps returns the ConfigMaps that look like the one with the cluster id: in the answered
-// namespace, or else in all. If listing all namespaces is forbidden, it reads the default one.
+// idMaps returns the ConfigMaps with the label of Liqo's cluster id ConfigMap. It searches the namespace in the
+// answers, or all namespaces if the answers contain none. If listing all namespaces is forbidden, it searches Liqo's
+// default namespace.
 func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	answered := e.Answers.Text(e.SideName() + ".liqo-namespace")
 	found, err := living(ctx, e, check.ConfigMaps, answered, idMapLabel)
@@ -64,11 +65,10 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 	return found, err
 }
 
-// idMap returns the ConfigMap with the cluster id. Any tenant can create a similar one. Therefore,
-// unless the answers give the namespace, a ConfigMap counts only if the Deployment of Liqo's
-// controllers is in the same namespace. If several namespaces have both, the controllers'
-// ServiceAccount must also have its ClusterRole from a ClusterRoleBinding, which tenants cannot
-// create.
+// idMap returns the ConfigMap with the cluster id. Any tenant can create a ConfigMap with the same label. Therefore,
+// unless the answers contain the namespace, the Deployment of Liqo's controllers must be in the same namespace. If
+// several namespaces have both objects, the controllers' ServiceAccount must also be bound to its ClusterRole by a
+// ClusterRoleBinding, which tenants cannot create.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
 		e.Cluster.StartList(usualNamespace, check.Deployments)
@@ -106,22 +106,22 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 		return beside[0], nil
 	case 0:
 		return nil, steps.Absent(
-			"namespaces with a cluster id ConfigMap (%s) have no Liqo controllers; answer %s.liqo-namespace with "+
-				"Liqo's namespace",
+			"namespaces with a cluster id ConfigMap (%s) have no Liqo controllers; set %s.liqo-namespace to Liqo's namespace",
 			check.OrNone(spacesOf(all)), e.SideName(),
 		)
 	default:
 		return nil, steps.Absent(
-			"several namespaces have a cluster id ConfigMap and Liqo controllers (%s); answer %s.liqo-namespace with "+
+			"several namespaces have a cluster id ConfigMap and Liqo controllers (%s); set %s.liqo-namespace to "+
 				"Liqo's namespace",
 			check.OrNone(spaces), e.SideName(),
 		)
 	}
 }
 
-// boundControllers returns the objects in whose namespaces the controllers' ServiceAccount has
-// the ClusterRole that Liqo's chart binds it to (liqotech/liqo:
-// deployments/liqo/templates/liqo-controller-manager-rbac.yaml).
+// boundControllers returns the objects in namespaces where a ClusterRoleBinding grants Liqo's ClusterRole to the
+// controllers' ServiceAccount. Liqo's chart creates this binding (liqotech/liqo:
+// deployments/liqo/templates/liqo-controller-manager-rbac.yaml). If reading the bindings is forbidden, boundControllers
+// returns nil.
 func boundControllers(
 	ctx context.Context, e steps.Env, objs []*unstructured.Unstructured,
 ) ([]*unstructured.Unstructured, error) {
@@ -176,15 +176,13 @@ func clusterID(ctx context.Context, e steps.Env) (any, error) {
 	return id, nil
 }
 
-// liqoSpace returns Liqo's namespace on the env's side.
 func liqoSpace(e steps.Env) (string, error) { return e.Own.Text("liqo-namespace") }
 
-// controllerManager returns the Deployment of Liqo's controllers.
 func controllerManager(ctx context.Context, e steps.Env) (*appsv1.Deployment, error) {
 	return liqoDeployment(ctx, e, managerEnding)
 }
 
-// liqoDeployment returns the Deployment with that name suffix. The prefix is the chart's
+// liqoDeployment returns Liqo's Deployment whose name ends in ending. The beginning of the name depends on the chart's
 // nameOverride.
 func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.Deployment, error) {
 	ns, err := liqoSpace(e)
@@ -207,7 +205,7 @@ func deploymentIn(ctx context.Context, e steps.Env, ns, ending string) (*appsv1.
 	return nil, steps.Absent("namespace %s of the %s has no Deployment liqo-%s", ns, e.SideName(), ending)
 }
 
-// liqoVersion returns the tag of the controllers' image: "v1.2.0".
+// liqoVersion returns the tag of the controllers' image, such as "v1.2.0".
 func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
@@ -218,10 +216,11 @@ func liqoVersion(ctx context.Context, e steps.Env) (any, error) {
 			return tag, nil
 		}
 	}
-	return nil, steps.Absent("the image of %s has no tag", d.Name)
+	return nil, steps.Absent("the image of Deployment %s has no tag", d.Name)
 }
 
-// module reports whether a module is enabled by the controllers' flag, which defaults to true.
+// module reports whether a Liqo module is enabled. A module is enabled unless the controllers have the flag
+// --NAME-enabled=false.
 func module(ctx context.Context, e steps.Env, name string) (bool, error) {
 	d, err := controllerManager(ctx, e)
 	if err != nil {
@@ -231,7 +230,7 @@ func module(ctx context.Context, e steps.Env, name string) (bool, error) {
 	return value != "false", nil
 }
 
-// flagOf returns the value of a flag of a Deployment's containers, or false if none has it.
+// flagOf returns the value of a flag in the form --FLAG=VALUE, and whether a container of the Deployment has the flag.
 func flagOf(d *appsv1.Deployment, flag string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
@@ -248,7 +247,7 @@ func networkingOn(ctx context.Context, e steps.Env) (any, error) {
 	return on, err
 }
 
-// cidrs returns the CIDRs of the cluster's own networks of one type, sorted.
+// cidrs returns a Learn function for the sorted CIDRs of the cluster's own Networks. kind is the type of the Networks.
 func cidrs(kind string) func(context.Context, steps.Env) (any, error) {
 	return func(ctx context.Context, e steps.Env) (any, error) {
 		found, err := ownNetworks(ctx, e, kind)

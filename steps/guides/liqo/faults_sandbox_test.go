@@ -14,22 +14,22 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// fault is what a check says of something that is wrong.
+// fault is a verdict that a check must return.
 type fault struct {
 	check string
 	side  steps.Side
-	found string // part of what it found
-	fix   string // part of what it says to do
+	found string // part of Result.Found
+	fix   string // part of Result.Fix
 }
 
-// siteFaults are faults of the sandbox on a site without a peering that appear, or go, while carrick watches. What is
-// said of the others is in their recorded states.
+// siteFaults maps faults of a sandbox without a peering to the verdicts on them. These faults appear or disappear while
+// carrick watches. The verdicts on all other faults are in the recorded states.
 var siteFaults = map[string][]fault{
 	"webhook-cert-expiring": {{"webhooks", steps.Remote, "expires", "liqo-webhook-certs"}},
 	"replicator-down":       {{"liqo-ready", steps.Local, "liqo-crd-replicator", "scale"}},
 }
 
-// says fails the test unless a check comes to find a fault, in its words.
+// says follows a check until it returns the verdict f, and fails the test after five minutes.
 func says(t *testing.T, s *engine.Session, f fault) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -73,8 +73,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	)
 }
 
-// Where one side has no networking module, none is asked for: the peering is
-// made without a tunnel.
+// If Liqo has no networking module on one side, the guide creates the peering without a tunnel.
 func TestVerifyLiveWithoutTheNetworkingModule(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -83,7 +82,7 @@ func TestVerifyLiveWithoutTheNetworkingModule(t *testing.T) {
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "modules", nil)
 }
 
-// Another consumer has taken the published guide's name for its Tenant.
+// Another consumer's Tenant already has the name in the published guide.
 func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -97,8 +96,8 @@ func TestVerifyLiveAnotherConsumersTenantIsNotInTheWay(t *testing.T) {
 	stepstest.Cycle(t, box, liqo.Guide(), assets, "second", nil)
 }
 
-// A port that is in use is found before a gateway requests it: Liqo would not
-// recover from that automatically.
+// carrick reports a node port that is in use before it creates the gateway, because Liqo would not recover
+// automatically.
 func TestVerifyANodePortThatIsTaken(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -149,12 +148,12 @@ func TestVerifyALoadBalancerWithoutAnAddressIsSaid(t *testing.T) {
 	select {
 	case err := <-done:
 		t.Errorf("apply ended although there is no address yet: %v", err)
-	default: // it waits, for as long as the check does
+	default: // apply waits as long as the check does
 	}
 }
 
-// What the published page leaves behind when it is followed word for word: each
-// gap is found, and each is mended by the command that is shown with it.
+// An admin who follows the published guide to the letter leaves an incomplete peering. carrick reports each gap, and
+// the fix that it shows closes the gap.
 func TestVerifyLiveThePublishedPageIsMended(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -166,7 +165,7 @@ func TestVerifyLiveThePublishedPageIsMended(t *testing.T) {
 		{"configuration", steps.Local, "no Configuration", "--step network"},
 		{"configuration", steps.Remote, "no Configuration", "--step network"},
 		{"slice", steps.Local, "liqo.io/replication", "--step resources"},
-		{"tenant-name", steps.Remote, "my-tenant", "answer tenant.name with milan"},
+		{"tenant-name", steps.Remote, "my-tenant", "set tenant.name to milan"},
 	} {
 		says(t, s, f)
 	}

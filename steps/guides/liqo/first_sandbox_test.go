@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// opensOn are the checks that the troubles view opens on, by the fault that the demo begins with.
+// opensOn maps each fault with which the demo can start to the check on which the troubles view must open.
 var opensOn = map[string]stepstest.First{
 	"leftover-tenant":              {Why: "the name is another one than this link's"},
 	"load-balancer-pending":        {Why: "no gateway asks for an address yet"},

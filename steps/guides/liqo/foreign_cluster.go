@@ -13,8 +13,7 @@ import (
 	"carrick/steps/check"
 )
 
-// foreignConditions maps the conditions of a ForeignCluster to the check of this guide that
-// gives details.
+// foreignConditions maps each condition of a ForeignCluster to the check that gives details.
 var foreignConditions = map[string]string{
 	"APIServerStatus":                "peer-api-reachable",
 	"NetworkConfigurationStatus":     "configuration-ready",
@@ -35,13 +34,13 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if fc == nil {
 		return steps.Waits(
-			time.Time{}, "ForeignCluster for the %s does not exist yet. Liqo creates it from the objects of the peering",
+			time.Time{}, "the ForeignCluster for the %s does not exist yet. Liqo creates it from the objects of the peering",
 			e.PeerName(),
 		)
 	}
 	var bad, pending, lacking, good, closer []string
-	var moving []condition // of the modules with a bad condition
-	for _, m := range modulesMeant(e) {
+	var moving []condition // all conditions of the modules that have a bad condition
+	for _, m := range usedModules(e) {
 		all := conditions(fc, slices.Concat(m.fields, []string{"conditions"})...)
 		if on, _, _ := unstructured.NestedBool(fc.Object, slices.Concat(m.fields, []string{"enabled"})...); m.needed && !on {
 			lacking = append(lacking, "module "+m.name+" is not enabled for this peering yet")
@@ -65,10 +64,9 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	look := "carrick check " + e.LinkFile() + " --only " + strings.Join(closer, ",")
 	switch name := fc.GetName(); {
 	case len(bad) > 0:
-		// As soon as a Configuration exists, Liqo reports NotReady for the missing gateway and
-		// Connection, and later while they start (liqotech/liqo v1.2.0:
-		// pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). It rewrites such a
-		// condition each time, so the oldest condition of the module shows how long this has lasted.
+		// Once a Configuration exists, Liqo reports NotReady while the gateway and the Connection are missing or
+		// starting (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). Liqo
+		// rewrites such a condition each time, so the oldest condition of the module shows how long the state has lasted.
 		return steps.Waits(firstSet(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
 	case len(pending) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)
@@ -103,17 +101,15 @@ func foreignCluster(ctx context.Context, e steps.Env) (*unstructured.Unstructure
 	return nil, nil
 }
 
-// foreignModule is a part of a ForeignCluster's status.
 type foreignModule struct {
 	name   string
 	fields []string
-	needed bool // this side has objects of the peering in it
+	needed bool // this side has objects of the peering in this module
 }
 
-// modulesMeant returns the modules that the peering uses according to the answers. In a declarative
-// peering it is normal that a consumer has nothing in authentication and a provider nothing in
-// offloading.
-func modulesMeant(e steps.Env) []foreignModule {
+// usedModules returns the modules that the peering uses according to the answers. In a declarative peering, a consumer
+// normally has no objects in the module authentication, and a provider has none in the module offloading.
+func usedModules(e steps.Env) []foreignModule {
 	part := func(name string, needed bool) foreignModule {
 		return foreignModule{name, []string{"status", "modules", name}, needed}
 	}

@@ -12,8 +12,8 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// The consumer makes the request that the provider's admin approves: whatever it
-// is, the verdict is fit to be read, and none of Kubernetes' own names passes.
+// The provider's admin approves a certificate request that the consumer wrote. For any request, the verdict must be
+// safe to display, and only a request like carrick's own may pass.
 func FuzzRequests(f *testing.F) {
 	key := fixedKey("a")
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -56,7 +56,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Addresses of API servers come out of kubeconfigs of others.
+// Server addresses come from kubeconfigs that other people wrote.
 func FuzzServerAddresses(f *testing.F) {
 	for _, s := range []string{
 		"https://rome.example.org:6443", "https://127.0.0.1:1", "https://[::1%25eth0]:1", "https://0x7f.1",

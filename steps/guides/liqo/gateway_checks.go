@@ -28,7 +28,8 @@ func wantedKind(e steps.Env) string {
 	return clientKind
 }
 
-// plural returns kubectl's full name of a kind of Liqo's networking group.
+// plural returns the full resource name of a kind in Liqo's networking group, such as
+// "gatewayservers.networking.liqo.io".
 func plural(kind string) string { return strings.ToLower(kind) + "s.networking.liqo.io" }
 
 func ofKind(objs []*unstructured.Unstructured, kind string) []*unstructured.Unstructured {
@@ -41,8 +42,8 @@ func ofKind(objs []*unstructured.Unstructured, kind string) []*unstructured.Unst
 	return out
 }
 
-// longestGateway is the maximum length of a gateway's name: Liqo names the gateway's objects
-// gw-NAME, which is also a label value.
+// longestGateway is the maximum length of a gateway's name. Liqo uses gw-NAME as a label value, and a label value has
+// at most 63 characters.
 const longestGateway = 60
 
 func oneGateway(ctx context.Context, e steps.Env) steps.Result {
@@ -66,7 +67,8 @@ func oneGateway(ctx context.Context, e steps.Env) steps.Result {
 		wrong := wrongGateways(all, want)
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has a GatewayServer and a GatewayClient (%s). According to the answers, this side has only a %s", ns,
+				"namespace %s has a GatewayServer and a GatewayClient (%s). According to the answers, this side needs only a %s",
+				ns,
 				check.OrNone(names(all)), want,
 			),
 			inTenant(e)+"delete "+plural(wrong[0].GetKind())+" "+shellWords(names(wrong)),
@@ -84,8 +86,8 @@ func wrongGateways(all []*unstructured.Unstructured, want string) []*unstructure
 	return ofKind(all, serverKind)
 }
 
-// otherKind returns the verdict on a gateway of the other kind than the answered one. The fix is to
-// change the answer, or to delete the gateway if the other side has the same kind.
+// otherKind returns the verdict on a gateway whose kind contradicts the answers. The fix is to change the answer, or to
+// delete the gateway if the other side has a gateway of the same kind.
 func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	fact, verb, server := "gateway-server", "listens", e.SideName()
 	if o.GetKind() == clientKind {
@@ -94,7 +96,8 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	if _, err := e.Peer.Value(fact); err == nil {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s %s %s, and so does the gateway of the %s. They cannot connect", o.GetKind(), placeOf(o), verb, e.PeerName(),
+				"%s %s %s, and so does the gateway of the %s. Two such gateways cannot connect to each other", o.GetKind(),
+				placeOf(o), verb, e.PeerName(),
 			),
 			inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+"    # then "+e.ApplyStep("tunnel"),
 		)
@@ -104,7 +107,7 @@ func otherKind(e steps.Env, o *unstructured.Unstructured) steps.Result {
 			"%s %s %s, but according to the answers the %s listens", o.GetKind(), placeOf(o), verb,
 			e.Answers.Text("network.server"),
 		),
-		"answer network.server with "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+
+		"set network.server to "+server+", or: "+inTenant(e)+"delete "+plural(o.GetKind())+" "+steps.Quoted(o.GetName())+
 			"    # then "+e.ApplyStep("tunnel"),
 	)
 }
@@ -119,7 +122,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	case o.GetLabels()[remoteIDLabel] != id:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, which must be %s. Liqo ignores it", name, remoteIDLabel,
+				"%s has the label %s=%s, which must be %s. Liqo ignores this gateway", name, remoteIDLabel,
 				cmp.Or(o.GetLabels()[remoteIDLabel], "(none)"), id,
 			),
 			e.ApplyStep("tunnel"),
@@ -136,7 +139,7 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	return steps.Passed("%s", name)
 }
 
-// template returns the template that the side's gateway names, or else carrick's default template.
+// template returns the template that the existing gateway references, or else the default template.
 func template(
 	ctx context.Context, e steps.Env,
 ) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
@@ -174,14 +177,15 @@ func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
 	}
 	there, err := e.Cluster.List(ctx, gvr, "", cluster.Selector{})
 	if err != nil {
-		return steps.Failed(fmt.Sprintf("there is no %s %s/%s", kind, ns, name), e.Kubectl()+" get "+plural(kind)+" -A")
+		return steps.Failed(fmt.Sprintf("%s %s/%s does not exist", kind, ns, name), e.Kubectl()+" get "+plural(kind)+" -A")
 	}
-	return steps.Failed(fmt.Sprintf("there is no %s %s/%s; the cluster has %s", kind, ns, name, placesOf(there)),
-		"Helm installs it if networking.enabled is true: "+e.Helm()+" -n "+steps.Quoted(ns)+" get values liqo --all")
+	return steps.Failed(fmt.Sprintf("%s %s/%s does not exist; existing templates: %s", kind, ns, name, placesOf(there)),
+		"Helm installs the template if networking.enabled is true: "+e.Helm()+" -n "+steps.Quoted(ns)+
+			" get values liqo --all")
 }
 
-// These are the minimum and maximum MTU of a tunnel: IPv6 requires 1280, and WireGuard uses 80
-// of the path's MTU.
+// These are the minimum and maximum MTU of a tunnel in bytes. IPv6 requires at least 1280, and WireGuard adds 80 bytes
+// to each packet.
 const (
 	leastMTU = 1280
 	mostMTU  = 1500 - 80
@@ -201,11 +205,11 @@ func oneMTU(ctx context.Context, e steps.Env) steps.Result {
 	for _, fact := range []string{"gateway-server", "gateway-client"} {
 		peer = max(peer, factInt(e.Peer.Field(fact, "mtu")))
 	}
-	name, fix := o.GetKind()+" "+placeOf(o), "answer network.mtu (liqoctl uses "+fmt.Sprint(usualMTU)+"), then: "+
+	name, fix := o.GetKind()+" "+placeOf(o), "set network.mtu (liqoctl uses "+fmt.Sprint(usualMTU)+"), then: "+
 		e.ApplyStep("tunnel")
 	switch {
 	case own == 0:
-		return steps.Failed(name+" has no MTU, so the gateway gets 0", fix)
+		return steps.Failed(name+" has no MTU, so the gateway's MTU is 0", fix)
 	case peer != 0 && own != peer:
 		return steps.Failed(
 			fmt.Sprintf("%s has MTU %d, but the gateway of the %s has %d", name, own, e.PeerName(), peer), fix,

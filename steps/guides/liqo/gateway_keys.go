@@ -15,15 +15,15 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the keys of the Secret that a gateway reads (liqotech/liqo:
-// pkg/consts/externalnetwork.go), and its default name.
+// These are the data keys of the Secret with a gateway's WireGuard keys (liqotech/liqo:
+// pkg/consts/externalnetwork.go), and the Secret's default name.
 const (
 	privateKeyField = "privateKey"
 	publicKeyField  = "publicKey"
 	usualKeys       = "gw-keys"
 )
 
-// keySize is the size of both keys in bytes.
+// keySize is the size of a WireGuard key in bytes.
 const keySize = 32
 
 func gatewayKeys() steps.Step {
@@ -36,18 +36,21 @@ func gatewayKeys() steps.Step {
 			{Name: "public-key", Title: "the public key of the gateway", On: steps.Both, Shared: true, Learn: publicKey},
 		},
 		Actions: append(
-			twice("keys", "Create the keys of the consumer's gateway", "Create the keys of the provider's gateway", steps.Action{
-				Needs: []string{"tenant-namespace"},
-				Doer: action.Mint{
-					File: "gateway-keys.yaml", Keys: []string{privateKeyField, publicKeyField}, Make: newGatewayKeys,
-					Values: action.Values{
-						"tenant-namespace": tenantSpace,
-						"name":             func(_ context.Context, e steps.Env) (any, error) { return e.Own.Value("gateway-keys") },
+			onBothSides(
+				"keys", "Create the keys of the consumer's gateway", "Create the keys of the provider's gateway",
+				steps.Action{
+					Needs: []string{"tenant-namespace"},
+					Doer: action.Mint{
+						File: "gateway-keys.yaml", Keys: []string{privateKeyField, publicKeyField}, Make: newGatewayKeys,
+						Values: action.Values{
+							"tenant-namespace": tenantSpace,
+							"name":             func(_ context.Context, e steps.Env) (any, error) { return e.Own.Value("gateway-keys") },
+						},
 					},
 				},
-			}),
-			twice(
-				"public-key", "Give the consumer the provider's public key", "Give the provider the consumer's public key",
+			),
+			onBothSides(
+				"public-key", "Create the PublicKey of the provider's gateway", "Create the PublicKey of the consumer's gateway",
 				steps.Action{
 					Needs: []string{"tenant-namespace"},
 					Doer: action.Manifest{File: "public-key.yaml", Values: action.Values{
@@ -60,8 +63,7 @@ func gatewayKeys() steps.Step {
 	}
 }
 
-// keySecrets returns the Secrets of the peering that contain a key pair, with or without the
-// gateway label.
+// keySecrets returns the Secrets of the peering that contain a WireGuard key or have the gateway label.
 func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	found, err := peeringObjects(ctx, e, check.Secrets)
 	if err != nil {
@@ -79,8 +81,8 @@ func keySecrets(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured,
 	return out, nil
 }
 
-// gatewayKeysName returns the name of the Secret with the gateway's keys: the one that the side's
-// gateway names, or else an existing one, or else the default.
+// gatewayKeysName returns the name of the Secret with the gateway's keys. It prefers the name in the gateway's spec.
+// Otherwise it returns the name of an existing Secret with keys, or the default name.
 func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 	gateways, err := sideGateways(ctx, e)
 	if err != nil {
@@ -95,7 +97,6 @@ func gatewayKeysName(ctx context.Context, e steps.Env) (any, error) {
 	return existingName(found, usualKeys), err
 }
 
-// gatewayKeyPair returns the Secret with the gateway's keys.
 func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	name, err := e.Own.Text("gateway-keys")
 	if err != nil {
@@ -104,7 +105,7 @@ func gatewayKeyPair(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return e.Cluster.Secret(ctx, tenantNamespace(e), name, privateKeyField, publicKeyField)
 }
 
-// publicKey returns the side's own public key in base64, as in a PublicKey.
+// publicKey returns the public key of this side's gateway in base64, the encoding in a PublicKey object.
 func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	s, err := gatewayKeyPair(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -113,7 +114,7 @@ func publicKey(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := s.Data[publicKeyField].Reveal() // public, although it is in a Secret
+	key := s.Data[publicKeyField].Reveal() // the public key is not confidential
 	if len(key) != keySize {
 		return nil, steps.Absent("the public key of the %s's gateway has %d bytes, not %d", e.SideName(), len(key), keySize)
 	}

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// sideGateway returns the gateway of the kind that the answers assign to this side, or nil if
-// there is none.
+// sideGateway returns the gateway of the kind that the answers assign to this side, or an AbsentError if no such
+// gateway exists.
 func sideGateway(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	all, err := sideGateways(ctx, e)
 	if err != nil {
@@ -29,16 +29,16 @@ func sideGateway(ctx context.Context, e steps.Env) (*unstructured.Unstructured, 
 	return nil, steps.Absent("the %s has no %s", e.SideName(), wantedKind(e))
 }
 
-// madeOf returns the name of the objects that Liqo creates for a gateway (liqotech/liqo:
+// gatewayObjectName returns the name of the objects that Liqo creates for a gateway (liqotech/liqo:
 // pkg/gateway/forge/utils.go).
-func madeOf(gateway *unstructured.Unstructured) string { return "gw-" + gateway.GetName() }
+func gatewayObjectName(gateway *unstructured.Unstructured) string { return "gw-" + gateway.GetName() }
 
 func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	g, err := sideGateway(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
-	name := madeOf(g)
+	name := gatewayObjectName(g)
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), name)
 	if apierrors.IsNotFound(err) {
 		return steps.Waits(
@@ -56,7 +56,8 @@ func gatewayUp(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if text(g, "status", "secretRef", "name") == "" {
 		return steps.Waits(
-			g.GetCreationTimestamp().Time, "%s %s runs, but its status does not name its keys yet (status.secretRef)",
+			g.GetCreationTimestamp().Time,
+			"%s %s runs, but its status does not reference a Secret with its keys yet (status.secretRef)",
 			g.GetKind(), placeOf(g),
 		).Or(controllerLog(e))
 	}
@@ -70,7 +71,6 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// controllerLog returns a command that shows the log of Liqo's controllers.
 func controllerLog(e steps.Env) string {
 	space, err := liqoSpace(e)
 	if err != nil {
@@ -79,8 +79,8 @@ func controllerLog(e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(space) + " logs deployment/liqo-controller-manager --tail=50"
 }
 
-// gatewayDown waits for the gateway, and gives the reason if Kubernetes reports one: a pod that
-// was rejected, or what its containers wait for.
+// gatewayDown returns the verdict on a gateway without a ready pod. If Kubernetes reports a reason, the verdict
+// includes it. For example, a pod was rejected, or a container is waiting.
 func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	if why := check.ReplicaFailure(d); why != "" {
 		return notLetIn(e, d, why)
@@ -117,7 +117,8 @@ func notLetIn(e steps.Env, d *appsv1.Deployment, why string) steps.Result {
 	return steps.Failed(found, fix)
 }
 
-// podsTrouble returns what the pods of a Deployment wait for, as the end of a sentence.
+// podsTrouble returns the reason why no pod of a Deployment is ready, in the format ": REASON". If no reason is known,
+// it returns "".
 func podsTrouble(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
 	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
@@ -129,7 +130,7 @@ func podsTrouble(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string
 		}
 	}
 	if len(pods) == 0 {
-		return ": there is no pod", nil
+		return ": no pod exists", nil
 	}
 	return "", nil
 }
@@ -157,7 +158,7 @@ func podTrouble(p *corev1.Pod) string {
 	return ""
 }
 
-// within returns r, or a failed r if more than limit has passed since the given time. limit is less
+// within returns r. If more than limit has passed between since and now, it changes r to a failure. limit is shorter
 // than the timeout of the check itself.
 func within(limit time.Duration, since time.Time, now time.Time, r steps.Result) steps.Result {
 	if since.IsZero() {

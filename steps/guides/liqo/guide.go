@@ -1,8 +1,8 @@
 // Package liqo is the guide that peers two clusters with Liqo declaratively: a consumer uses
 // the resources of a provider through objects that the admins of both sides create.
 //
-// Sources: liqotech/liqo (apis, pkg/liqo-controller-manager, internal/crdReplicator,
-// pkg/webhooks, docs/advanced/peering/peering-via-cr.md) at v1.2.0 and after.
+// Sources: liqotech/liqo (apis, pkg/liqo-controller-manager, internal/crdReplicator, pkg/webhooks,
+// docs/advanced/peering/peering-via-cr.md) at v1.2.0 and later.
 package liqo
 
 import (
@@ -14,16 +14,16 @@ import (
 //go:embed README.md
 var readme string
 
-// page is the published guide that admins follow without carrick.
+// page is Liqo's published guide to declarative peering.
 const page = "https://docs.liqo.io/en/stable/advanced/peering/peering-via-cr.html"
 
-// Guide peers a consumer with a provider.
+// Guide returns the guide that peers a consumer with a provider.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "liqo", Title: "Liqo declarative peering",
 		Renamed: renamed,
-		About: "Runs pods of a consumer cluster on a provider cluster. Connects their networks through a WireGuard tunnel " +
-			"that is tested first, creates a credential whose key never leaves its side, requests resources, and offloads " +
+		About: "Runs pods of a consumer cluster on a provider cluster. Connects the pod networks through a tested " +
+			"WireGuard tunnel, creates a credential whose key never leaves the consumer, requests resources, and offloads " +
 			"a namespace.",
 		Page:   page,
 		Readme: readme,
@@ -42,8 +42,8 @@ func Guide() *steps.Guide {
 			resources(),
 			offloading(),
 		},
-		// Objects that Liqo copied to the provider are deleted while the credential still works
-		// there. Namespaces are deleted last, because Liqo finds the other objects by their labels.
+		// Liqo deletes its copies on the provider while the credential for the provider still works. The tenant
+		// namespaces are deleted last, because Liqo finds the other objects by the namespaces' labels.
 		Undo: []string{
 			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding",
 			"certificate-request", "service-account", "credential-key",
@@ -52,20 +52,18 @@ func Guide() *steps.Guide {
 			"consumer-keys", "provider-keys", "consumer-configuration", "provider-configuration", "consumer-namespace",
 			"provider-namespace",
 		},
-		// Without its provider, a NamespaceOffloading keeps its finalizer until Liqo deletes the
-		// NamespaceMap together with the last slice (liqotech/liqo 557c199cf,
-		// pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go and
-		// ensureRemoteConditionsConsistence in status.go; nothing there checks whether the provider
-		// is declared lost).
+		// If the provider is gone, a NamespaceOffloading keeps its finalizer until Liqo deletes the NamespaceMap together
+		// with the last slice. For a NamespaceOffloading, Liqo does not check whether the provider is declared unreachable
+		// (liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go and
+		// ensureRemoteConditionsConsistence in status.go).
 		UndoAlone: []string{"resource-slice"},
-		// This action set disableNetworkCheck on the VirtualNode, which is deleted with the slice.
-		// Undoing it earlier would leave no value, which makes Liqo's webhook panic (liqotech/liqo
-		// 557c199cf, pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
+		// In earlier carrick versions, this action set disableNetworkCheck on the VirtualNode. Liqo deletes the VirtualNode
+		// with the slice. If carrick unset the field earlier, Liqo's webhook would panic (liqotech/liqo 557c199cf,
+		// pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
 		Retired: []string{"without-tunnel"},
 	}
 }
 
-// These are the guide's names of the sides.
 const (
 	consumer = "consumer"
 	provider = "provider"

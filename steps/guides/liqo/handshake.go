@@ -18,15 +18,13 @@ import (
 // handshakeAge is how long the outcome of a handshake is cached.
 const handshakeAge = 30 * time.Second
 
-// handshakeOutcome is the outcome of a handshake, which can be an error.
 type handshakeOutcome struct {
 	report probe.HandshakeReport
 	err    error
 }
 
-// gatewayAnswers attempts a WireGuard handshake with the keys of the side's own gateway. It skips
-// the handshake while a tunnel is up, because the other gateway would then send this side's packets
-// to this machine.
+// gatewayAnswers attempts a WireGuard handshake with the keys of this side's gateway. While a tunnel is up, it skips
+// the handshake, because the other gateway would then send this side's packets to this machine.
 func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	if err := e.PeerUnconfirmed(); err != nil {
 		return steps.Errored(err)
@@ -37,8 +35,8 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 	}{{e.SideName(), e.Own}, {e.PeerName(), e.Peer}} {
 		if connected(side.facts) {
 			return steps.Skipped(
-				"the tunnel is up (the %s's Connection is Connected). A handshake with its keys would redirect its traffic to "+
-					"this machine",
+				"the tunnel is up (the %s's Connection is Connected). A handshake with the same keys would redirect the tunnel's "+
+					"traffic to this machine",
 				side.name,
 			)
 		}
@@ -57,7 +55,7 @@ func gatewayAnswers(ctx context.Context, e steps.Env) steps.Result {
 		func(ctx context.Context) (handshakeOutcome, error) {
 			report, err := probe.Handshake(ctx, at, own, peer)
 			if errors.Is(err, context.Canceled) {
-				return handshakeOutcome{}, err // canceled: it proves nothing
+				return handshakeOutcome{}, err // a canceled handshake proves nothing
 			}
 			return handshakeOutcome{report, err}, nil
 		},
@@ -91,7 +89,7 @@ func handshakeKeys(ctx context.Context, e steps.Env) (own probe.PrivateKey, peer
 func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutcome) steps.Result {
 	from := ""
 	if a := seen.report.From.Addr(); a.IsValid() && !a.IsUnspecified() {
-		from = ", " + a.String() // the address shows the network of this machine
+		from = ", " + a.String() // the address shows which network this machine uses
 	}
 	here := "from this machine" + from
 	var silent *probe.NoAnswerError
@@ -104,7 +102,7 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 	case errors.As(seen.err, &silent):
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s did not answer (%s). Packets are dropped, nothing listens, the gateway has other keys, or this machine's "+
+				"%s did not answer (%s). Packets are dropped, no process listens, the gateway has other keys, or this machine's "+
 					"clock is behind",
 				at, here,
 			),
@@ -112,12 +110,14 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 		)
 	case errors.Is(seen.err, syscall.ECONNREFUSED):
 		return steps.Warned(
-			fmt.Sprintf("%s refused the packet. Nothing listens on that UDP port, or a firewall rejects it (%s)", at, here),
+			fmt.Sprintf(
+				"%s refused the packet. Nothing listens on that UDP port, or a firewall rejects the packet (%s)", at, here,
+			),
 			peerGateway(e)+"get pods,services -o wide",
 		)
 	case errors.Is(seen.err, syscall.EHOSTUNREACH), errors.Is(seen.err, syscall.ENETUNREACH):
 		return steps.Warned(
-			fmt.Sprintf("there is no route to %s (%s). The nodes of the %s may have one", at, here, e.SideName()),
+			fmt.Sprintf("no route to %s (%s). The nodes of the %s may have a route", at, here, e.SideName()),
 			echoTest(e, t),
 		)
 	case errors.As(seen.err, &dns):
@@ -125,23 +125,23 @@ func judgeHandshake(e steps.Env, at string, t gatewayTarget, seen handshakeOutco
 			fmt.Sprintf("%s does not resolve on this machine", t.host), podCommand(e, "nslookup "+steps.Quoted(t.host)),
 		)
 	case errors.Is(seen.err, probe.ErrKey):
-		return steps.Warned("no handshake possible: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
+		return steps.Warned("the handshake is not possible: "+keyFault(errors.Unwrap(seen.err)), e.ApplyStep("keys"))
 	}
 	return steps.Errored(seen.err)
 }
 
-// peerGateway returns the start of a kubectl command in the other side's tenant namespace.
+// peerGateway returns the beginning of a kubectl command for the other side's tenant namespace.
 func peerGateway(e steps.Env) string {
 	return e.PeerKubectl() + " -n " + steps.Quoted(peerNamespace(e)) + " "
 }
 
-// echoTest returns the commands of the test in upstream's FAQ: an echo server on the other side,
-// and a pod on this side that connects to it.
+// echoTest returns the commands of the test in upstream's FAQ. They create an echo server on the other side, and a pod
+// on this side that connects to it.
 func echoTest(e steps.Env, t gatewayTarget) string {
 	space := " -n " + steps.Quoted(peerNamespace(e)) + " "
-	return "# is UDP to " + t.host + " open (security group, firewall, NAT)? Try it without Liqo:\n" +
+	return "# test whether UDP to " + t.host + " is open (security group, firewall, NAT), without Liqo:\n" +
 		e.PeerKubectl() + space + "create deployment udpecho --image=ghcr.io/liqotech/udpecho --port=5000\n" +
 		e.PeerKubectl() + space + "expose deployment udpecho --type=NodePort --protocol=UDP --port=5000\n" +
 		podCommand(e, "nc -u "+steps.Quoted(t.host)+" NODEPORT") +
-		"    # it returns your input in upper case; delete udpecho afterwards"
+		"    # udpecho returns your input in upper case; delete udpecho afterwards"
 }

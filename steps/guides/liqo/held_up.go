@@ -14,12 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// heldUpFact is the fact with the reason why Liqo on a side deletes nothing: it does not run, or a
-// namespace of the peering is stuck.
+// heldUpFact is the name of the fact that explains why Liqo deletes no objects on a side. Either Liqo is not running,
+// or a namespace of the peering is stuck in deletion.
 const heldUpFact = "held-up"
 
-// heldUp returns the reasons, each with a command. carrick reads this fact after an undo has timed
-// out.
+// heldUp returns the reasons why Liqo deletes no objects, each with a command to investigate it. carrick reads this
+// fact after an undo has timed out.
 func heldUp(ctx context.Context, e steps.Env) (any, error) {
 	var out []string
 	runs := liqoRuns(ctx, e)
@@ -51,7 +51,6 @@ func withFix(found, fix string) string {
 	return found + " (" + command + ")"
 }
 
-// heldUpError is the error of an undo that timed out, with the cause.
 type heldUpError struct {
 	err   error
 	cause string
@@ -61,8 +60,8 @@ func (h *heldUpError) Error() string { return h.err.Error() + ". Cause: " + h.ca
 
 func (h *heldUpError) Unwrap() error { return h.err }
 
-// explainHeld adds to the error of an undo that timed out why Liqo is stuck on either side.
-// known is false if no reason was found.
+// explainHeld adds to the error of a timed-out undo the reason why Liqo is stuck on either side. It returns other
+// errors unchanged. If the undo timed out for an unknown reason, known is false.
 func explainHeld(e steps.Env, err error) (explained error, known bool) {
 	if !errors.As(err, new(*failure.StillThereError)) || errors.As(err, new(*heldUpError)) {
 		return err, true

@@ -21,7 +21,7 @@ func keyChecks() []steps.Check {
 		{
 			Name: "keys", Title: "A Secret contains the gateway's key pair", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, FixedBy: "${side}-keys",
-			Why: "The gateway accepts only 32 raw bytes and crashes otherwise; the published guide omits a label that v1.0.0 " +
+			Why: "The gateway crashes unless each key has 32 raw bytes; the published guide omits a label that Liqo v1.0.0 " +
 				"and liqoctl require.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go " +
@@ -40,8 +40,8 @@ func keyChecks() []steps.Check {
 		{
 			Name: "peer-key", Title: "The gateway has the peer's public key", On: steps.Both,
 			Needs: []string{"keys", "peer/keys"}, FixedBy: "${side}-public-key",
-			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and gets no " +
-				"handshake with another cluster's key.",
+			Why: "The gateway ignores all bytes after the 32nd, creates no Connection for a shorter key, and completes " +
+				"no handshake with another cluster's key.",
 			References: []string{"liqotech/liqo: pkg/gateway/tunnel/wireguard/publickeys_controller.go", page},
 			Run:        peerKey,
 		},
@@ -55,7 +55,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	if apierrors.IsNotFound(err) {
 		name, _ := e.Own.Text("gateway-keys")
-		return steps.Undone(fmt.Sprintf("there is no Secret %s/%s", ns, name))
+		return steps.Undone(fmt.Sprintf("Secret %s/%s does not exist", ns, name))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -75,13 +75,14 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	case numeric.MatchString(s.Name):
 		return steps.Failed(name+" has a numeric name, which Liqo's templates cannot use",
 			fmt.Sprintf(
-				"recreate the Secret under another name and set the gateway's spec.secretRef.name to it: %sget secret %s -o yaml",
+				"recreate the Secret under another name and set the gateway's spec.secretRef.name to that name: %sget "+
+					"secret %s -o yaml",
 				inTenant(e), s.Name,
 			))
 	case s.Labels[remoteIDLabel] != id:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, which must be %s like the gateway's", name, remoteIDLabel,
+				"%s has the label %s=%s, which must be %s, like the gateway's label", name, remoteIDLabel,
 				cmp.Or(s.Labels[remoteIDLabel], "(none)"), id,
 			),
 			"",
@@ -89,7 +90,8 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	case s.Labels[gatewayLabel] != "true":
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has the label %s=%s, which must be true. Otherwise liqoctl and Liqo v1.0.0 do not find it", name, gatewayLabel,
+				"%s has the label %s=%s, which must be true. Otherwise liqoctl and Liqo v1.0.0 do not find the Secret", name,
+				gatewayLabel,
 				cmp.Or(s.Labels[gatewayLabel], "(none)"),
 			),
 			"",
@@ -98,8 +100,8 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	return keysOnce(ctx, e, s)
 }
 
-// pairFault describes what is wrong with a key pair, or returns "". It reveals nothing of the
-// private key but its size.
+// pairFault describes the problem with a key pair, or returns "" if there is none. The description reveals nothing
+// about the private key except its size.
 func pairFault(s *cluster.Secret) string {
 	for _, field := range []string{privateKeyField, publicKeyField} {
 		if s.Keys[field] == 0 {
@@ -123,7 +125,7 @@ func pairFault(s *cluster.Secret) string {
 // keyFault returns the message of an ErrKey without its prefix.
 func keyFault(err error) string { return strings.TrimPrefix(err.Error(), probe.ErrKey.Error()+": ") }
 
-// keysOnce checks for a second pair with both labels: if there are two, Liqo uses neither.
+// keysOnce verifies that no second Secret is labelled as the gateway's keys. If there are two, Liqo uses neither.
 func keysOnce(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result {
 	all, err := keySecrets(ctx, e)
 	if err != nil {
@@ -171,17 +173,17 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
 		)
 	}
-	return steps.Passed("%s here, %s on the peer", own, peer)
+	return steps.Passed("public key %s here, %s on the peer", own, peer)
 }
 
-// gatewaysAgain returns the command that restarts the gateways of a tenant namespace, which read
-// their key only at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
+// gatewaysAgain returns the command that restarts the gateways in the tenant namespace. A gateway reads its keys only
+// at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
 func gatewaysAgain(e steps.Env) string {
 	return inTenant(e) +
-		"rollout restart deployment    # this namespace has only gateways, and a running one keeps its old key"
+		"rollout restart deployment    # restarts only gateways, because a running gateway keeps its old key"
 }
 
-// labelledAs splits objects by whether they have the label with the peer's id.
+// labelledAs separates the objects that are labelled with the peer's cluster id from the other objects.
 func labelledAs(id string, objs []*unstructured.Unstructured) (with, without []*unstructured.Unstructured) {
 	for _, o := range objs {
 		if o.GetLabels()[remoteIDLabel] == id {

@@ -43,8 +43,8 @@ func peerKey(ctx context.Context, e steps.Env) steps.Result {
 	}
 }
 
-// severalKeys returns the verdict on several PublicKeys. The fix deletes all except the one with
-// the peer's key.
+// severalKeys returns the verdict on several PublicKeys. The fix deletes all of them except the PublicKey with the
+// peer's key.
 func severalKeys(e steps.Env, found []*unstructured.Unstructured) steps.Result {
 	peer, err := e.Peer.Text("public-key")
 	if err != nil {
@@ -99,7 +99,7 @@ func rightKey(e steps.Env, o *unstructured.Unstructured) steps.Result {
 		return steps.Passed("%s has the public key of the %s's gateway, %s", name, e.PeerName(), peer)
 	case key == own:
 		return steps.Failed(
-			fmt.Sprintf("%s has the %s's own public key; the %s's is %s", name, e.SideName(), e.PeerName(), peer), "",
+			fmt.Sprintf("%s has the %s's own public key. The %s's public key is %s", name, e.SideName(), e.PeerName(), peer), "",
 		)
 	case fault != nil:
 		return steps.Failed(name+": "+keyFault(fault), "")

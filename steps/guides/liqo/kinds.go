@@ -13,8 +13,8 @@ import (
 	"carrick/steps"
 )
 
-// These are the resources of Liqo, each in the version of its releases 1.x. Commands in fixes
-// use the full names, because kubectl's resourceslices are another kind.
+// These are Liqo's resources in the API versions of Liqo 1.x. Commands in fixes use the full names, because Kubernetes
+// has its own resource named resourceslices.
 var (
 	configurations       = liqoResource("networking", "v1beta1", "configurations")
 	connections          = liqoResource("networking", "v1beta1", "connections")
@@ -39,7 +39,7 @@ func liqoResource(group, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group + ".liqo.io", Version: version, Resource: resource}
 }
 
-// These are labels and annotations (liqotech/liqo: pkg/consts).
+// These are Liqo's labels and annotations, and some of their values (liqotech/liqo: pkg/consts).
 const (
 	remoteIDLabel    = "liqo.io/remote-cluster-id"
 	tenantLabel      = "liqo.io/tenant-namespace"
@@ -64,8 +64,8 @@ const (
 	controlPlaneType = "ControlPlane"
 )
 
-// living lists the objects that match and are not being deleted. It returns none if the kind is
-// not served.
+// living lists the objects that match the label selector and are not being deleted. It returns none if the API server
+// does not serve the resource.
 func living(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, labels string,
 ) ([]*unstructured.Unstructured, error) {
@@ -81,13 +81,11 @@ func living(
 	), nil
 }
 
-// text returns a string field, or "" if it is not set.
 func text(o *unstructured.Unstructured, fields ...string) string {
 	v, _, _ := unstructured.NestedString(o.Object, fields...)
 	return v
 }
 
-// intAt returns an integer field, or 0 if it is not set.
 func intAt(o *unstructured.Unstructured, fields ...string) int {
 	v, _, _ := unstructured.NestedFieldNoCopy(o.Object, fields...)
 	switch n := v.(type) {
@@ -99,7 +97,6 @@ func intAt(o *unstructured.Unstructured, fields ...string) int {
 	return 0
 }
 
-// stringsAt returns a field that is a list of strings.
 func stringsAt(o *unstructured.Unstructured, fields ...string) []string {
 	v, _, _ := unstructured.NestedStringSlice(o.Object, fields...)
 	return v

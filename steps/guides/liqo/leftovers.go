@@ -17,11 +17,10 @@ import (
 	"carrick/steps/check"
 )
 
-// leftover describes a remaining object of a former peering, and the fix.
 type leftover struct{ words, fix string }
 
-// leftovers checks for objects of former peerings, including those with other clusters. It ignores
-// a live peering, which has a namespace and a ForeignCluster.
+// leftovers checks for objects of former peerings, including peerings with other clusters. It ignores live peerings,
+// which have both a tenant namespace and a ForeignCluster.
 func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	id, err := peerID(e)
 	if err != nil && !steps.IsAbsent(err) {
@@ -61,8 +60,8 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(some(words), found[0].fix)
 }
 
-// lostSpaces returns the namespaces of other peerings that are stuck in deletion. The check
-// tenant-namespace judges this peering's own.
+// lostSpaces returns the tenant namespaces of other peerings that are stuck in deletion. The check tenant-namespace
+// covers the namespace of this peering.
 func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 	var out []leftover
 	for _, ns := range spaces {
@@ -74,15 +73,15 @@ func lostSpaces(e steps.Env, spaces []*corev1.Namespace, id string) []leftover {
 				"namespace %s, of a peering with %s, is being deleted%s", ns.Name, clean.Text(ns.Labels[remoteIDLabel]), heldBy(ns),
 			),
 			e.Kubectl() + " get namespace " + ns.Name +
-				" -o jsonpath='{.status.conditions}'    # shows what blocks it; liqoctl force unpeer ends a peering whose other " +
-				"side no longer exists",
+				" -o jsonpath='{.status.conditions}'    # shows what blocks the deletion; liqoctl force unpeer removes a peering " +
+				"whose other side no longer exists",
 		})
 	}
 	return out
 }
 
-// lostForeign returns the ForeignClusters that no longer have a namespace, and those that are
-// stuck in deletion.
+// lostForeign returns the ForeignClusters of other peerings if they have no tenant namespace. It also returns all
+// ForeignClusters that are stuck in deletion. id is the peer's cluster id.
 func lostForeign(e steps.Env, foreign []*unstructured.Unstructured, spaces []*corev1.Namespace, id string) []leftover {
 	var out []leftover
 	for _, fc := range foreign {

@@ -10,7 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// usualTenantPrefix is the prefix of liqoctl's names of tenant namespaces.
+// usualTenantPrefix is the prefix that liqoctl uses for the names of tenant namespaces.
 const usualTenantPrefix = "liqo-tenant-"
 
 func soundID(ctx context.Context, e steps.Env) steps.Result {
@@ -22,7 +22,7 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(err.Error(), fix)
 	}
 	if steps.IsAbsent(err) {
-		return steps.Failed("no ConfigMap has the label "+idMapLabel+", so there is no Liqo cluster id", another)
+		return steps.Failed("no ConfigMap has the label "+idMapLabel+", so this cluster has no Liqo cluster id", another)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -34,8 +34,8 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 	if len(apivalidation.IsDNS1123Label(id)) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"the cluster id %q in %s is not valid. It must have at most 63 lower-case letters, digits and dashes, without a "+
-					"dash at either end",
+				"the cluster id %q in %s is not valid. It must have at most 63 lower-case letters, digits and dashes, and must "+
+					"not begin or end with a dash",
 				clean.Text(id), where,
 			),
 			another,
@@ -58,13 +58,14 @@ func soundID(ctx context.Context, e steps.Env) steps.Result {
 	peer, err := peerID(e)
 	switch {
 	case steps.IsAbsent(err):
-		return steps.Passed("cluster id %s; the %s's is not known yet", id, e.PeerName())
+		return steps.Passed("cluster id %s; the %s's cluster id is not known yet", id, e.PeerName())
 	case err != nil:
 		return steps.Errored(err)
 	case peer == id:
 		return steps.Failed(fmt.Sprintf("both clusters have the cluster id %s", id),
-			"reinstall Liqo on one of the two with a --cluster-id that no other cluster has (end its peerings first): "+
+			"reinstall Liqo on one of the two clusters with a --cluster-id that no other cluster has (remove its "+
+				"peerings first): "+
 				liqoInstallPage)
 	}
-	return steps.Passed("cluster id %s; the %s's is %s", id, e.PeerName(), peer)
+	return steps.Passed("cluster id %s; the %s's cluster id is %s", id, e.PeerName(), peer)
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// usedKinds returns the resources of Liqo that the guide reads or writes with these answers.
+// usedKinds returns the Liqo resources that the guide reads or writes with the current answers.
 func usedKinds(e steps.Env) []schema.GroupVersionResource {
 	used := []schema.GroupVersionResource{
 		foreignClusters, tenants, identities, resourceSlices, namespaceMaps, namespaceOffloadings, quotas, virtualNodes,
@@ -56,13 +56,13 @@ func kindsServed(ctx context.Context, e steps.Env) steps.Result {
 	case len(bad) > 0:
 		return steps.Failed(
 			fmt.Sprintf("%d of the %d Liqo kinds that a peering uses are not served: %s", len(bad), len(used), some(bad)),
-			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. An upgrade: "+liqoInstallPage,
+			e.Kubectl()+" get crds | grep liqo.io    # Liqo before 1.0 served v1alpha1. To upgrade: "+liqoInstallPage,
 		)
 	}
 	return steps.Passed("all %d Liqo kinds that a peering uses are served", len(used))
 }
 
-// some joins the first three items of a list and states how many more there are.
+// some joins the first three items of words and states the number of the others.
 func some(words []string) string {
 	const most = 3
 	if more := len(words) - most; more > 0 {

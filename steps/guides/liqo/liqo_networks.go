@@ -23,7 +23,8 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	logs := e.Kubectl() + " -n " + ns + " logs -l app.kubernetes.io/name=ipam    # it assigns the ranges; also: " +
+	logs := e.Kubectl() + " -n " + ns +
+		" logs -l app.kubernetes.io/name=ipam    # liqo-ipam assigns the ranges; see also: " +
 		e.Kubectl() + " -n " + ns + " get networks.ipam.liqo.io"
 	var known []string
 	var waits *unstructured.Unstructured
@@ -35,7 +36,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 		if len(found) == 0 {
 			return steps.Failed(fmt.Sprintf("no Network in %s has the label %s=%s", ns, networkTypeLabel, kind),
 				withValue(ctx, e, "networking.enabled=true")+
-					"    # the chart creates it; set the cluster's ranges with ipam.podCIDR and ipam.serviceCIDR")
+					"    # the chart creates the Network; set the cluster's ranges with ipam.podCIDR and ipam.serviceCIDR")
 		}
 		if kind == "external-cidr" && len(found) > 1 {
 			return steps.Failed(
@@ -43,7 +44,7 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 					"%d Networks in %s have the label %s=%s, but Liqo accepts only one: %s", len(found), ns, networkTypeLabel, kind,
 					check.OrNone(names(found)),
 				),
-				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the one that the chart did not create",
+				e.Kubectl()+" -n "+ns+" delete networks.ipam.liqo.io NAME    # the Network that the chart did not create",
 			)
 		}
 		for _, n := range found {
@@ -62,7 +63,6 @@ func networksKnown(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", check.OrNone(known))
 }
 
-// span is an address range with its description.
 type span struct {
 	what string
 	netip.Prefix
@@ -70,7 +70,7 @@ type span struct {
 
 func (s span) String() string { return s.what + " " + s.Prefix.String() }
 
-// spansOf parses ranges. It omits invalid ones, which other checks report.
+// spansOf parses CIDRs. It omits invalid CIDRs, because other checks report them.
 func spansOf(what string, cidrs []string) []span {
 	var out []span
 	for _, c := range cidrs {
@@ -81,7 +81,7 @@ func spansOf(what string, cidrs []string) []span {
 	return out
 }
 
-// ownSpans returns the ranges of the cluster's own networks in Liqo.
+// ownSpans returns the address ranges of this cluster's own Liqo Networks.
 func ownSpans(ctx context.Context, e steps.Env) ([]span, error) {
 	ns, err := liqoSpace(e)
 	if err != nil {
@@ -110,8 +110,8 @@ func peerSpans(e steps.Env) ([]span, error) {
 	return append(spansOf("pod-cidr", pods), spansOf("external-cidr", external)...), nil
 }
 
-// seenSpans returns the ranges to which Liqo maps the peer's networks on this side, once it has
-// assigned them.
+// seenSpans returns the ranges to which Liqo maps the peer's networks on this side. It returns no ranges if Liqo has
+// not assigned them yet.
 func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
 	found, err := peeringObjects(ctx, e, configurations)
 	if err != nil || len(found) == 0 {
@@ -121,8 +121,8 @@ func seenSpans(ctx context.Context, e steps.Env) ([]span, error) {
 		spansOf("external-cidr", stringsAt(found[0], "status", "remote", "cidr", "external"))...), nil
 }
 
-// overlapping describes the overlaps of ranges, and returns those of theirs that overlap
-// nothing.
+// overlapping describes each range in theirs that overlaps with a range in ours. free contains the other ranges in
+// theirs.
 func overlapping(theirs, ours []span) (words []string, free []span) {
 	for _, t := range theirs {
 		i := slices.IndexFunc(ours, func(o span) bool { return o.Overlaps(t.Prefix) })
@@ -135,14 +135,13 @@ func overlapping(theirs, ours []span) (words []string, free []span) {
 	return words, free
 }
 
-// reservedAddress is an address that must not lead into the tunnel.
 type reservedAddress struct {
 	what string
 	addr netip.Addr
 }
 
-// tunnelFree returns the addresses that must not lead into the tunnel: those of the cluster's
-// physical nodes and of its API server.
+// tunnelFree returns the addresses that must not be routed into the tunnel: the addresses of the cluster's physical
+// nodes and of its API server.
 func tunnelFree(ctx context.Context, e steps.Env) ([]reservedAddress, error) {
 	nodes, err := physicalNodes(ctx, e)
 	if err != nil {
@@ -202,13 +201,13 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 	for _, s := range reached {
 		for _, p := range here {
 			if s.Contains(p.addr) {
-				covered = append(covered, fmt.Sprintf("%s covers %s at %s", s, p.what, p.addr))
+				covered = append(covered, fmt.Sprintf("%s contains %s at %s", s, p.what, p.addr))
 				reserve = append(reserve, netip.PrefixFrom(p.addr, p.addr.BitLen()).String())
 			}
 		}
 	}
 	if len(covered) > 0 {
-		for _, o := range own { // a list in Helm values replaces the previous one
+		for _, o := range own { // Helm replaces lists, so the new list must contain the existing entries
 			if o.what == "reserved" {
 				reserve = append(reserve, o.Prefix.String())
 			}
@@ -217,8 +216,8 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(
 			fmt.Sprintf("the %s's %s. Traffic to these addresses goes into the tunnel", e.PeerName(), some(covered)),
 			withValue(ctx, e, "ipam.reservedSubnets={"+strings.Join(slices.Compact(reserve), ",")+"}")+
-				"    # better reserve the nodes' whole subnet; Liqo avoids ranges that are reserved before the step "+
-				"network is done",
+				"    # preferably reserve the nodes' whole subnet; Liqo avoids only ranges that are reserved before the step "+
+				"network",
 		)
 	}
 	switch {
@@ -228,7 +227,7 @@ func remapped(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Passed("the %s's ranges overlap: %s. Liqo maps them to %s", e.PeerName(), some(words), spanWords(seen))
 	}
 	return steps.Passed(
-		"the %s's ranges overlap: %s. Liqo will remap them automatically", e.PeerName(),
+		"the %s's ranges overlap: %s. Liqo remaps them automatically", e.PeerName(),
 		some(words),
 	)
 }

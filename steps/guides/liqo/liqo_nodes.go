@@ -20,7 +20,6 @@ import (
 // virtualSelector excludes the nodes that Liqo creates.
 const virtualSelector = "liqo.io/type!=virtual-node"
 
-// physicalNodes returns the nodes of the cluster that are machines.
 func physicalNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	return check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: virtualSelector})
 }
@@ -57,9 +56,9 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(some(old)+". Liqo's network requires Linux "+leastKernel+" or later",
 			e.Kubectl()+
 				" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old "+
-				"ones, or keep Liqo's pods off them")
+				"nodes, or keep Liqo's pods off them")
 	case len(seen) == 0:
-		return steps.Skipped("%s, none of which reports its kernel version", counted(len(nodes), "node"))
+		return steps.Skipped("%s without a kernel version in the status", counted(len(nodes), "node"))
 	case len(untold) > 0:
 		return steps.Warned("node "+some(untold)+" does not report its kernel version", e.Kubectl()+" get nodes -o wide")
 	}
@@ -92,7 +91,7 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 					"pods on the other side",
 				mode,
 			),
-			"expose them through an Ingress or a Service of this cluster's own pods    # "+matrixPage,
+			"expose the pods through an Ingress or a Service of this cluster's own pods    # "+matrixPage,
 		)
 	}
 	return steps.Passed("Cilium with kube-proxy")

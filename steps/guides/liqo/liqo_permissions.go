@@ -13,8 +13,7 @@ import (
 	"carrick/steps/check"
 )
 
-// neededPermissions returns the permissions for the objects that the guide writes on the env's
-// side with these answers.
+// neededPermissions returns the permissions for the objects that the guide writes on this side.
 func neededPermissions(e steps.Env) []permission.Rule {
 	ns := tenantNamespace(e)
 	need := check.ToApply("", check.Namespaces)
@@ -42,13 +41,13 @@ func neededPermissions(e steps.Env) []permission.Rule {
 	return append(need, check.ToApply(ns, check.ServiceAccounts, check.Secrets)...)
 }
 
-// foreseen announces the objects that checks will read later, for users who must request
-// permissions.
-func foreseen(e steps.Env) {
+// announceReads announces the objects that checks will read later, so that a user can request all required permissions
+// at once.
+func announceReads(e steps.Env) {
 	e.Cluster.WillRead(check.ValidatingWebhooks, "")
 	e.Cluster.WillRead(check.MutatingWebhooks, "")
 	liqo, err := liqoSpace(e)
-	if apierrors.IsForbidden(err) { // so that most users have to request permissions only once
+	if apierrors.IsForbidden(err) { // assume the default, so that most users need to request permissions only once
 		liqo, err = usualNamespace, nil
 	}
 	if err == nil {
@@ -56,12 +55,12 @@ func foreseen(e steps.Env) {
 		e.Cluster.WillRead(check.DaemonSets, liqo)
 		e.Cluster.WillRead(check.Pods, liqo)
 		e.Cluster.WillRead(check.EndpointSlices, liqo)
-		e.Cluster.WillRead(check.Secrets, liqo) // the certificate of the webhooks
+		e.Cluster.WillRead(check.Secrets, liqo) // for the webhooks' certificate
 	}
 }
 
-// foreseenOfPeer announces the objects in the namespaces of this peering.
-func foreseenOfPeer(e steps.Env) {
+// announcePeerReads announces the objects that checks will read in the namespaces of this peering.
+func announcePeerReads(e steps.Env) {
 	e.Cluster.WillRead(check.Deployments, tenantNamespace(e))
 	e.Cluster.WillRead(check.Pods, tenantNamespace(e))
 	if e.Side == steps.Local {
@@ -70,7 +69,7 @@ func foreseenOfPeer(e steps.Env) {
 }
 
 func mayPeer(ctx context.Context, e steps.Env) steps.Result {
-	foreseen(e)
+	announceReads(e)
 	// Without permission to list namespaces, the tenant namespace cannot be determined.
 	var may steps.Result
 	var bind []permission.Rule
@@ -96,14 +95,15 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	foreseenOfPeer(e)
+	announcePeerReads(e)
 	need := append(neededPermissions(e), bind...)
 	return check.MayMake(ctx, e, who, need, check.NamespacesOf(need)...)
 }
 
-// toBind returns the permission to bind the consumers' role, unless the admin has all permissions
-// that the role grants: Kubernetes prevents users from granting permissions that they do not have.
-// It returns none if the role does not exist or cannot be read. Other checks report that.
+// toBind returns the permission to bind the consumers' ClusterRole. If the admin already has all permissions that the
+// ClusterRole grants, toBind returns none. Kubernetes prevents users from granting permissions that they do not have.
+// If the ClusterRole does not exist or its name cannot be read, toBind also returns none, because other checks report
+// that.
 func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {
@@ -114,7 +114,7 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	}
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)
 	if apierrors.IsForbidden(err) {
-		role, err = &rbacv1.ClusterRole{}, nil // the role's rules are unknown: require the permission to bind it
+		role, err = &rbacv1.ClusterRole{}, nil // the role's rules are unknown, so require the permission to bind it
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	return []permission.Rule{bind}, nil
 }
 
-// grantedBy returns the permissions that rules grant in a namespace, one by one.
+// grantedBy expands RBAC rules to the individual permissions that they grant in a namespace.
 func grantedBy(rules []rbacv1.PolicyRule, namespace string) []permission.Rule {
 	var out []permission.Rule
 	for _, rule := range rules {

@@ -18,14 +18,12 @@ import (
 	"carrick/steps/check"
 )
 
-// These labels are on all objects that the chart installs (liqotech/liqo:
-// deployments/liqo/templates/_helpers.tpl).
+// Liqo's chart sets these labels on all of its objects (liqotech/liqo: deployments/liqo/templates/_helpers.tpl).
 const (
 	partOfLabel    = "app.kubernetes.io/part-of"
 	componentLabel = "app.kubernetes.io/name"
 )
 
-// liqoWorkload is a Deployment or a DaemonSet of Liqo.
 type liqoWorkload struct {
 	kind        string
 	meta        metav1.ObjectMeta
@@ -35,17 +33,15 @@ type liqoWorkload struct {
 
 func (w liqoWorkload) String() string { return w.kind + " " + w.meta.Name }
 
-// installation describes Liqo's namespace and its workloads there.
 type installation struct {
 	namespace string
-	prefix    string // prefix of all names: "liqo-"
-	external  bool   // an external IPAM server manages the addresses, not the chart's own
+	prefix    string // prefix of the workloads' names, such as "liqo-"
+	external  bool   // the controllers use an external IPAM server instead of the chart's own
 	all       []liqoWorkload
 	pods      []*corev1.Pod
 }
 
-// installed reads Liqo's workloads. It returns an AbsentError if there is no controller
-// manager.
+// installed reads Liqo's workloads. It returns an AbsentError if the controller manager does not exist.
 func installed(ctx context.Context, e steps.Env) (*installation, error) {
 	manager, err := controllerManager(ctx, e)
 	if err != nil {
@@ -104,8 +100,8 @@ func installed(ctx context.Context, e steps.Env) (*installation, error) {
 	return in, nil
 }
 
-// externalAddresses reports whether the controllers are configured with an IPAM server that is
-// not the chart's own Service.
+// externalAddresses reports whether the controllers use an IPAM server other than the chart's own. own is the beginning
+// of the address of the chart's own server.
 func externalAddresses(manager *appsv1.Deployment, own string) bool {
 	for _, c := range manager.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {
@@ -117,7 +113,7 @@ func externalAddresses(manager *appsv1.Deployment, own string) bool {
 	return false
 }
 
-// lacking names the required workloads that do not exist.
+// lacking lists the required workloads that do not exist.
 func (in *installation) lacking(networking bool) []string {
 	need := []string{"Deployment controller-manager", "Deployment crd-replicator", "Deployment webhook"}
 	if networking {
@@ -138,7 +134,7 @@ func (in *installation) lacking(networking bool) []string {
 	return out
 }
 
-// podsOf returns the pods of a workload by the labels that the chart sets on both.
+// podsOf returns the pods of a workload. It compares the labels that the chart sets on workloads and their pods.
 func (in *installation) podsOf(w liqoWorkload) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range in.pods {
@@ -149,7 +145,7 @@ func (in *installation) podsOf(w liqoWorkload) []*corev1.Pod {
 	return out
 }
 
-// unready explains why a workload is not ready, since when, and whether waiting will not help.
+// unready explains why a workload is not ready, and since when. If stuck is true, waiting will not help.
 type unready struct {
 	words, pod string
 	since      time.Time
@@ -181,14 +177,14 @@ func (in *installation) judge(w liqoWorkload) *unready {
 	return out
 }
 
-// stuckReasons are the waiting reasons of containers that usually do not start without a fix.
+// stuckReasons lists the waiting reasons of containers that usually need a manual fix.
 var stuckReasons = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError",
 }
 
-// unreadyPod returns why a pod is not ready, since when, and whether waiting will not help. It
-// returns "" if the pod is ready or has succeeded.
+// unreadyPod explains why a pod is not ready, and since when. If stuck is true, waiting will not help. If the pod is
+// ready or has succeeded, why is "".
 func unreadyPod(p *corev1.Pod) (why string, since time.Time, stuck bool) {
 	since = p.CreationTimestamp.Time
 	if p.Status.Phase == corev1.PodSucceeded {
@@ -239,7 +235,7 @@ func liqoRuns(ctx context.Context, e steps.Env) steps.Result {
 	show := e.Kubectl() + " -n " + in.namespace
 	if lacking := in.lacking(joins(e)); len(lacking) > 0 {
 		return steps.Failed(fmt.Sprintf("namespace %s has no %s", in.namespace, strings.Join(lacking, ", no ")),
-			chartAgain(ctx, e)+"    # the chart contains it")
+			chartAgain(ctx, e)+"    # the chart contains the missing objects")
 	}
 	var words []string
 	var first *unready

@@ -12,11 +12,10 @@ import (
 	"carrick/steps/check"
 )
 
-// leastVersion is the first version that translates the addresses of a remapped network: v1.0.0
-// does so only if it equals the local one (liqotech/liqo@7228d3801:
-// pkg/liqo-controller-manager/networking/external-network/remapping/cidr.go,
-// forgeCIDRFirewallConfigurationSNATRules). renewsSince is the first version that renews the
-// certificates of ResourceSlices (liqotech/liqo#3172).
+// leastVersion is the first release that translates the addresses of every remapped network. v1.0.0 does so only if the
+// peer's network equals the local network (liqotech/liqo@7228d3801:
+// pkg/liqo-controller-manager/networking/external-network/remapping/cidr.go, forgeCIDRFirewallConfigurationSNATRules).
+// renewsSince is the first release that renews the certificates of ResourceSlices (liqotech/liqo#3172).
 const (
 	leastVersion = "1.0.1"
 	renewsSince  = "1.2.0"
@@ -25,7 +24,9 @@ const (
 func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	tag, err := e.Own.Text("liqo-version")
 	if steps.IsAbsent(err) {
-		return steps.Warned(err.Error()+", so its release is unknown", e.Kubectl()+" get deployments -A -o wide | grep liqo")
+		return steps.Warned(
+			err.Error()+", so Liqo's release is unknown", e.Kubectl()+" get deployments -A -o wide | grep liqo",
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -33,14 +34,15 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	own, err := version.ParseSemantic(tag)
 	if err != nil {
 		return steps.Warned(
-			fmt.Sprintf("image tag %q is not a release, so its features are unknown", clean.Text(tag)),
+			fmt.Sprintf("image tag %q is not a release, so Liqo's features are unknown", clean.Text(tag)),
 			upgrade(ctx, e, otherRelease(e)),
 		)
 	}
 	if !own.AtLeast(version.MustParseSemantic(leastVersion)) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Liqo is %s. Where it remaps a peer's range that differs from the local one, pods cannot reach the peer's pods",
+				"Liqo is %s. If this release remaps a peer range that differs from the local range, pods cannot reach the "+
+					"peer's pods",
 				tag,
 			),
 			upgrade(ctx, e, renewsSince),
@@ -54,13 +56,14 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case err == nil && parsed == nil && (own.Major() != peer.Major() || own.Minor() != peer.Minor()):
 		fix := "upgrade Liqo on the " + e.PeerName() +
-			", which is older. Its own check liqo-version shows the command"
+			", which is older. The check liqo-version of that side shows the command"
 		if own.LessThan(peer) {
 			fix = upgrade(ctx, e, peer.String())
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"Liqo is %s, but the %s's is %s. Upstream supports no peering of different minor releases", tag, e.PeerName(),
+				"Liqo is %s, but the %s's release is %s. Upstream does not support peerings between different minor releases", tag,
+				e.PeerName(),
 				other,
 			),
 			fix,
@@ -73,17 +76,16 @@ func liqoVersions(ctx context.Context, e steps.Env) steps.Result {
 			upgrade(ctx, e, renewsSince),
 		)
 	case err != nil:
-		return steps.Passed("Liqo is %s; the %s's is not known yet", tag, e.PeerName())
+		return steps.Passed("Liqo is %s; the %s's release is not known yet", tag, e.PeerName())
 	case parsed != nil:
 		return steps.Passed("Liqo is %s; the %s's tag %q is not a release", tag, e.PeerName(), clean.Text(other))
 	}
-	return steps.Passed("Liqo is %s; the %s's is %s", tag, e.PeerName(), other)
+	return steps.Passed("Liqo is %s; the %s's release is %s", tag, e.PeerName(), other)
 }
 
-// liqoRepository is upstream's chart repository.
 const liqoRepository = "https://helm.liqo.io"
 
-// release returns the name and namespace of Liqo's Helm release.
+// release returns the name and namespace of Liqo's Helm release, both quoted for the shell.
 func release(ctx context.Context, e steps.Env) (name, namespace string) {
 	name, namespace = "liqo", usualNamespace
 	if d, err := controllerManager(ctx, e); err == nil {
@@ -103,7 +105,8 @@ func upgrade(ctx context.Context, e steps.Env, to string) string {
 	)
 }
 
-// otherRelease returns the version of the other side, if it is a release.
+// otherRelease returns the other side's Liqo version. If that version is unknown or not a release, it returns
+// renewsSince.
 func otherRelease(e steps.Env) string {
 	if tag, err := e.Peer.Text("liqo-version"); err == nil {
 		if v, err := version.ParseSemantic(tag); err == nil {
@@ -113,7 +116,8 @@ func otherRelease(e steps.Env) string {
 	return renewsSince
 }
 
-// chartAgain returns the command that installs missing objects of the chart in the running release.
+// chartAgain returns the Helm command that recreates missing objects of the installed chart. The command keeps the
+// chart's values.
 func chartAgain(ctx context.Context, e steps.Env) string {
 	name, ns := release(ctx, e)
 	out := fmt.Sprintf("%s upgrade %s liqo --repo %s -n %s --reuse-values", e.Helm(), name, liqoRepository, ns)
@@ -123,7 +127,7 @@ func chartAgain(ctx context.Context, e steps.Env) string {
 	return out
 }
 
-// withValue returns the command that changes a Helm value of the installed Liqo.
+// withValue returns the Helm command that changes a value of the installed chart.
 func withValue(ctx context.Context, e steps.Env, set string) string {
 	return chartAgain(ctx, e) + " --set " + steps.Quoted(set)
 }
@@ -147,9 +151,9 @@ func modulesOn(ctx context.Context, e steps.Env) steps.Result {
 	case len(off) == 0:
 		return steps.Passed("%s", check.OrNone(need))
 	case len(off) == 1 && off[0] == "networking":
-		return steps.Failed("Liqo was installed without its networking module", withValue(ctx, e, "networking.enabled=true")+
-			"    # or offload without connecting the networks: network.enabled: false under answers in "+e.LinkFile())
+		return steps.Failed("Liqo's networking module is disabled", withValue(ctx, e, "networking.enabled=true")+
+			"    # or offload without connecting the networks: set network.enabled: false under answers in "+e.LinkFile())
 	}
-	return steps.Failed("Liqo was installed without its module "+check.OrNone(off),
+	return steps.Failed("Liqo's required modules are disabled: "+check.OrNone(off),
 		withValue(ctx, e, off[0]+".enabled=true"))
 }

@@ -18,7 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-// week is the minimum remaining validity of the certificate.
+// week is the minimum remaining validity of the webhooks' certificate.
 const week = 7 * 24 * time.Hour
 
 // webhook describes Liqo's webhook server and its certificate.
@@ -30,10 +30,11 @@ type webhook struct {
 
 func (w webhook) secret() string { return w.name + "-certs" }
 
-// liqoWebhook reads the certificate. fault describes problems of its Secret.
+// liqoWebhook returns Liqo's webhook server and its certificate. fault describes a problem with the certificate's
+// Secret, or is "" if there is none.
 //
-// Source: liqotech/liqo pkg/webhooks/secretcontroller: when the server starts, it recreates
-// missing parts of the Secret and writes the new CA into the webhook configurations.
+// Source: liqotech/liqo pkg/webhooks/secretcontroller: at startup, the webhook server recreates missing parts of the
+// Secret and writes the new CA into the webhook configurations.
 func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err error) {
 	d, err := liqoDeployment(ctx, e, "webhook")
 	if err != nil {
@@ -46,9 +47,9 @@ func liqoWebhook(ctx context.Context, e steps.Env) (w webhook, fault string, err
 	where := "Secret " + w.namespace + "/" + w.secret()
 	s, err := e.Cluster.Secret(ctx, w.namespace, w.secret(), "tls.crt")
 	if apierrors.IsNotFound(err) {
-		w.renew = chartAgain(ctx, e) + "    # the chart creates it, and the webhook fills it at startup: " + in +
+		w.renew = chartAgain(ctx, e) + "    # the chart creates the Secret, and the webhook fills it at startup: " + in +
 			" rollout restart deployment " + w.name
-		return w, "there is no " + where, nil
+		return w, where + " does not exist", nil
 	}
 	if err != nil {
 		return w, "", err
@@ -77,7 +78,7 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	if ready == 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Service %s/%s has no ready pod, so every write of a Tenant or a ResourceSlice is refused",
+				"Service %s/%s has no ready pod, so the API server rejects every write of a Tenant or a ResourceSlice",
 				w.namespace, w.name,
 			),
 			e.Kubectl()+" -n "+w.namespace+" get service,endpointslices,pods -o wide",
@@ -101,25 +102,26 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	case steps.Fail, steps.Warn:
 		r.Found = fmt.Sprintf("Secret %s/%s: %s", w.namespace, w.secret(), r.Found)
 	case steps.Pass:
-		r.Found = fmt.Sprintf("%d ready in Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
+		r.Found = fmt.Sprintf("ready pods: %d, in Service %s/%s; %s", ready, w.namespace, w.name, r.Found)
 	}
 	return r
 }
 
-// keepsWebhooks is the last release that does not renew the webhooks' certificate. Versions without
-// a release tag may renew it.
+// lastWithoutRenewal is the last release that does not renew the webhooks' certificate. A version that is not a release
+// might renew the certificate.
 //
-// Source: liqotech/liqo#3343; v1.2.0 is of 2026-07-02.
-const keepsWebhooks = "1.2.0"
+// Source: liqotech/liqo#3343. v1.2.0 was released on 2026-07-02.
+const lastWithoutRenewal = "1.2.0"
 
-// renewsWebhooks reports whether this release of Liqo may renew the webhooks' certificate.
+// renewsWebhooks reports whether the installed Liqo version might renew the webhooks' certificate. It returns false if
+// the version is unknown.
 func renewsWebhooks(e steps.Env) bool {
 	tag, err := e.Own.Text("liqo-version")
 	if err != nil {
 		return false
 	}
 	own, err := version.ParseSemantic(tag)
-	return err != nil || version.MustParseSemantic(keepsWebhooks).LessThan(own)
+	return err != nil || version.MustParseSemantic(lastWithoutRenewal).LessThan(own)
 }
 
 func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
@@ -161,13 +163,12 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s registered with the matching CA", counted(len(hooks), "webhook"))
 }
 
-// hook is one webhook of a webhook configuration.
 type hook struct {
 	of, name string
 	ca       []byte
 }
 
-// hooksAt returns the webhooks of a webhook configuration that call a Service.
+// hooksAt returns the webhooks of a webhook configuration that call the given Service.
 func hooksAt(o *unstructured.Unstructured, namespace, service string) []hook {
 	all, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
 	var out []hook

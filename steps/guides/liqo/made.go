@@ -19,12 +19,12 @@ import (
 	"carrick/steps/inventory"
 )
 
-// madeByLiqo are the kinds that Liqo's controllers create in a tenant namespace and delete with the
-// peering. is distinguishes Liqo's objects from those of admins. nil means that all are Liqo's.
+// madeByLiqo lists the kinds of objects that Liqo's controllers create in a tenant namespace and delete with the
+// peering. byLiqo reports whether Liqo created a given object. If byLiqo is nil, Liqo created all objects of the kind.
 var madeByLiqo = []struct {
-	kind string
-	gvr  schema.GroupVersionResource
-	is   func(metav1.PartialObjectMetadata) bool
+	kind   string
+	gvr    schema.GroupVersionResource
+	byLiqo func(metav1.PartialObjectMetadata) bool
 }{
 	{"Connection", connections, nil},
 	{"Network", networks, nil},
@@ -60,22 +60,21 @@ var madeByLiqo = []struct {
 // Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletName), 557c199cf.
 const kubeletPrefix = "vk-"
 
-// signedCertificate is the name of the Secret in which the provider's Liqo stores the certificate
-// that it signed for a consumer. For a slice, a dash and the slice's name are appended. Liqo never
-// deletes the Secret, and from then on denies every other request with that name.
+// signedCertificate is the name of the Secret in which the provider's Liqo stores the certificate that it signed for a
+// consumer. For a slice, the name ends in -SLICE. Liqo never deletes the Secret. While the Secret exists, Liqo denies
+// every other certificate request from the same consumer or slice.
 //
-// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go
-// (storeRemoteCertificate, GetRemoteCertificate), 557c199cf.
+// Source: liqotech/liqo pkg/identityManager/certificateIdentityProvider.go (storeRemoteCertificate,
+// GetRemoteCertificate), 557c199cf.
 const signedCertificate = "liqo-remote-certificate"
 
-// signedFor returns the Secrets with certificates that Liqo signed for the consumer of a tenant
-// namespace.
+// signedFor returns the Secrets in namespace with the certificates that Liqo signed for the consumer.
 func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) ([]child, error) {
 	found, err := e.Cluster.Find(
 		ctx, check.Secrets, namespace, cluster.Selector{Labels: remoteIDLabel + "=" + consumerID},
 	)
 	if apierrors.IsForbidden(err) {
-		return nil, nil // the namespace is kept with objects that cannot be listed
+		return nil, nil // if Secrets cannot be listed, undo keeps the namespace
 	}
 	var out []child
 	for _, o := range found {
@@ -86,8 +85,8 @@ func signedFor(ctx context.Context, e steps.Env, namespace, consumerID string) (
 	return out, err
 }
 
-// madeIn returns the objects of a namespace that Liqo created, except those that are
-// garbage-collected with their owner.
+// madeIn returns the objects that Liqo created in a namespace. It omits the objects that Kubernetes garbage-collects
+// with their owner.
 func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
 	var mu sync.Mutex
 	var out []child
@@ -96,12 +95,12 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 		looks = append(looks, func() error {
 			found, err := e.Cluster.Find(ctx, k.gvr, namespace, cluster.Selector{})
 			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
-				return nil // objects that cannot be listed may belong to others: the namespace is kept
+				return nil // if a kind cannot be listed, undo keeps the namespace
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			for _, o := range found {
-				if k.is == nil || k.is(o) {
+				if k.byLiqo == nil || k.byLiqo(o) {
 					out = append(out, child{k.gvr, k.kind, o.Namespace, o.Name, o.UID})
 				}
 			}
@@ -116,11 +115,10 @@ func madeIn(ctx context.Context, e steps.Env, namespace string) ([]child, error)
 	return out, err
 }
 
-// withAccounts adds the ServiceAccounts of virtual kubelets, which have the name of their node.
-// No label distinguishes them from others.
+// withAccounts adds the ServiceAccounts of virtual kubelets to made. A virtual kubelet's ServiceAccount has the name of
+// its VirtualNode. No label distinguishes it from other ServiceAccounts.
 //
-// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount),
-// 557c199cf.
+// Source: liqotech/liqo pkg/vkMachinery/forge/creation.go (VirtualKubeletServiceAccount), 557c199cf.
 func withAccounts(ctx context.Context, e steps.Env, namespace string, made []child) ([]child, error) {
 	if !slices.ContainsFunc(made, func(c child) bool { return c.gvr == virtualNodes }) {
 		return made, nil
@@ -138,16 +136,16 @@ func withAccounts(ctx context.Context, e steps.Env, namespace string, made []chi
 	return out, err
 }
 
-// ownSpaces returns the tenant namespaces that this link created on the env's side. A namespace
-// that the link only uses is kept with all its objects.
+// ownSpaces returns the tenant namespaces that this link created on this side. It omits tenant namespaces that the link
+// uses but did not create, because undo keeps them and all their objects.
 func ownSpaces(ctx context.Context, e steps.Env) ([]inventory.Made, error) {
 	found, err := inventory.MadeBy(ctx, e, check.Namespaces, e.SideName()+"-namespace")
 	return slices.DeleteFunc(found, func(o inventory.Made) bool { return !o.Created }), err
 }
 
-// along predicts which objects Liqo deletes automatically when the peering is undone, and which
-// certificates it keeps, so that the plan can delete a tenant namespace that contains nothing
-// else.
+// along returns the objects that an undo of the peering also removes from this link's tenant namespaces: the objects
+// that Liqo deletes, and the Secrets with signed certificates. If a tenant namespace contains nothing else, undo can
+// delete it.
 func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {
@@ -170,8 +168,8 @@ func along(ctx context.Context, e steps.Env) (map[steps.Side][]string, error) {
 	return map[steps.Side][]string{e.Side: out}, nil
 }
 
-// cleaned waits until Liqo has deleted the objects that it created in the link's tenant
-// namespaces. If it times out, the error names the remaining objects.
+// cleaned waits until Liqo has deleted the objects that it created in the link's tenant namespaces. After a timeout,
+// the error names an object that still exists.
 func cleaned(ctx context.Context, e steps.Env, say steps.Progress) error {
 	spaces, err := ownSpaces(ctx, e)
 	if err != nil {

@@ -23,40 +23,40 @@ func namespaceChecks() []steps.Check {
 		{
 			Name: "tenant-namespace", Title: "One namespace is labelled as the peer's tenant namespace", On: steps.Both,
 			FixedBy: "${side}-namespace", Needs: []string{"cluster-id", "peer/cluster-id"},
-			Why:        "Liqo finds the namespace of a peering by its labels and stops with an error if there are two.",
+			Why: "Liqo finds the namespace of a peering by its labels, and stops with an error if two namespaces have " +
+				"these labels.",
 			References: []string{page, spaceSource, "liqotech/liqo#3268"},
 			Run:        tenantNamespaceSound,
 		},
 		{
-			Name: "tenant-pair", Title: "The tenant namespaces have each other's cluster id", On: steps.Remote,
+			Name: "tenant-pair", Title: "Each tenant namespace has the other side's cluster id", On: steps.Remote,
 			Needs:      []string{"cluster-id", "peer/cluster-id"},
-			Why:        "Swapped ids look correct on either side alone.",
+			Why:        "If the ids are swapped, each side looks correct on its own.",
 			References: []string{page},
 			Run:        tenantPair,
 		},
 		{
 			Name: "pod-security", Title: "The tenant namespace allows gateway pods", On: steps.Both, When: joins,
 			FixedBy: "${side}-namespace", Needs: []string{"tenant-namespace"},
-			Why: "Gateway pods are privileged, so baseline and restricted block them, and only the ReplicaSet reports it; the " +
-				"published guide sets no level.",
+			Why: "Pod Security levels baseline and restricted block the privileged gateway pods, with an error only in " +
+				"the ReplicaSet; the published guide sets no level.",
 			References: []string{"liqotech/liqo#2135"},
 			Run:        gatewaysMayRun,
 		},
 		{
-			Name: "leftovers", Title: "No leftovers of an earlier peering", On: steps.Both, Needs: []string{"signed-in"},
+			Name: "leftovers", Title: "No leftovers of an earlier peering exist", On: steps.Both, Needs: []string{"signed-in"},
 			Why: "Leftovers of a peering with a removed or renamed cluster keep their ports and address ranges, and " +
-				"show up as a failed peering.",
+				"Liqo shows them as a failed peering.",
 			References: []string{"liqotech/liqo#3051", "liqotech/liqo#3122"},
 			Run:        leftovers,
 		},
 	}
 }
 
-// labelFact is the fact with the cluster id in the answered namespace's label, or "" if it has no
-// such label.
+// labelFact is the name of the fact with the cluster id in the tenant namespace's label. If the namespace has no such
+// label, the fact's value is "".
 const labelFact = "tenant-namespace-label"
 
-// namespaceLabel reads the fact labelFact.
 func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	name := tenantNamespace(e)
 	ns, err := e.Cluster.Get(ctx, check.Namespaces, "", name)
@@ -69,8 +69,8 @@ func namespaceLabel(ctx context.Context, e steps.Env) (any, error) {
 	return clean.Text(ns.GetLabels()[remoteIDLabel]), nil
 }
 
-// forOffloading reports whether Liqo created a namespace for a namespace that the other side
-// offloads. Such a namespace also has the label with the other side's cluster id.
+// forOffloading reports whether Liqo created a namespace for an offloaded namespace of the other side. Such a namespace
+// is also labelled with the other side's cluster id.
 func forOffloading(ns *corev1.Namespace) bool { return ns.Annotations[remoteSpaceOwner] != "" }
 
 func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
@@ -108,7 +108,7 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	case ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating:
 		return steps.Failed(fmt.Sprintf("namespace %s is being deleted%s", ns.Name, heldBy(ns)),
 			e.Kubectl()+" get namespace "+ns.Name+
-				" -o jsonpath='{.status.conditions}'    # shows what blocks it; Liqo's controllers must run to remove "+
+				" -o jsonpath='{.status.conditions}'    # shows what blocks the deletion; Liqo's controllers must run to remove "+
 				"the finalizers")
 	case ns.Name != name:
 		return steps.Failed(
@@ -119,9 +119,9 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 			fmt.Sprintf("under answers in %s, set\n  %s.tenant-namespace: %s", e.LinkFile(), e.SideName(), ns.Name),
 		)
 	case ns.Labels[tenantLabel] != "true":
-		why := "Liqo does not find it"
+		why := "Liqo does not find the namespace"
 		if v, ok := ns.Labels[tenantLabel]; ok {
-			why = fmt.Sprintf("Liqo's webhook refuses a Tenant in it while the value is %q", clean.Text(v))
+			why = fmt.Sprintf("Liqo's webhook rejects Tenants in it while the value is %q", clean.Text(v))
 		}
 		return steps.Failed(fmt.Sprintf("namespace %s lacks the label %s=true: %s", name, tenantLabel, why),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+tenantLabel+"=true")
@@ -134,7 +134,8 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("namespace %s is the tenant namespace of %s", name, id)
 }
 
-// noTenantNamespace returns the verdict if no namespace has the label.
+// noTenantNamespace returns the verdict if no namespace is labelled with the peer's cluster id. name is the tenant
+// namespace in the answers.
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
@@ -157,7 +158,8 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	case err == nil && has == own:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s is labelled with cluster id %s, which is the %s's own. It must be the %s's, %s", name, has,
+				"namespace %s is labelled with cluster id %s, which belongs to the %s. The label must have the %s's cluster id, %s",
+				name, has,
 				e.SideName(),
 				e.PeerName(), id,
 			),
@@ -166,7 +168,7 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"namespace %s is labelled with cluster id %s, so it belongs to a peering with another cluster than %s", name, has,
+			"namespace %s is labelled with cluster id %s, so it belongs to a peering with a cluster other than %s", name, has,
 			id,
 		),
 		fmt.Sprintf(
@@ -176,7 +178,8 @@ func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.
 	)
 }
 
-// heldBy returns why a namespace is stuck in deletion according to its conditions.
+// heldBy returns the reason why a namespace is stuck in deletion, in the format ": MESSAGE". If the namespace's
+// conditions give no reason, it returns "".
 func heldBy(ns *corev1.Namespace) string {
 	for _, c := range ns.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == corev1.NamespaceFinalizersRemaining ||
@@ -219,7 +222,7 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[here] != ids[there]:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s of the %s is labelled with %s; it must be %s", tenantNamespace(e), here,
+				"namespace %s of the %s is labelled with %s; the label must be %s", tenantNamespace(e), here,
 				cmp.Or(labels[here], "no id"),
 				ids[there],
 			),
@@ -228,7 +231,7 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 	case labels[there] != ids[here]:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s of the %s is labelled with %s; it must be %s", peerNamespace(e), there,
+				"namespace %s of the %s is labelled with %s; the label must be %s", peerNamespace(e), there,
 				cmp.Or(labels[there], "no id"),
 				ids[here],
 			),
@@ -236,7 +239,8 @@ func tenantPair(_ context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Passed(
-		"%s is for %s, and %s on the peer is for %s", tenantNamespace(e), ids[there], peerNamespace(e), ids[here],
+		"namespace %s is for %s, and namespace %s on the peer is for %s", tenantNamespace(e), ids[there], peerNamespace(e),
+		ids[here],
 	)
 }
 
@@ -248,14 +252,15 @@ func gatewaysMayRun(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch level := ns.GetLabels()[check.EnforceLabel]; level {
 	case "privileged":
-		return steps.Passed("namespace %s enforces level privileged", name)
+		return steps.Passed("namespace %s enforces Pod Security level privileged", name)
 	case "":
 		return steps.Passed(
-			"namespace %s sets no level. The cluster default applies, which is privileged unless an admin changed it", name,
+			"namespace %s sets no Pod Security level. The cluster default applies, which is privileged unless an "+
+				"admin changed it", name,
 		)
 	default:
 		return steps.Warned(
-			fmt.Sprintf("namespace %s enforces level %s, which blocks gateway pods", name, clean.Text(level)),
+			fmt.Sprintf("namespace %s enforces Pod Security level %s, which blocks gateway pods", name, clean.Text(level)),
 			e.Kubectl()+" label --overwrite namespace "+name+" "+check.EnforceLabel+"=privileged",
 		)
 	}

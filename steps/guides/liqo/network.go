@@ -8,10 +8,10 @@ import (
 func network() steps.Step {
 	return steps.Step{
 		Name: "network", Title: "Network configuration", When: joins,
-		Why: "carrick gives each side the other's address ranges. Liqo remaps ranges that overlap, on each side " +
-			"independently.",
-		Actions: twice(
-			"configuration", "Give the consumer the provider's networks", "Give the provider the consumer's networks",
+		Why: "carrick gives each side the other's address ranges. Each side's Liqo remaps overlapping ranges independently.",
+		Actions: onBothSides(
+			"configuration", "Create the Configuration with the provider's networks",
+			"Create the Configuration with the consumer's networks",
 			steps.Action{
 				Needs: []string{"tenant-namespace", "address-ranges", "peer/address-ranges"},
 				Doer: vanishing{action.Manifest{File: "configuration.yaml", Values: action.Values{

@@ -20,8 +20,8 @@ func networkChecks() []steps.Check {
 		{
 			Name: "configuration", Title: "A Configuration has the peer's networks", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, FixedBy: "${side}-configuration",
-			Why: "Liqo accepts wrong or duplicate ranges, and the tunnel then routes nothing; both lists are required, and " +
-				"the published guide shows one.",
+			Why: "Liqo accepts wrong or duplicate ranges, but then routes no traffic; the published guide shows only one of " +
+				"the two required lists.",
 			References: []string{
 				"liqotech/liqo: docs/advanced/peering/inter-cluster-network.md",
 				"liqotech/liqo: pkg/utils/getters/k8sGetters.go (multiple Configurations found)",
@@ -32,7 +32,8 @@ func networkChecks() []steps.Check {
 		{
 			Name: "configuration-ready", Title: "Liqo has mapped the peer's networks", On: steps.Both,
 			Needs: []string{"configuration"}, Timeout: time.Minute,
-			Why: "Liqo remaps ranges that overlap with this cluster's, and sets up no gateway before that is done.",
+			Why: "Liqo remaps ranges that overlap with this cluster's ranges, and sets up no gateway until the mapping " +
+				"is complete.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/utils/configuration.go",
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go",
@@ -42,12 +43,11 @@ func networkChecks() []steps.Check {
 	}
 }
 
-// inTenant returns the start of a kubectl command in the tenant namespace of the env's side.
+// inTenant returns the beginning of a kubectl command for this side's tenant namespace.
 func inTenant(e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(tenantNamespace(e)) + " "
 }
 
-// placeOf returns the namespace and name of an object.
 func placeOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
 
 func placesOf(objs []*unstructured.Unstructured) string {
@@ -59,8 +59,9 @@ func placesOf(objs []*unstructured.Unstructured) string {
 	return check.OrNone(out)
 }
 
-// peerConfigurations returns the Configurations with the label of the peer's id. It lists the
-// whole cluster if that is permitted, because Liqo expects one.
+// peerConfigurations returns the Configurations that are labelled with the peer's cluster id. It searches the whole
+// cluster, because Liqo accepts only one Configuration per peer and cluster. If that is forbidden, it searches only the
+// tenant namespace.
 func peerConfigurations(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
@@ -97,8 +98,7 @@ func configurationHolds(ctx context.Context, e steps.Env) steps.Result {
 	return rangesAgree(e, found[0])
 }
 
-// deleteOthers returns commands that delete all objects except the first in the tenant
-// namespace.
+// deleteOthers returns commands that delete the objects in found, except the first object in the tenant namespace.
 func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) string {
 	var out []string
 	kept := false
@@ -112,8 +112,8 @@ func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) 
 	return strings.Join(out, "\n")
 }
 
-// noConfiguration reports whether a Configuration exists in the tenant namespace and only the
-// label is missing.
+// noConfiguration returns the verdict if no Configuration is labelled with the peer's cluster id. Either the tenant
+// namespace has no Configuration, or its Configuration has no such label.
 func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	found, err := living(ctx, e, configurations, ns, "")
@@ -126,19 +126,19 @@ func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(found) == 0 {
 		return steps.Undone(
-			fmt.Sprintf("namespace %s has no Configuration, so Liqo does not know the networks of %s", ns, id),
+			fmt.Sprintf("namespace %s has no Configuration, so Liqo lacks the address ranges of %s", ns, id),
 		)
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"Configuration %s lacks the label %s=%s. Liqo refuses it and only logs the error", placeOf(found[0]), remoteIDLabel,
+			"Configuration %s lacks the label %s=%s. Liqo rejects it and only logs the error", placeOf(found[0]), remoteIDLabel,
 			id,
 		),
 		"",
 	)
 }
 
-// ranges are the CIDRs of one cluster as strings.
+// ranges contains the pod CIDRs and external CIDRs of one cluster.
 type ranges struct{ pods, external []string }
 
 func rangesOf(f steps.Facts) (r ranges, err error) {
@@ -153,10 +153,10 @@ func (r ranges) String() string {
 	return "pods " + check.OrNone(r.pods) + ", external " + check.OrNone(r.external)
 }
 
-// sameRanges compares two lists as sets of networks.
+// sameRanges reports whether two lists contain the same networks, in any order.
 func sameRanges(a, b []string) bool { return slices.Equal(plainRanges(a), plainRanges(b)) }
 
-// ownInstead reports whether the ranges are this side's own instead of the peer's.
+// ownInstead reports whether a Configuration contains this side's own ranges (own) instead of the peer's ranges.
 func ownInstead(says, own, peer []string) bool {
 	return sameRanges(says, own) && !sameRanges(own, peer)
 }
@@ -193,7 +193,7 @@ func rangesAgree(e steps.Env, o *unstructured.Unstructured) steps.Result {
 			"",
 		)
 	case sameRanges(says.pods, peer.pods) && sameRanges(says.external, peer.external):
-		return steps.Passed("%s has %s, like the %s itself", name, says, e.PeerName())
+		return steps.Passed("%s has %s, which matches the %s", name, says, e.PeerName())
 	case sameRanges(says.pods, peer.external) && sameRanges(says.external, peer.pods):
 		return steps.Failed(
 			fmt.Sprintf("%s has the two lists swapped: %s. The %s has %s", name, says, e.PeerName(), peer), "",

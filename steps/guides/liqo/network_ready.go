@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// configurationReady applies rules that are valid for every release of Liqo. Each range must be
-// mapped to another range. The condition that v1.2.0 added must be true if it exists.
+// configurationReady verifies that Liqo has mapped every range of the peer. Liqo v1.2.0 added the condition
+// NetworkCIDRsConfigured. If that condition exists, it must be True.
 func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 	found, err := peerConfigurations(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if len(found) != 1 {
-		return steps.Skipped("the peer does not have exactly one Configuration (%s)", placesOf(found))
+		return steps.Skipped("this side does not have exactly one Configuration for the peer (found: %s)", placesOf(found))
 	}
 	o := found[0]
 	var seen []string
@@ -56,30 +56,32 @@ func configurationReady(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case c != nil && observed != 0 && observed < o.GetGeneration():
 		return withoutRange(
-			ctx, e, o, fmt.Sprintf("Configuration %s was changed, and Liqo has not processed the change yet", placeOf(o)),
+			ctx, e, o, fmt.Sprintf("Liqo has not processed the latest change of Configuration %s yet", placeOf(o)),
 		)
 	}
 	return steps.Passed("%s", strings.Join(seen, "; "))
 }
 
-// mapsAllSince is the first release that maps every range if there are several of a kind.
+// mapsAllSince is the first release that maps all ranges if a peer has several pod ranges or several external ranges.
 const mapsAllSince = "1.2.0"
 
-// firstRangeAlone returns the verdict on a Configuration with several ranges of a kind, of which
-// Liqo before v1.2.0 only maps the first (liqotech/liqo v1.1.2:
+// firstRangeAlone returns the verdict on a Configuration with several ranges of one kind. Before v1.2.0, Liqo maps only
+// the first range (liqotech/liqo v1.1.2:
 // pkg/liqo-controller-manager/networking/external-network/configuration/configuration_controller.go,
 // ForgeConfigurationStatus).
 func firstRangeAlone(
 	ctx context.Context, e steps.Env, o *unstructured.Unstructured, kind string, real []string,
 ) steps.Result {
-	return steps.Warned(fmt.Sprintf("Configuration %s: Liqo before %s maps only the first %s range, %s. Not reachable: %s",
-		placeOf(o), mapsAllSince, kind, real[0], check.OrNone(real[1:])), upgrade(ctx, e, mapsAllSince))
+	return steps.Warned(
+		fmt.Sprintf("Configuration %s: Liqo before %s maps only the first %s range, %s. Ranges that are not reachable: %s",
+			placeOf(o), mapsAllSince, kind, real[0], check.OrNone(real[1:])), upgrade(ctx, e, mapsAllSince),
+	)
 }
 
 func seenAs(kind, real, as string) string {
-	what := "the peer's pod range"
+	what := "the peer's pod CIDR"
 	if kind == "external" {
-		what = "its external range"
+		what = "the peer's external CIDR"
 	}
 	if real == as {
 		return fmt.Sprintf("%s %s is not remapped", what, real)
@@ -96,7 +98,7 @@ func withoutRange(ctx context.Context, e steps.Env, o *unstructured.Unstructured
 	}
 	if len(made) > 0 {
 		found += "; no range for Network " + check.OrNone(made) +
-			". Either no block of that size is free, or liqo-ipam does not answer"
+			". Either no block of that size is free, or liqo-ipam does not respond"
 	}
 	fix := inTenant(e) + "get networks.ipam.liqo.io,events"
 	if space, err := liqoSpace(e); err == nil {

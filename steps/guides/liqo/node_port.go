@@ -19,17 +19,16 @@ import (
 	"carrick/steps/check"
 )
 
-// usualPorts are the default node ports of a cluster.
+// usualPorts is the default range of node ports in Kubernetes.
 var usualPorts = portRange{30000, 32767}
 
 type portRange struct{ first, last int }
 
 func (r portRange) String() string { return fmt.Sprintf("%d-%d", r.first, r.last) }
 
-// nodePortFree checks which Service uses the port. Only if none does, it asks the API server
-// with a dry run whether the port is reserved otherwise. The dry run does not check the range
-// (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go), so
-// nodePortFree does.
+// nodePortFree verifies that no Service uses the node port, that the port is in the cluster's range, and that the API
+// server accepts it in a dry run. The dry run finds conflicts that the list of Services does not show, but does not
+// check the range (kubernetes/kubernetes: pkg/registry/core/service/portallocator/operation.go).
 func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	port := e.Answers.Int("network.node-port")
 	if port == 0 {
@@ -52,7 +51,7 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed(
 			fmt.Sprintf("port %d is in use by Service %s/%s", port, s.Namespace, s.Name),
-			"answer network.node-port with another port, or leave it empty to have the cluster choose one",
+			"set network.node-port to another port, or leave it empty so that the cluster chooses a port",
 		)
 	}
 	if r := inRange(ctx, e, port); r.Status != steps.Pass {
@@ -61,8 +60,8 @@ func nodePortFree(ctx context.Context, e steps.Env) steps.Result {
 	return tryNodePort(ctx, e, port, listed)
 }
 
-// inRange compares the port with the range in the API server's own flag if its pod can be read, or
-// else with the default range.
+// inRange verifies that the port is in the cluster's node port range. If that range cannot be read, inRange uses the
+// default range.
 func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	of, known, err := nodePorts(ctx, e)
 	if err != nil {
@@ -71,7 +70,7 @@ func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	if port >= of.first && port <= of.last {
 		return steps.Passed("port %d is in %s", port, of)
 	}
-	fix := "answer network.node-port with one of " + of.String() + ", or leave it empty to have the cluster choose one"
+	fix := "set network.node-port to a port in " + of.String() + ", or leave it empty so that the cluster chooses a port"
 	if known {
 		return steps.Failed(fmt.Sprintf("port %d is not in %s, the node port range of this cluster", port, of), fix)
 	}
@@ -84,8 +83,8 @@ func inRange(ctx context.Context, e steps.Env, port int) steps.Result {
 	)
 }
 
-// nodePorts returns the range of node ports, and whether it was read from the API server's
-// flag.
+// nodePorts returns the cluster's range of node ports. If the API server's pod cannot be read, known is false and r is
+// the default range.
 func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
@@ -110,8 +109,8 @@ func nodePorts(ctx context.Context, e steps.Env) (r portRange, known bool, err e
 	return usualPorts, true, nil
 }
 
-// tryNodePort asks the API server whether it would accept a Service with that port. seen means
-// that the Services of all namespaces were listed.
+// tryNodePort checks in a dry run whether the API server accepts a Service with the given node port. seen reports
+// whether the Services of all namespaces were listed.
 func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Result {
 	taken, err := tracked.Look(
 		ctx, fmt.Sprintf("node-port/%s/%s/%d", e.Side, tenantNamespace(e), port), 30*time.Second,
@@ -121,20 +120,20 @@ func tryNodePort(ctx context.Context, e steps.Env, port int, seen bool) steps.Re
 	)
 	switch {
 	case apierrors.IsForbidden(err) && seen:
-		return steps.Passed("no Service uses port %d. A dry run was not allowed", port)
+		return steps.Passed("no Service uses port %d. A dry run is not allowed", port)
 	case err != nil:
 		return steps.Errored(err)
 	case taken != "":
 		return steps.Failed(
-			fmt.Sprintf("the API server refuses port %d: %s", port, taken),
-			"answer network.node-port with another port, or leave it empty to have the cluster choose one",
+			fmt.Sprintf("the API server rejects port %d: %s", port, taken),
+			"set network.node-port to another port, or leave it empty so that the cluster chooses a port",
 		)
 	}
 	return steps.Passed("the API server accepts port %d", port)
 }
 
-// refusedPort returns why the API server would not assign the port to a Service of that
-// namespace, or "" if it would. It creates nothing.
+// refusedPort returns the reason why the API server would not assign port to a Service in namespace, or "" if it would.
+// It uses a dry run and creates nothing.
 func refusedPort(ctx context.Context, c *cluster.Cluster, namespace string, port int) (string, error) {
 	trial := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",

@@ -10,8 +10,8 @@ import (
 	"carrick/cluster/clustertest/cases"
 )
 
-// A real API server tells in a dry run which port is taken, and keeps nothing.
-// It says nothing of the range: if that ever changes, inRange can go.
+// A dry run on a real API server reports a node port that is in use, and creates nothing. It does not report a port
+// outside the range. If that ever changes, inRange can be deleted.
 func TestVerifyADryRunTellsThatAPortIsTaken(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -12,15 +12,15 @@ import (
 	"carrick/steps/action"
 )
 
-// offloadingName is the only name that Liqo accepts (liqotech/liqo:
+// offloadingName is the only name that Liqo accepts for a NamespaceOffloading (liqotech/liqo:
 // pkg/webhooks/namespaceoffloading).
 const offloadingName = "offloading"
 
 func offloading() steps.Step {
 	return steps.Step{
 		Name: "offloading", Title: "Offloading", When: servesConsumer,
-		Why: "The namespace is offloaded to the provider. Existing pods stay on the consumer, because only new pods get " +
-			"the virtual node's toleration.",
+		Why: "carrick offloads a namespace to the provider. Existing pods stay on the consumer, because only new pods get " +
+			"the toleration for the virtual node.",
 		Ask: offloadingQuestions(),
 		Facts: []steps.Fact{
 			{Name: "offloading", Title: "the existing NamespaceOffloading", On: steps.Local, Learn: offloadingFact},
@@ -48,8 +48,8 @@ func offloadingQuestions() []steps.Question {
 		{
 			Key: "offloading.namespace", Title: "Namespace to offload", Kind: steps.Namespace, NotFromPeer: true,
 			Adopt: adoptOffloaded,
-			Help: "carrick creates it if it does not exist. Undo deletes its counterpart on the provider, with " +
-				"everything in it.",
+			Help: "The namespace whose pods can run on the provider, such as demo. carrick creates it if it does not " +
+				"exist. Undo deletes its counterpart on the provider, with all contents.",
 			Default: steps.Fixed("demo", "from the published guide"),
 		},
 		{
@@ -59,17 +59,17 @@ func offloadingQuestions() []steps.Question {
 				{Value: "Remote", Title: "on the provider only"},
 				{Value: "Local", Title: "on the consumer only, with its Services offloaded"},
 			},
-			Help:    "If you restrict it later, running pods stay where they are.",
+			Help:    "If you restrict the placement later, running pods stay where they are.",
 			Default: asItExists("offloading", "pods", "LocalAndRemote", "from the published guide"),
 		},
 		{
 			Key: "offloading.mapping", Title: "Namespace name on the provider", Kind: steps.Pick,
 			Of: []steps.Choice{
-				{Value: "DefaultName", Title: "its name and the consumer's id, which never conflicts"},
-				{Value: "EnforceSameName", Title: "the same name, which fails if it exists"},
+				{Value: "DefaultName", Title: "the local name and the consumer's cluster id, which never conflicts"},
+				{Value: "EnforceSameName", Title: "the same name, which fails if that namespace exists"},
 				{Value: "SelectedName", Title: "a name of your choice"},
 			},
-			Help:    "To change it later, you must undo this step.",
+			Help:    "To change the mapping later, you must undo this step.",
 			Default: asItExists("offloading", "mapping", "DefaultName", "from the published guide"),
 		},
 		{
@@ -102,8 +102,8 @@ func offloadingFact(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// clusterSelector returns one term with all labels. Without labels the selector matches every
-// provider.
+// clusterSelector returns one node selector term with all labels in the answers. If the answers contain no labels, it
+// returns no term, and the selector matches every provider.
 func clusterSelector(_ context.Context, e steps.Env) (any, error) {
 	var all []any
 	for _, label := range e.Answers.List("offloading.clusters") {

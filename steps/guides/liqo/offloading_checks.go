@@ -40,22 +40,21 @@ func offloadingChecks() []steps.Check {
 			Run:        offloadingReady,
 		},
 		{
-			Name: "pods-before-offloading", Title: "No pod is pending from before the namespace was offloaded", On: steps.Local,
+			Name: "pods-before-offloading", Title: "No pod from before the offloading is pending", On: steps.Local,
 			Needs:      []string{"offloading-ready"},
-			Why:        "Only new pods get the toleration for virtual nodes; older ones stay Pending indefinitely.",
+			Why:        "Only new pods get the toleration for virtual nodes; older pods stay Pending indefinitely.",
 			References: []string{page, "https://github.com/liqotech/liqo/issues/924"},
 			Run:        olderPods,
 		},
 	}
 }
 
-// longestNamespace is the maximum length of a namespace's name.
 const longestNamespace = 63
 
 func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	name := e.Answers.Text("offloading.namespace")
 	if why := ownNamespace(e, name); why != "" {
-		return steps.Failed("namespace "+name+" "+why, "answer offloading.namespace with a namespace of your workloads")
+		return steps.Failed("namespace "+name+" "+why, "set offloading.namespace to a namespace of your workloads")
 	}
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {
@@ -65,11 +64,11 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	if len(remote) > longestNamespace {
 		return steps.Failed(
 			fmt.Sprintf(
-				"its name on the provider, %s, would have %d characters, but Kubernetes allows only %d", remote, len(remote),
+				"the namespace's name on the provider, %s, would have %d characters, but Kubernetes allows only %d", remote,
+				len(remote),
 				longestNamespace,
 			),
-			"answer offloading.mapping with SelectedName and offloading.remote-name with a shorter name, or offload "+
-				"another namespace",
+			"set offloading.mapping to SelectedName and offloading.remote-name to a shorter name, or offload another namespace",
 		)
 	}
 	var ns, o *unstructured.Unstructured
@@ -82,31 +81,31 @@ func canExtend(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case ns == nil:
-		return steps.Passed("namespace %s does not exist yet; on the provider it will be %s", name, remote)
+		return steps.Passed("namespace %s does not exist yet; its name on the provider will be %s", name, remote)
 	case ns.GetDeletionTimestamp() != nil:
 		return steps.Failed(
 			fmt.Sprintf(
 				"namespace %s is being deleted (finalizers %s)", name,
 				check.OrNone(append(ns.GetFinalizers(), stringsAt(ns, "spec", "finalizers")...)),
 			),
-			e.Kubectl()+" get namespace "+name+" -o yaml    # its conditions say what is left in it",
+			e.Kubectl()+" get namespace "+name+" -o yaml    # the conditions show the remaining contents",
 		)
 	case ns.GetLabels()[tenantLabel] != "":
 		return steps.Failed(
-			"namespace "+name+" is a tenant namespace of Liqo", "answer offloading.namespace with a namespace of your workloads",
+			"namespace "+name+" is a tenant namespace of Liqo", "set offloading.namespace to a namespace of your workloads",
 		)
 	case o == nil && ns.GetLabels()[scheduledLabel] == "true":
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has the label %s: \"true\" but is not offloaded. Liqo's webhook refuses every pod in it", name,
+				"namespace %s has the label %s: \"true\" but is not offloaded. Liqo's webhook rejects every pod in it", name,
 				scheduledLabel,
 			),
-			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets it automatically",
+			e.Kubectl()+" label namespace "+name+" "+scheduledLabel+"-    # Liqo sets the label automatically",
 		)
 	case o != nil:
 		return unchangeable(e, name, remote, o)
 	}
-	return steps.Passed("namespace %s exists; on the provider it will be %s", name, remote)
+	return steps.Passed("namespace %s exists; its name on the provider will be %s", name, remote)
 }
 
 // unchangeable verifies that the immutable mapping of an existing NamespaceOffloading matches
@@ -119,24 +118,28 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 	if stands != meant {
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s is offloaded with %s, but the answer is %s. Liqo does not allow this to change", name, stands, meant,
+				"namespace %s is offloaded with mapping %s, but offloading.mapping is %s. Liqo does not allow a change of "+
+					"the mapping", name, stands, meant,
 			),
-			"answer offloading.mapping with "+stands+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
+			"set offloading.mapping to "+stands+"; or undo the offloading first: carrick undo "+e.LinkFile()+
+				" --step offloading",
 		)
 	}
 	if had := text(o, "spec", "remoteNamespaceName"); meant == "SelectedName" && had != remote {
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s is named %s on the provider, but the answer is %s. Liqo does not allow this to change", name, had,
+				"namespace %s is named %s on the provider, but offloading.remote-name is %s. Liqo does not allow a change "+
+					"of the name", name, had,
 				remote,
 			),
-			"answer offloading.remote-name with "+had+"; or first: carrick undo "+e.LinkFile()+" --step offloading",
+			"set offloading.remote-name to "+had+"; or undo the offloading first: carrick undo "+e.LinkFile()+
+				" --step offloading",
 		)
 	}
 	return steps.Passed("namespace %s is offloaded as %s", name, remote)
 }
 
-// ownNamespace returns why a namespace must not be offloaded, or "" if it can be.
+// ownNamespace returns the reason why a namespace must not be offloaded, or "" if it is allowed.
 func ownNamespace(e steps.Env, name string) string {
 	switch {
 	case strings.HasPrefix(name, "kube-"):
@@ -149,7 +152,7 @@ func ownNamespace(e steps.Env, name string) string {
 	return ""
 }
 
-// remoteSpaceName returns the name of the namespace on the provider.
+// remoteSpaceName returns the name that an offloaded namespace has on the provider.
 func remoteSpaceName(e steps.Env, name, consumerID string) string {
 	switch e.Answers.Text("offloading.mapping") {
 	case "EnforceSameName":
@@ -179,8 +182,8 @@ func remoteNamespaceFree(ctx context.Context, e steps.Env) steps.Result {
 			whose = "Liqo created it for " + owner
 		}
 		return steps.Failed(fmt.Sprintf("namespace %s exists, and %s. Liqo does not use it for this peering", name, whose),
-			"answer offloading.mapping with SelectedName and offloading.remote-name with a free name; or, if the namespace "+
-				"is unused: "+e.Kubectl()+" delete namespace "+name)
+			"set offloading.mapping to SelectedName and offloading.remote-name to a free name; or, if the namespace is unused: "+
+				e.Kubectl()+" delete namespace "+name)
 	}
 	return steps.Passed("namespace %s belongs to this peering", name)
 }

@@ -46,12 +46,12 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Passed(
-		"namespace %s is %s on %s; pods: %s", name, text(o, "status", "remoteNamespaceName"), id,
+		"namespace %s is namespace %s on %s; pod placement: %s", name, text(o, "status", "remoteNamespaceName"), id,
 		text(o, "spec", "podOffloadingStrategy"),
 	)
 }
 
-// judgeOffloading judges the state of a NamespaceOffloading for one provider.
+// judgeOffloading returns the verdict on a NamespaceOffloading for the provider with the given cluster id.
 func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps.Result {
 	what := "NamespaceOffloading " + o.GetNamespace() + "/" + o.GetName()
 	describe := e.Kubectl() + " -n " + o.GetNamespace() + " describe namespaceoffloadings.offloading.liqo.io " +
@@ -65,7 +65,7 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 	case o.GetDeletionTimestamp() != nil || phase == "Terminating":
 		return steps.Failed(
 			what+" is being deleted (finalizers "+check.OrNone(o.GetFinalizers())+
-				"), and with it the namespace on the provider and everything in it",
+				"), together with the namespace on the provider and everything in it",
 			describe,
 		)
 	case seen == 0:
@@ -76,18 +76,18 @@ func judgeOffloading(e steps.Env, o *unstructured.Unstructured, id string) steps
 		).Or(describe)
 	case phase == "NoClusterSelected" || conditionOf(here, "OffloadingRequired").status == "False":
 		return steps.Failed(
-			what+" selects no virtual node of "+id+": its clusterSelector matches none",
+			what+" selects no virtual node of "+id+": its clusterSelector matches no such node",
 			e.Kubectl()+" get nodes -l "+nodeTypeLabel+"="+virtualNodeType+
-				" --show-labels    # then answer offloading.clusters with labels of those nodes, or leave it empty for all",
+				" --show-labels    # then set offloading.clusters to labels of those nodes, or leave it empty for all providers",
 		)
 	case ready.reason == "CreationLoopBackOff":
 		return steps.Failed(
 			fmt.Sprintf(
-				"the provider cannot create namespace %s, because one that Liqo did not create exists",
+				"namespace %s already exists on the provider, and Liqo did not create it",
 				text(o, "status", "remoteNamespaceName"),
 			),
 			e.PeerKubectl()+" get namespace "+steps.Quoted(text(o, "status", "remoteNamespaceName"))+
-				" -o yaml    # then undo this step and change the answer offloading.mapping or offloading.remote-name",
+				" -o yaml    # then undo this step and change offloading.mapping or offloading.remote-name",
 		)
 	case phase == "AllFailed" || (phase == "SomeFailed" && ready.status != "True"):
 		return steps.Failed(strings.TrimSpace(what+" has failed ("+phase+") "+ready.why()), describe)
@@ -112,7 +112,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("namespace %s is not offloaded", name)
 	}
 	if text(o, "spec", "podOffloadingStrategy") == "Local" {
-		return steps.Passed("its pods stay on the consumer")
+		return steps.Passed("all pods of the namespace stay on the consumer")
 	}
 	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, name, cluster.Selector{})
 	if err != nil {
@@ -130,15 +130,17 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(owned)+len(bare) == 0 {
-		return steps.Passed("none of %s in namespace %s", counted(len(pods), "pod"), name)
+		return steps.Passed(
+			"no pod from before the offloading is pending (%s in namespace %s)", counted(len(pods), "pod"), name,
+		)
 	}
 	fix := e.Kubectl() + " -n " + name + " delete pod " + strings.Join(slices.Concat(owned, bare), " ")
 	if len(bare) > 0 {
-		fix += "    # nothing recreates " + strings.Join(bare, ", ") + ": save the manifest first"
+		fix += "    # no controller recreates " + strings.Join(bare, ", ") + ": save the manifest first"
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s pending from before the namespace was offloaded: %s. They cannot run on the provider",
+			"%s pending since before the namespace was offloaded: %s. They cannot run on the provider",
 			counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare)),
 		),
 		fix,

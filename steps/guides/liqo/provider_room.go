@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// running selects the pods that use resources of a node.
+// running is the field selector for the pods that use a node's resources.
 const running = "status.phase!=Succeeded,status.phase!=Failed"
 
 func providerRoom(ctx context.Context, e steps.Env) steps.Result {
@@ -43,7 +43,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	count, have, taken := room(nodes, pods, consumerID)
+	count, have, taken := nodeCapacity(nodes, pods, consumerID)
 	var lacks, fits []string
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		want, free := asked[name], have[name]
@@ -53,7 +53,7 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 			lacks = append(
 				lacks,
 				fmt.Sprintf(
-					"%s %s, of which %s is free (%s minus %s requested by other pods)", name, want.String(), free.String(),
+					"%s %s, but only %s is free (%s minus %s requested by other pods)", name, want.String(), free.String(),
 					total.String(), used.String(),
 				),
 			)
@@ -64,17 +64,18 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacks) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s requests more than %s of the %s can provide: %s. Liqo grants it anyway", consumerID, counted(count, "node"),
+				"%s requests more than %s of the %s can provide: %s. Liqo grants the request anyway", consumerID,
+				counted(count, "node"),
 				e.SideName(), strings.Join(lacks, "; "),
 			),
-			"answer resources.cpu, resources.memory, resources.pods or resources.other with less, or add nodes to the provider",
+			"reduce resources.cpu, resources.memory, resources.pods or resources.other, or add nodes to the provider",
 		)
 	}
 	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
 }
 
-// askedOf returns the resources that the consumer requests, according to the existing slice or else
-// the answers.
+// askedOf returns the resources that the consumer requests. It reads them from the consumer's slice, or from the
+// answers if no slice exists.
 func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	words := sliceAsks(e.Peer)
 	if words == nil {
@@ -99,8 +100,7 @@ func askedOf(ctx context.Context, e steps.Env) (corev1.ResourceList, error) {
 	return out, nil
 }
 
-// sliceAsks returns the resources that a side's slice requests according to its fact, or nil if
-// there is no slice.
+// sliceAsks returns the requested resources in the fact slice, or nil if no slice exists.
 func sliceAsks(f steps.Facts) map[string]string {
 	if f.Field("slice", "name") == nil {
 		return nil
@@ -118,10 +118,12 @@ func sliceAsks(f steps.Facts) map[string]string {
 	return out
 }
 
-// room returns the allocatable resources of the nodes that accept pods, and the requests of the
-// pods on them. The requests of the consumer's own pods are not counted, because they are part of
-// the consumer's request.
-func room(nodes []*corev1.Node, pods []*corev1.Pod, consumerID string) (count int, have, taken corev1.ResourceList) {
+// nodeCapacity returns the number of nodes that accept pods, their total allocatable resources (have), and the requests
+// of the pods on them (taken). It does not count the consumer's own pods, because they are part of the consumer's
+// request.
+func nodeCapacity(
+	nodes []*corev1.Node, pods []*corev1.Pod, consumerID string,
+) (count int, have, taken corev1.ResourceList) {
 	have, taken = corev1.ResourceList{}, corev1.ResourceList{}
 	takes := map[string]bool{}
 	for _, n := range nodes {

@@ -15,7 +15,7 @@ import (
 	requests "k8s.io/component-helpers/resource"
 )
 
-// nearlyFull is the usage of a quota, in percent, from which the check reports it.
+// nearlyFull is the usage of a quota, in percent, at which the check warns.
 const nearlyFull = 90
 
 func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
@@ -32,11 +32,11 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if slice == nil || conditionOf(conditions(slice, "status", "conditions"), "Resources").status != accepted {
-		return steps.Skipped("the provider has granted no resources yet, so there is no Quota")
+		return steps.Skipped("the provider has granted no resources yet, so no Quota exists")
 	}
 	if len(found) == 0 {
 		return steps.Warned(
-			"there is no Quota in "+ns+", so the provider refuses every pod of the consumer",
+			"no Quota exists in "+ns+", so the provider rejects every pod of the consumer",
 			e.Kubectl()+" -n "+liqoSpaceOf(e.Own)+" logs -l app.kubernetes.io/name=controller-manager --tail 50",
 		)
 	}
@@ -54,17 +54,16 @@ func quotaRoom(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", strings.Join(good, "; "))
 }
 
-// judgeQuota describes how much of a quota the pods of its user use. It returns a fix if the usage
-// warrants a warning.
+// judgeQuota describes how much of a quota the user's pods use. It returns a fix only if the quota is cordoned or
+// nearly full.
 func judgeQuota(
 	e steps.Env, q *unstructured.Unstructured, pods []*unstructured.Unstructured,
 ) (found, fix string, err error) {
 	what := "Quota " + q.GetNamespace() + "/" + q.GetName()
 	if cordoned, _, _ := unstructured.NestedBool(q.Object, "spec", "cordoned"); cordoned {
 		return what +
-				" is cordoned, so the consumer cannot start more pods", "liqoctl uncordon resourceslice on the " +
-				"provider, or answer " +
-				"tenant.condition with Active, then: " + e.ApplyStep("authentication"), nil
+				" is cordoned, so the consumer cannot start more pods", "run liqoctl uncordon resourceslice on the provider, or " +
+				"set tenant.condition to Active, then: " + e.ApplyStep("authentication"), nil
 	}
 	used, count, ended, err := usedBy(text(q, "spec", "user"), pods)
 	if err != nil {
@@ -85,10 +84,10 @@ func judgeQuota(
 	if len(full) > 0 {
 		found := fmt.Sprintf("%s is nearly full: %s used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
 		if ended > 0 {
-			found += fmt.Sprintf("; %d of them have finished and count until they are deleted", ended)
+			found += fmt.Sprintf("; %d of these pods have finished and count until they are deleted", ended)
 		}
-		return found, "on the consumer, delete finished pods, or request more: answer resources.cpu and " +
-			"resources.memory, then " + e.ApplyStep("resources"), nil
+		return found, "on the consumer, delete finished pods, or request more: set resources.cpu and resources.memory, " +
+			"then " + e.ApplyStep("resources"), nil
 	}
 	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {
@@ -100,8 +99,8 @@ func judgeQuota(
 	return found, "", nil
 }
 
-// usedBy returns the requests of the pods that a user created on the provider. Liqo also counts
-// completed pods.
+// usedBy returns the total requests and the number of the pods that user created on the provider. ended is the number
+// of finished pods among them. Liqo also counts finished pods.
 func usedBy(user string, pods []*unstructured.Unstructured) (used corev1.ResourceList, count, ended int, err error) {
 	used = corev1.ResourceList{}
 	for _, o := range pods {

@@ -1,6 +1,6 @@
 package liqo
 
-// renamed maps names of earlier versions to today's.
+// renamed maps the names of checks and answers in earlier carrick versions to their current names.
 var renamed = map[string]string{
 	"api-server-seen":   "peer-api-reachable",
 	"certificate-lasts": "certificate-lifetime",

@@ -29,8 +29,8 @@ func resources() steps.Step {
 		Ask: []steps.Question{
 			{
 				Key: "resources.cpu", Title: "CPUs to request", Kind: steps.Quantity,
-				Help: "A quantity, such as 4. Liqo's default class grants any amount; carrick compares it with what is free " +
-					"on the provider.",
+				Help: "A quantity, such as 4. Liqo grants any amount of the ResourceSlice class default; carrick compares the " +
+					"amount with the free CPUs on the provider.",
 				Default: sliced("cpu", "4"),
 			},
 			{
@@ -47,15 +47,17 @@ func resources() steps.Step {
 			},
 			{
 				Key: "resources.class", Title: "ResourceSlice class", Kind: steps.Name,
-				Help:    "Liqo itself grants the class default. A controller of the provider's admin grants any other class.",
+				Help: "Liqo grants requests of the class default. Any other class requires a controller that the provider's " +
+					"admin has installed.",
 				Default: sliced("class", "default"),
 			},
 		},
 		Facts: []steps.Fact{
 			{Name: "slice", Title: "the existing ResourceSlice", On: steps.Local, Shared: true, Learn: sliceFact},
 			{
-				Name: "slice-warning", Title: "Liqo's last warning about its copy", On: steps.Remote, Shared: true,
-				Learn: sliceWarning,
+				Name: "slice-warning", Title: "Liqo's last warning about the copy of the ResourceSlice", On: steps.Remote,
+				Shared: true,
+				Learn:  sliceWarning,
 			},
 		},
 		Actions: []steps.Action{{
@@ -70,7 +72,7 @@ func resources() steps.Step {
 	}
 }
 
-// ownSlices returns the ResourceSlices of the tenant namespace for the provider.
+// ownSlices returns the ResourceSlices for the provider in the tenant namespace.
 func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	id, err := peerID(e)
 	if err != nil {
@@ -83,9 +85,9 @@ func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, 
 	return slicesFor(all, tenantNamespace(e), id), nil
 }
 
-// slicesFor returns the slices in a namespace that name a provider in a label or in the spec,
-// because a missing label is the usual mistake. It excludes slices that the provider copied here
-// because it is itself a consumer of this cluster.
+// slicesFor returns the slices in namespace whose labels or spec contain the provider's cluster id. One match is
+// enough, because a missing label is a common mistake. The provider can also be a consumer of this cluster, so
+// slicesFor excludes the slices that its Liqo copied here.
 func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, s := range all {
@@ -130,8 +132,12 @@ func sliceName(ctx context.Context, e steps.Env) (any, error) {
 	return e.Peer.Value("cluster-id")
 }
 
-// sliceFact describes what the slice requests: "cpu", "memory", "pods" and, as in the answer
-// resources.other, "more"; its "name" and "class", and its creation time "made".
+// sliceFact describes the existing slice:
+//
+//   - name, class: its name and ResourceSlice class
+//   - made: its creation time in RFC 3339
+//   - cpu, memory, pods: the requested amounts
+//   - more: the other requested resources, each as NAME=AMOUNT, like the answer resources.other
 func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	s, err := ownSlice(ctx, e)
 	if err != nil {
@@ -161,11 +167,10 @@ func sliceFact(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// sliceWarning returns the newest Warning event of the copy of the consumer's slice: Liqo's
-// controllers report only there why they deny it.
+// sliceWarning returns the newest Warning event for the provider's copy of the consumer's slice. If Liqo's controllers
+// deny the slice, only this event gives the reason.
 //
-// Source: liqotech/liqo
-// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
 // (handleAuthenticationStatus: AuthParamsFailed, InvalidCSR), 557c199cf.
 func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	name := e.Peer.FieldText("slice", "name")
@@ -179,12 +184,10 @@ func sliceWarning(ctx context.Context, e steps.Env) (any, error) {
 	return clean.Text(said), nil
 }
 
-// sliceResources returns the resources that a slice requests, as written.
 func sliceResources(s *unstructured.Unstructured) map[string]string {
 	return quantities(s, "spec", "resources")
 }
 
-// quantities returns a field that is a map of quantities.
 func quantities(o *unstructured.Unstructured, fields ...string) map[string]string {
 	m, _, _ := unstructured.NestedMap(o.Object, fields...)
 	out := map[string]string{}
@@ -194,7 +197,7 @@ func quantities(o *unstructured.Unstructured, fields ...string) map[string]strin
 	return out
 }
 
-// moreAsItExists returns what the existing slice requests in addition to CPU and memory.
+// moreAsItExists returns the resources other than CPU, memory and pods that the existing slice requests.
 func moreAsItExists(e steps.Env) (any, string) {
 	if more := e.Own.Field("slice", "more"); more != nil {
 		return more, "from the ResourceSlice"
@@ -202,8 +205,8 @@ func moreAsItExists(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// requested returns spec.resources. A value that is a number in the existing slice stays a
-// number: the API server would treat it as changed if it were a string.
+// requested returns spec.resources for the slice. If a value in the existing slice is a number, it stays a number,
+// because the API server would treat a string as a change.
 func requested(ctx context.Context, e steps.Env) (any, error) {
 	out := map[string]any{"cpu": e.Answers.Text("resources.cpu"), "memory": e.Answers.Text("resources.memory")}
 	if pods := e.Answers.Text("resources.pods"); pods != "" {
@@ -226,10 +229,10 @@ func requested(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// quantityText returns a quantity as a string. In YAML, a quantity can also be a number, such as 4.
+// quantityText converts a quantity to a string. YAML can contain a quantity as a number, such as 4.
 func quantityText(v any) string { return strings.TrimSpace(fmt.Sprint(v)) }
 
-// otherAmounts describes amounts that differ from the intended ones: "cpu: 4 instead of 8".
+// otherAmounts lists the differences between actual and intended amounts, such as "cpu: 4 instead of 8".
 func otherAmounts(are, meant map[string]string) []string {
 	both := maps.Clone(meant)
 	maps.Copy(both, are)

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// rows are what a peering asks for.
+// rows lists the requirements of a peering and the checks that verify them.
 var rows = []stepstest.Row{
 	{Number: 1, Asks: "two clusters that answer", Checks: []string{"reachable", "signed-in", "two-clusters"}},
 	{Number: 2, Asks: "the admin may make all that is made", Checks: []string{"admin-permissions"}},

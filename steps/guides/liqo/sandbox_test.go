@@ -23,7 +23,7 @@ import (
 func seeded(t *testing.T) *clustertest.Sandbox {
 	t.Helper()
 	box := clustertest.Start(t)
-	box.Reset(t) // which takes a peering away far sooner than its undo does
+	box.Reset(t) // much faster than undoing a peering
 	box.Seed(t, "liqo")
 	return box
 }
@@ -35,13 +35,13 @@ func verdict(t *testing.T, s *engine.Session, check string, side steps.Side) ste
 	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: side})
 }
 
-// settled is what a check says once what it needs has come to hold.
+// settled returns the verdict of a check once the checks that it depends on have passed.
 func settled(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	return once(t, s, check, side, func(v steps.Status) bool { return v != steps.Skip && v != steps.Pending })
 }
 
-// once is what a check says first that is of a status that is meant.
+// once returns the first verdict of a check whose status satisfies meant.
 func once(
 	t *testing.T, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool,
 ) (v steps.Result) {
@@ -59,8 +59,8 @@ func once(
 	return v
 }
 
-// From two clusters with Liqo to an offloaded namespace and back to nothing, in
-// the ways that the answers allow.
+// ways maps names to the answers of complete peerings, which the tests create and undo. Each starts from two clusters
+// with Liqo and ends with an offloaded namespace.
 var ways = map[string]map[string]any{
 	"as-it-comes": nil,
 	"otherwise": {
@@ -71,7 +71,7 @@ var ways = map[string]map[string]any{
 	"offloading-only": {"network.enabled": "no"},
 }
 
-// fewWays are those that make test takes: together they undo every action.
+// fewWays lists the ways that make test uses. Together they undo every action.
 var fewWays = []string{"as-it-comes", "offloading-only", "otherwise"}
 
 func TestCycle(t *testing.T) {
@@ -83,8 +83,7 @@ func cycle(t *testing.T, name string) []string {
 	return stepstest.Cycle(t, seeded(t), liqo.Guide(), assets, name, ways[name])
 }
 
-// The keys stay where they were made: neither private key is in anything of the
-// other side.
+// No object on a side contains a private key of the other side.
 func TestVerifyPrivateKeysStayWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -119,7 +118,7 @@ func TestVerifyPrivateKeysStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// A certificate is renewed by a new key: the old one may nothing more.
+// Deleting the key Secret and applying again renews the certificate. The old certificate then has no permissions.
 func TestVerifyRotation(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -148,7 +147,7 @@ func TestVerifyRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if items := narrowed.Of(steps.Update); len(items) != 1 ||
-		!strings.Contains(items[0].Note, "no longer select rome: Liqo deletes namespace demo-milan there") {
+		!strings.Contains(items[0].Note, "no longer select rome, so Liqo deletes namespace demo-milan there") {
 		t.Errorf("the plan that leaves the provider out: %+v", items)
 	}
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
@@ -183,8 +182,7 @@ func TestVerifyRotation(t *testing.T) {
 	}
 }
 
-// A provider that is gone for good: the link names none any more, and the
-// consumer's side goes alone.
+// The provider is permanently gone, and the link names none. The consumer's side can still be undone.
 func TestVerifyUndoWithoutAProvider(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")
@@ -206,7 +204,7 @@ func TestVerifyUndoWithoutAProvider(t *testing.T) {
 	for _, it := range p.Of(steps.Leave) {
 		notes += it.What + ": " + it.Note + "\n"
 	}
-	if !strings.Contains(notes, "the provider's side") || !strings.Contains(notes, "left for its admin") {
+	if !strings.Contains(notes, "the provider's side") || !strings.Contains(notes, "left for the provider's admin") {
 		t.Errorf("what is left for the other admin is not said: %s", notes)
 	}
 	box.Start(t, clustertest.Remote)
@@ -216,7 +214,7 @@ func TestVerifyUndoWithoutAProvider(t *testing.T) {
 	}
 }
 
-// A namespace that stood before, and what is in it, stays.
+// Undo keeps a namespace that existed before the peering, with its contents.
 func TestVerifyUndoLeavesWhatIsNotItsOwn(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")

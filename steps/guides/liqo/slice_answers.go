@@ -29,7 +29,7 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	again := copyAgain(e)
 	got, err := e.Cluster.Get(ctx, resourceSlices, ns, name)
 	if apierrors.IsNotFound(err) {
-		return steps.Waits(made, "ResourceSlice %s of the consumer is not in %s yet", name, ns).Or(again)
+		return steps.Waits(made, "ResourceSlice %s of the consumer does not exist in %s yet", name, ns).Or(again)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -37,8 +37,8 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	if labels := got.GetLabels(); labels[replicatedLabel] != "true" || labels[originLabel] != consumerID {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ResourceSlice %s/%s is not a copy of the consumer's: it lacks the labels %s: \"true\" and %s: %s. It was "+
-					"created on this side",
+				"ResourceSlice %s/%s is not a copy of the consumer's ResourceSlice: it lacks the labels %s: \"true\" and %s: %s. "+
+					"It was created on this side",
 				ns, name, replicatedLabel, originLabel, consumerID,
 			),
 			fmt.Sprintf("%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), ns, steps.Quoted(name)),
@@ -48,26 +48,26 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Waits(time.Time{}, "the consumer's latest change is not in the copy %s/%s yet (%s)",
 			ns, name, strings.Join(old, "; ")).Or(again)
 	}
-	return steps.Passed("%s/%s is a copy of the consumer's", ns, name)
+	return steps.Passed("%s/%s is a copy of the consumer's ResourceSlice", ns, name)
 }
 
-// copyAgain returns the command that makes the replicator retry. After a rejected request, for
-// example while the Tenant was drained, it retries automatically only after ten hours.
+// copyAgain returns the command that makes the replicator retry a rejected request. Without this command, the
+// replicator retries only after ten hours. The provider rejects requests while the Tenant is drained, for example.
 //
-// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error if
-// the provider forbids the request), cmd/crd-replicator/main.go (resync-period), 557c199cf.
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error if the provider forbids
+// the request), cmd/crd-replicator/main.go (resync-period), 557c199cf.
 func copyAgain(e steps.Env) string {
 	in := e.PeerKubectl() + " -n " + steps.Quoted(liqoSpaceOf(e.Peer))
 	return in +
-		" rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # it does not retry refused writes, for " +
-		"example to a drained tenant; to see them: " + in + " logs -l app.kubernetes.io/name=crd-replicator --tail 50"
+		" rollout restart deployment -l app.kubernetes.io/name=crd-replicator    # the replicator does not retry rejected " +
+		"writes, for example to a drained tenant; to see them: " + in +
+		" logs -l app.kubernetes.io/name=crd-replicator --tail 50"
 }
 
-// unlikeAsked describes how a copy differs from the consumer's slice. Liqo should copy each change
-// of the slice's spec.
+// unlikeAsked lists the differences between the copy on the provider and the consumer's slice. Liqo copies every change
+// to the slice's spec, so differences are temporary.
 //
-// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (updateRemoteObjectSpec),
-// 557c199cf.
+// Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (updateRemoteObjectSpec), 557c199cf.
 func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []string {
 	out := otherAmounts(sliceResources(copied), sliceAsks(consumer))
 	meant := consumer.FieldText("slice", "class")
@@ -78,7 +78,6 @@ func unlikeAsked(copied *unstructured.Unstructured, consumer steps.Facts) []stri
 	return out
 }
 
-// liqoSpaceOf returns Liqo's namespace on a side, for a command.
 func liqoSpaceOf(f steps.Facts) string {
 	if ns, err := f.Text("liqo-namespace"); err == nil {
 		return ns
@@ -86,7 +85,6 @@ func liqoSpaceOf(f steps.Facts) string {
 	return usualNamespace
 }
 
-// accepted is the expected status of a slice's conditions.
 const accepted = "Accepted"
 
 func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
@@ -116,8 +114,8 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	case text(s, "spec", "csr") == "":
 		return steps.Waits(
 			since,
-			"the consumer's Liqo has not added a certificate request to the slice yet. Its key is in Secret "+
-				"authentication-keys of its namespace",
+			"the consumer's Liqo has not added a certificate request to the ResourceSlice yet. The key for the request is in "+
+				"Secret authentication-keys of Liqo's namespace",
 		).
 			Or(
 				e.Kubectl() + " -n " + liqoSpaceOf(e.Own) +
@@ -125,20 +123,20 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 			)
 	case who.status != accepted:
 		return steps.Waits(
-			since, "the provider has not authenticated the request yet; it signs a certificate for it",
+			since, "the provider has not authenticated the request yet. To do so, it signs a certificate",
 		).Or(describe)
 	case custom(s):
 		return steps.Waits(
-			since, "the resources of class %q are granted by a controller of the provider's admin, which has not answered yet",
+			since, "a controller of the provider's admin must grant resources of class %q and has not done so yet",
 			text(s, "spec", "class"),
 		).
-			Or("answer resources.class with default, or ask the provider's admin about the controller of that class")
+			Or("set resources.class to default, or ask the provider's admin about the controller of that class")
 	}
 	return steps.Waits(since, "the provider has not granted the resources yet").Or(describe)
 }
 
-// identityDenied returns the verdict if the provider does not accept the consumer's identity. The
-// condition gives no reason, but an event does.
+// identityDenied returns the verdict if the provider rejects the consumer's identity. The condition gives no reason, so
+// identityDenied takes the reason from an event.
 func identityDenied(e steps.Env, c condition, slice, describe string) steps.Result {
 	said, err := e.Peer.Text("slice-warning")
 	switch {
@@ -150,8 +148,8 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 		in, secret := e.PeerKubectl()+" -n "+steps.Quoted(peerNamespace(e)), signedCertificate+"-"+slice
 		return steps.Failed(
 			fmt.Sprintf(
-				"the provider denies the authentication: Secret %s there has the certificate of an earlier request, with "+
-					"another key (%s)",
+				"the provider denies the authentication: Secret %s on the provider has the certificate of an earlier request, "+
+					"with another key (%s)",
 				secret, said,
 			),
 			in+" delete secret "+steps.Quoted(secret)+" && "+in+" delete resourceslices.authentication.liqo.io "+
@@ -160,35 +158,34 @@ func identityDenied(e steps.Env, c condition, slice, describe string) steps.Resu
 		)
 	case strings.Contains(said, notSigned):
 		return steps.Failed(
-			"the provider denies the authentication: its cluster signed no certificate for the slice within 30 seconds. "+
-				"Liqo retries ("+said+")",
+			"the provider denies the authentication: its cluster signed no certificate for the ResourceSlice within 30 "+
+				"seconds. Liqo retries ("+said+")",
 			noSigner,
 		)
 	}
 	return steps.Failed("the provider denies the authentication: "+said, describe)
 }
 
-// notSigned is Liqo's message if no signer has issued a certificate 30 s after the request was
-// approved.
+// notSigned is Liqo's message if no signer has issued a certificate within 30 s of the approval.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/csr/watcher.go (RetrieveCertificate) and
 // pkg/identityManager/certificateIdentityProvider.go (ApproveSigningRequest).
 const notSigned = "context canceled before certificate retrieval"
 
-// otherRequest reports whether Liqo's message means that a certificate request differs from the one
-// whose certificate Liqo stores.
+// otherRequest reports whether Liqo rejected a certificate request because it already stores a certificate for a
+// different request. said is Liqo's message.
 //
-// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0;
-// certificateIdentityProvider.go of v1.0.3 and v1.1.2 names the cluster in between.
+// Source: liqotech/liqo pkg/identityManager/interface.go (NotMatchingCSRError), v1.2.0. In v1.0.3 and v1.1.2, the
+// message in certificateIdentityProvider.go also contains the cluster's name between the two parts.
 func otherRequest(said string) bool {
 	return strings.Contains(said, "the stored and the provided CSR ") && strings.Contains(said, " not match")
 }
 
-// unlikeGranted describes how the grant differs from the request: Liqo's own class grants
-// exactly the request. Resources that are no longer requested stay granted.
+// unlikeGranted lists the differences between the granted and the requested resources. For the class default, Liqo
+// grants exactly the requested amounts. unlikeGranted ignores resources that are no longer requested, because they stay
+// granted.
 //
-// Source: liqotech/liqo
-// pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/remoteresourceslice-controller
 // (handleResourcesStatus), 557c199cf.
 func unlikeGranted(s *unstructured.Unstructured) []string {
 	asked, granted := sliceResources(s), quantities(s, "status", "resources")
@@ -196,8 +193,8 @@ func unlikeGranted(s *unstructured.Unstructured) []string {
 	return otherAmounts(granted, asked)
 }
 
-// grantStale returns the verdict on a grant that is older than the latest change of the slice. A
-// cordoned Tenant keeps its old grant and gets nothing new.
+// grantStale returns the verdict on a grant that is older than the latest change to the slice. While the Tenant is
+// cordoned, Liqo keeps the old grant and grants nothing new.
 func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) steps.Result {
 	found := "the provider has not granted the latest change yet (" + strings.Join(unlikeGranted(s), "; ") + ")"
 	if now := heldBack(e); now != "" {
@@ -206,8 +203,7 @@ func grantStale(e steps.Env, s *unstructured.Unstructured, describe string) step
 	return steps.Waits(time.Time{}, "%s", found).Or(describe)
 }
 
-// heldBack returns the condition of the consumer's Tenant if it prevents new grants (Cordoned or
-// Drained), or "".
+// heldBack returns the condition of the consumer's Tenant if the condition prevents new grants, and "" otherwise.
 func heldBack(e steps.Env) string {
 	now := e.Peer.FieldText("tenant", "condition")
 	if now == cordoned || now == drained {
@@ -216,15 +212,15 @@ func heldBack(e steps.Env) string {
 	return ""
 }
 
-// activate returns the command that makes a Tenant with that condition serve the consumer again.
-// For a drained Tenant Liqo has also deleted the RoleBinding, which another step creates.
+// activate returns the fix for a Tenant that is cordoned or drained. now is the Tenant's condition. For a drained
+// Tenant, the fix applies all steps, because Liqo has also deleted the RoleBinding, which another step creates.
 func activate(e steps.Env, now string) string {
 	again := e.ApplyStep("authentication")
 	if now == drained {
 		again = "carrick apply " + e.LinkFile()
 	}
 	if e.Answers.Text("tenant.condition") != active {
-		return "answer tenant.condition with " + active + ", then: " + again
+		return "set tenant.condition to " + active + ", then: " + again
 	}
 	return again + "    # add --take-over if another tool has set the condition"
 }
@@ -232,13 +228,12 @@ func activate(e steps.Env, now string) string {
 // usualClass is the ResourceSlice class that Liqo itself grants.
 const usualClass = "default"
 
-// custom reports whether a slice has a class that Liqo itself does not grant.
 func custom(s *unstructured.Unstructured) bool {
 	return !slices.Contains([]string{"", usualClass}, text(s, "spec", "class"))
 }
 
-// resourcesDenied returns the verdict on denied resources. Liqo itself denies resources only for a
-// cordoned or drained Tenant.
+// resourcesDenied returns the verdict on denied resources. Liqo itself denies resources only while the Tenant is
+// cordoned or drained.
 func resourcesDenied(e steps.Env, c condition) steps.Result {
 	found := "the provider denies the resources: " + c.why()
 	if now := heldBack(e); now != "" {

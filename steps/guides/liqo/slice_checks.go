@@ -26,15 +26,16 @@ func resourceChecks() []steps.Check {
 		{
 			Name: "slice", Title: "The ResourceSlice is valid", On: steps.Local, FixedBy: "resource-slice",
 			Needs: []string{"control-plane"},
-			Why: "Liqo copies it only with three labels and reports nothing if one is missing; the published " +
-				"page shows two.",
+			Why: "Liqo copies the ResourceSlice only with three labels and reports no error if one is missing; the published " +
+				"guide shows two.",
 			References: []string{silentIssue, replicatorSource, page},
 			Run:        sliceSound,
 		},
 		{
 			Name: "slice-copied", Title: "The ResourceSlice is copied to the provider", On: steps.Remote,
 			Needs: []string{"tenant-namespace", "peer/slice"}, Timeout: 30 * time.Second,
-			Why:        "The consumer's Liqo copies it with its kubeconfig, and only logs an error if the provider refuses it.",
+			Why: "The consumer's Liqo copies the ResourceSlice with its kubeconfig, and only logs an error if the " +
+				"provider rejects the copy.",
 			References: []string{replicatorSource},
 			Run:        sliceCopied,
 		},
@@ -48,16 +49,16 @@ func resourceChecks() []steps.Check {
 		{
 			Name: "provider-capacity", Title: "The requested resources are free on the provider", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "Liqo's default class grants any amount without checking nodes; pods that do not fit stay Pending on " +
-				"the provider.",
+			Why: "In the ResourceSlice class default, Liqo grants any amount without checking nodes; pods that do not " +
+				"fit stay Pending on the provider.",
 			References: []string{sliceSource},
 			Run:        providerRoom,
 		},
 		{
 			Name: "virtual-node", Title: "The virtual node is ready", On: steps.Local, FixedBy: "resource-slice",
 			Needs: []string{"slice-accepted"}, Timeout: 2 * time.Minute,
-			Why: "Pods for the provider run on it; Liqo reports Running once its Deployment exists, so carrick checks " +
-				"the node, too.",
+			Why: "Pods for the provider are scheduled on the virtual node; Liqo reports Running as soon as its Deployment " +
+				"exists, so carrick also checks the node.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/offloading/virtualnode-controller, pkg/virtualKubelet/liqoNodeProvider",
 			},
@@ -66,14 +67,14 @@ func resourceChecks() []steps.Check {
 		{
 			Name: "quota-free", Title: "The consumer's quota on the provider has room", On: steps.Remote,
 			Needs:      []string{"slice-copied"},
-			Why:        "The provider refuses pods that exceed the quota; finished pods count until they are deleted.",
+			Why:        "The provider rejects pods that exceed the quota; finished pods count until they are deleted.",
 			References: []string{"liqotech/liqo: pkg/webhooks/shadowpod", "https://github.com/liqotech/liqo/issues/3137"},
 			Run:        quotaRoom,
 		},
 		{
 			Name: "foreign-cluster", Title: "Liqo reports the peering as healthy", On: steps.Both,
 			Needs: []string{"tenant-namespace"}, Timeout: balancerWithin,
-			Why:        "Its ForeignCluster summarizes the state of each module, as liqoctl info shows it.",
+			Why:        "The ForeignCluster summarizes the state of each Liqo module, as shown by liqoctl info.",
 			References: []string{"liqotech/liqo: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go"},
 			Run:        foreignClusterHealthy,
 		},
@@ -105,15 +106,17 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	asked := fmt.Sprintf(
-		"ResourceSlice %s/%s asks %s for %s", s.GetNamespace(), s.GetName(), id, amounts(sliceResources(s)),
+		"ResourceSlice %s/%s for %s requests %s", s.GetNamespace(), s.GetName(), id, amounts(sliceResources(s)),
 	)
 	for _, other := range ours {
 		if lacks := sliceFaults(other, id); len(lacks) > 0 {
-			return steps.Warned(fmt.Sprintf("%s. Another one, %s, has no effect: it %s", asked, other.GetName(), lacks[0]),
+			return steps.Warned(
+				fmt.Sprintf("%s. Another ResourceSlice, %s, has no effect: it %s", asked, other.GetName(), lacks[0]),
 				fmt.Sprintf(
 					"%s -n %s delete resourceslices.authentication.liqo.io %s", e.Kubectl(), other.GetNamespace(),
 					steps.Quoted(other.GetName()),
-				))
+				),
+			)
 		}
 	}
 	if !makesNode(s) {
@@ -127,7 +130,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 
 // noSlice returns the verdict if the tenant namespace has no slice for the provider.
 func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
-	found := "the consumer has requested nothing from " + id + ": there is no ResourceSlice for it in " +
+	found := "the consumer has requested no resources from " + id + ": no ResourceSlice for this provider exists in " +
 		tenantNamespace(e)
 	for _, s := range all {
 		if s.GetLabels()[replicatedLabel] == "true" {
@@ -135,7 +138,9 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 		}
 		switch {
 		case s.GetNamespace() == tenantNamespace(e):
-			found += fmt.Sprintf(". ResourceSlice %s there is for %q", s.GetName(), text(s, "spec", "providerClusterID"))
+			found += fmt.Sprintf(
+				". ResourceSlice %s in that namespace is for %q", s.GetName(), text(s, "spec", "providerClusterID"),
+			)
 		case len(slicesFor(all, s.GetNamespace(), id)) > 0:
 			found += fmt.Sprintf(
 				". ResourceSlice %s is in namespace %s, which Liqo ignores", s.GetName(), s.GetNamespace(),
@@ -144,14 +149,15 @@ func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) st
 	}
 	if bad := sliceNameFaults(id, nil, id, all, nodes); len(bad) > 0 {
 		return steps.Failed(
-			found+". One named "+id+" "+strings.Join(bad, "; it "),
-			"create one with another name and the labels of the example: "+page,
+			found+". A new ResourceSlice named "+id+" "+strings.Join(bad, "; it "),
+			"create a ResourceSlice with another name and the labels of the example: "+page,
 		)
 	}
 	return steps.Failed(found, "")
 }
 
-// sliceFaults returns the faults for which Liqo silently ignores a slice.
+// sliceFaults lists the wrong or missing labels and fields of a slice. Liqo silently ignores a slice with such a fault.
+// id is the provider's cluster id.
 func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	var out []string
 	for _, label := range []struct{ key, want string }{
@@ -163,7 +169,7 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 			out = append(
 				out,
 				fmt.Sprintf(
-					"lacks the label %s: %q (missing on the published page), so Liqo silently ignores it",
+					"lacks the label %s: %q (missing in the published guide), so Liqo silently ignores it",
 					label.key, label.want,
 				),
 			)
@@ -179,12 +185,12 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	return out
 }
 
-// longestSlice is the maximum length of a slice's name: the provider signs a certificate for
-// the name, a dash and twelve digits, and X.509 allows 64 characters.
+// longestSlice is the maximum length of a slice's name. The name in the slice's certificate consists of the slice's
+// name, a dash and twelve digits. X.509 allows 64 characters.
 const longestSlice = 51
 
-// sliceNameFaults returns the faults of a slice's name, which is also the name of a node. s is the
-// slice, or nil if it does not exist yet.
+// sliceNameFaults lists the problems with a slice's name, which is also the name of the virtual node. s is nil if the
+// slice does not exist yet.
 func sliceNameFaults(
 	name string, s *unstructured.Unstructured, id string, all, nodes []*unstructured.Unstructured,
 ) []string {
@@ -201,14 +207,14 @@ func sliceNameFaults(
 		if other.GetName() == name && other.GetNamespace() != namespaceOf(s) &&
 			other.GetLabels()[replicationLabel] == "true" && other.GetLabels()[replicatedLabel] != "true" {
 			out = append(
-				out, "has the same name as one in namespace "+other.GetNamespace()+", so Liqo refuses it",
+				out, "has the same name as a ResourceSlice in namespace "+other.GetNamespace()+", so Liqo rejects it",
 			)
 		}
 	}
 	if n := objectNamed(nodes, name); n != nil {
 		switch of := n.GetLabels()[remoteIDLabel]; {
 		case n.GetLabels()[nodeTypeLabel] != virtualNodeType:
-			out = append(out, "has the name of a node of this cluster, "+name+", so its virtual node cannot be created")
+			out = append(out, "has the name of a node of this cluster, "+name+", so Liqo cannot create its virtual node")
 		case of != "" && of != id:
 			out = append(out, "has the name of the virtual node of "+of)
 		}
@@ -223,7 +229,6 @@ func namespaceOf(o *unstructured.Unstructured) string {
 	return o.GetNamespace()
 }
 
-// objectNamed returns the object of that name, or nil if there is none.
 func objectNamed(all []*unstructured.Unstructured, name string) *unstructured.Unstructured {
 	if i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetName() == name }); i >= 0 {
 		return all[i]

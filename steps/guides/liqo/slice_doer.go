@@ -23,29 +23,29 @@ import (
 	"carrick/steps/inventory"
 )
 
-// sliceDoer creates the ResourceSlice. Undo requires the provider, because Liqo deletes the slice's
-// copy there first. If the link names no provider, carrick assumes that the provider is permanently
-// gone and annotates its ForeignCluster. Liqo then releases the slice automatically.
+// sliceDoer creates the ResourceSlice. On undo, Liqo first deletes the slice's copy on the provider, so the provider
+// must respond. If the provider was removed from the link file, carrick annotates its ForeignCluster as permanently
+// unreachable. Liqo then deletes the slice without the provider.
 //
 // Source: liqotech/liqo cmd/liqoctl (force unpeer).
 type sliceDoer struct{ vanishing }
 
-// gone reports whether the link no longer names a provider. A provider that does not answer, or
-// does not run Liqo, is not gone.
+// gone reports whether the provider was removed from the link file. It returns false for a provider that merely does
+// not respond or does not run Liqo.
 func gone(e steps.Env) bool {
 	_, err := e.Peer.Value(check.ServerFact)
 	return steps.IsAbsent(err)
 }
 
-// PlanUndo also shows the objects that Liqo deletes. If the provider is gone, it shows what the
-// provider's admin must still undo.
+// PlanUndo also lists the objects that Liqo deletes. If the provider is gone, PlanUndo also lists what the provider's
+// admin must still undo.
 func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.vanishing.PlanUndo(ctx, e)
 	if err == nil {
 		c.Along, err = along(ctx, e)
 	}
 	if err == nil {
-		err = sayWhatGoes(ctx, e, &c)
+		err = noteDeletedNamespaces(ctx, e, &c)
 	}
 	if err == nil {
 		err = planLost(ctx, e, &c)
@@ -55,18 +55,18 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	}
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: "the provider's side",
-		Note: "left for its admin: the namespace there with the label " + remoteIDLabel +
+		Note: "left for the provider's admin: the namespace with the label " + remoteIDLabel +
 			" of this consumer, and everything in it. If carrick created it: carrick undo LINK --side remote",
 	})
 	return c, nil
 }
 
-// sayWhatGoes adds to an undo plan the namespaces on the provider that belong to offloaded
-// namespaces. With the last slice, Liqo deletes the NamespaceMap and all of these namespaces.
+// noteDeletedNamespaces notes in an undo plan which namespaces Liqo deletes on the provider. When the last slice is
+// deleted, Liqo also deletes the NamespaceMap and the remote namespaces of all offloaded namespaces.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/offloading (namespacemap-controller).
-func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
-	_, others, err := slicesBeside(ctx, e)
+func noteDeletedNamespaces(ctx context.Context, e steps.Env, c *steps.Change) error {
+	_, others, err := ownAndOtherSlices(ctx, e)
 	if err != nil || others || !deletes(*c) {
 		return err
 	}
@@ -78,7 +78,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	for _, ns := range spaces {
 		maps, err := living(ctx, e, namespaceMaps, ns, ownObjects)
 		if apierrors.IsForbidden(err) {
-			return nil // an undo must not require another permission for a note
+			return nil // the note is optional, so undo must not require this permission
 		}
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 			for own, v := range current {
 				at, _ := v.(map[string]any)
 				remote, _ := at["remoteNamespace"].(string)
-				there = append(there, fmt.Sprintf("%s (of %s here)", cmp.Or(remote, "(none)"), own))
+				there = append(there, fmt.Sprintf("%s (local namespace %s)", cmp.Or(remote, "(none)"), own))
 			}
 		}
 	}
@@ -98,14 +98,14 @@ func sayWhatGoes(ctx context.Context, e steps.Env, c *steps.Change) error {
 	slices.Sort(there)
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "Liqo also deletes every offloaded namespace on the provider, including volumes, whoever " +
-				"offloaded it: " + strings.Join(there, ", ")
+			c.Items[i].Note = "Liqo also deletes every offloaded namespace on the provider with its volumes, even if carrick " +
+				"did not offload it: " + strings.Join(there, ", ")
 		}
 	}
 	return nil
 }
 
-// Undo tells Liqo that a provider is gone, then deletes the slice.
+// Undo deletes the slice. If the provider is gone, Undo first annotates its ForeignCluster as permanently unreachable.
 func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.vanishing.PlanUndo, say); err != nil {
 		return err
@@ -113,9 +113,8 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
 }
 
-// stillReached explains the error of an undo without the provider if Liqo still reaches the
-// provider. Liqo ignores the annotation and does not treat a cluster as gone while its API server
-// answers.
+// stillReached extends the timeout error of an undo without the provider if Liqo still reaches the provider. While the
+// provider's API server responds, Liqo ignores the annotation that declares the provider unreachable.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
@@ -138,16 +137,14 @@ func stillReached(ctx context.Context, e steps.Env, err error) error {
 	return err
 }
 
-// offloadingDoer offloads a namespace. On undo Liqo first deletes the corresponding namespace
-// on the provider.
+// offloadingDoer offloads a namespace. On undo, Liqo first deletes the corresponding namespace on the provider.
 type offloadingDoer struct{ action.Manifest }
 
-// Plan lists the remote namespaces that Liqo deletes because the labels no longer select their
-// provider.
+// Plan also shows which namespaces Liqo deletes on providers that the new labels no longer select.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/offloading/namespaceoffloading-controller
-// (the cluster selector decides which NamespaceMaps want the namespace),
-// namespacemap-controller (deletes at the provider what is not wanted).
+// Source: liqotech/liqo pkg/liqo-controller-manager/offloading: namespaceoffloading-controller (the cluster selector
+// decides which NamespaceMaps contain the namespace), namespacemap-controller (deletes the provider's namespaces that a
+// NamespaceMap no longer requires).
 func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.Plan(ctx, e)
 	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
@@ -166,15 +163,15 @@ func (d offloadingDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, er
 	}
 	if lost := leftOut(o, nodes, e.Answers.List("offloading.clusters")); len(lost) > 0 {
 		c.Items[i].Note = fmt.Sprintf(
-			"these labels no longer select %s: Liqo deletes namespace %s there, including its volumes",
+			"these labels no longer select %s, so Liqo deletes namespace %s there, including its volumes",
 			check.OrNone(lost), clean.Text(text(o, "status", "remoteNamespaceName")),
 		)
 	}
 	return c, nil
 }
 
-// leftOut returns the ids of the clusters to which a namespace is offloaded, but whose virtual
-// nodes do not have all of the given labels.
+// leftOut returns the ids of the clusters to which the namespace is offloaded, but which the given labels no longer
+// select.
 func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string) (ids []string) {
 	byCluster, _, _ := unstructured.NestedMap(o.Object, "status", "remoteNamespacesConditions")
 	for id, about := range byCluster {
@@ -192,7 +189,6 @@ func leftOut(o *unstructured.Unstructured, nodes []*corev1.Node, labels []string
 	return ids
 }
 
-// hasAll reports whether labels have each key=value of a list.
 func hasAll(labels map[string]string, want []string) bool {
 	return !slices.ContainsFunc(want, func(label string) bool {
 		key, value, _ := strings.Cut(label, "=")
@@ -200,12 +196,12 @@ func hasAll(labels map[string]string, want []string) bool {
 	})
 }
 
-// PlanUndo notes that Liqo also deletes the namespace on the provider.
+// PlanUndo also shows that Liqo deletes the namespace on the provider.
 func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = "Liqo also deletes its namespace on the provider, including volumes"
+			c.Items[i].Note = "Liqo also deletes the namespace on the provider, including its volumes"
 		}
 	}
 	if err == nil {
@@ -214,7 +210,8 @@ func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change
 	return c, err
 }
 
-// Undo tells Liqo that a provider is gone, then deletes the NamespaceOffloading.
+// Undo deletes the NamespaceOffloading. If the provider is gone, Undo first annotates its ForeignCluster as permanently
+// unreachable.
 func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.Manifest.PlanUndo, say); err != nil {
 		return err
@@ -222,14 +219,16 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	err := needsProvider(e, d.Manifest.Undo(ctx, e, say))
 	if still := (*failure.StillThereError)(nil); gone(e) && errors.As(err, &still) {
 		return fmt.Errorf(
-			"%w. Without the provider, Liqo releases it once the ResourceSlice is deleted: carrick undo %s --step resources",
+			"%w. Without the provider, Liqo releases the NamespaceOffloading once the ResourceSlice is deleted: carrick undo "+
+				"%s --step resources",
 			err, e.LinkFile(),
 		)
 	}
 	return err
 }
 
-// needsProvider adds to an undo's error why Liqo is stuck, or what to do if the provider is gone.
+// needsProvider adds to an undo's error the reason why Liqo is stuck. If the reason is unknown, needsProvider adds what
+// to do if the provider no longer exists.
 func needsProvider(e steps.Env, err error) error {
 	if err == nil || gone(e) {
 		return err
@@ -239,14 +238,14 @@ func needsProvider(e steps.Env, err error) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%w. Liqo deletes it on the provider first. If the provider no longer exists, remove remote from the link file "+
-			"and undo again",
+		"%w. Liqo first deletes its counterpart on the provider. If the provider no longer exists, remove remote from the "+
+			"link file and undo again",
 		err,
 	)
 }
 
-// planLost adds to an undo plan that the provider is declared gone, if the link names no provider
-// and the plan deletes an object whose deletion waits for the provider.
+// planLost shows in an undo plan that carrick annotates ForeignClusters as permanently unreachable. It changes the plan
+// only if the provider is gone and the plan deletes an object.
 func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	if !deletes(*c) || !gone(e) {
 		return nil
@@ -265,8 +264,7 @@ func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return err
 }
 
-// lostClusters returns the ForeignClusters of the link's providers that are not declared
-// unreachable yet.
+// lostClusters returns the ForeignClusters of the link's providers that are not yet annotated as unreachable.
 func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	all, err := ownForeignClusters(ctx, e)
 	return slices.DeleteFunc(
@@ -274,8 +272,7 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	), err
 }
 
-// ownForeignClusters returns the ForeignClusters of the providers of this link's slices and
-// namespaces.
+// ownForeignClusters returns the ForeignClusters of the providers in the labels of this link's slices and namespaces.
 func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	marked, err := inventory.MadeBy(ctx, e, resourceSlices, "resource-slice")
 	if err != nil {
@@ -294,8 +291,8 @@ func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstr
 	}), err
 }
 
-// declareLost tells Liqo that the provider is gone, if the link names no provider and the undo
-// deletes an object whose deletion would wait for the provider.
+// declareLost annotates the ForeignClusters of the link's providers as permanently unreachable, so that Liqo does not
+// wait for the providers. It does so only if the provider is gone and the undo deletes an object.
 func declareLost(
 	ctx context.Context, e steps.Env, undo func(context.Context, steps.Env) (steps.Change, error), say steps.Progress,
 ) error {

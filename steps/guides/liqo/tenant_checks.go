@@ -45,7 +45,7 @@ func tenantExists(ctx context.Context, e steps.Env) steps.Result {
 			check.OrNone(names(here)),
 		),
 		e.Kubectl()+" -n "+tenantNamespace(e)+
-			" delete tenants.authentication.liqo.io NAME    # the one that is not the consumer's",
+			" delete tenants.authentication.liqo.io NAME    # the Tenant that does not belong to the consumer",
 	)
 }
 
@@ -55,7 +55,7 @@ func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
 		steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
 }
 
-// noTenant explains, if possible, why the consumer has no Tenant.
+// noTenant returns the verdict if the consumer has no Tenant. If possible, the verdict gives the reason.
 func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Result {
 	name := e.Answers.Text("tenant.name")
 	for _, t := range all {
@@ -72,15 +72,15 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 						"the provider",
 					name, text(t, "spec", "clusterID"), t.GetNamespace(),
 				),
-				"answer tenant.name with "+id+", then "+e.ApplyStep("authentication"),
+				"set tenant.name to "+id+", then "+e.ApplyStep("authentication"),
 			)
 		}
 	}
-	return steps.Undone("there is no Tenant in " + tenantNamespace(e))
+	return steps.Undone("no Tenant exists in " + tenantNamespace(e))
 }
 
-// judgeTenant reports whether the only Tenant of the namespace serves the consumer with that
-// cluster id.
+// judgeTenant returns the verdict on the only Tenant of the namespace. The Tenant must serve the consumer with the
+// given cluster id.
 func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Result {
 	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
 	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")
@@ -89,14 +89,16 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	), text(t, "spec", "tenantCondition"), text(t, "status", "tenantNamespace")
 	var bad []string
 	if c := text(t, "spec", "clusterID"); c != id {
-		return steps.Failed(fmt.Sprintf("%s is for cluster %q, not %s, which cannot be changed", what, c, id),
-			deleteTenant(t, e))
+		return steps.Failed(
+			fmt.Sprintf("%s is for cluster %q, not %s. Liqo does not allow a change of the cluster id", what, c, id),
+			deleteTenant(t, e),
+		)
 	}
 	if l := t.GetLabels()[remoteIDLabel]; l != id {
 		bad = append(bad, fmt.Sprintf("its label %s is %q, not %s", remoteIDLabel, l, id))
 	}
 	if policy != "TolerateNoHandshake" && !shook {
-		bad = append(bad, fmt.Sprintf("its authzPolicy is %q, which waits for a handshake that never comes", policy))
+		bad = append(bad, fmt.Sprintf("its authzPolicy is %q, so Liqo waits for a handshake that never happens", policy))
 	}
 	if len(bad) > 0 {
 		return steps.Failed(what+": "+strings.Join(bad, "; "), "")
@@ -104,12 +106,12 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	switch {
 	case condition == drained && !servesConsumer(e):
 		return steps.Warned(
-			what+" is drained, as answered. Liqo has deleted the consumer's RoleBinding and its objects here",
+			what+" is drained, as the answers specify. Liqo has deleted the consumer's RoleBinding and objects on the provider",
 			activate(e, condition),
 		)
 	case condition == drained:
 		return steps.Failed(
-			what+" is drained. Liqo has deleted the consumer's RoleBinding and its objects here", activate(e, condition),
+			what+" is drained. Liqo has deleted the consumer's RoleBinding and objects on the provider", activate(e, condition),
 		)
 	case space == "":
 		return steps.Waits(
@@ -128,7 +130,6 @@ func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Res
 	return steps.Passed("%s, without a handshake", what)
 }
 
-// liqoLog returns the command that shows the log of one of Liqo's Deployments.
 func liqoLog(e steps.Env, ending string) string {
 	ns, err := liqoSpace(e)
 	if err != nil {
@@ -147,18 +148,19 @@ func tenantNamed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(found) == 0 {
-		return steps.Skipped("there is no Tenant in %s", tenantNamespace(e))
+		return steps.Skipped("no Tenant exists in %s", tenantNamespace(e))
 	}
 	switch name := found[0].GetName(); name {
 	case id:
 		return steps.Passed("%s, the consumer's cluster id", name)
 	case guideTenant:
-		fix := "answer tenant.name with " + id + ", then: " + e.ApplyStep("authentication") + " --replace"
+		fix := "set tenant.name to " + id + ", then: " + e.ApplyStep("authentication") + " --replace"
 		if copies, err := copiesIn(ctx, e, tenantNamespace(e)); err != nil || len(copies) > 0 {
-			fix = "undo the steps offloading and resources, " + fix + "; then apply them again: carrick apply " + e.LinkFile()
+			fix = "undo the steps offloading and resources, " + fix + "; then apply these steps again: carrick apply " +
+				e.LinkFile()
 		}
-		return steps.Warned(name+" is the published guide's name, which Liqo refuses for a second consumer", fix)
+		return steps.Warned(name+" is the published guide's name, which Liqo rejects for a second consumer", fix)
 	default:
-		return steps.Passed("%s; liqoctl would name it %s", name, id)
+		return steps.Passed("%s; liqoctl would use the name %s", name, id)
 	}
 }

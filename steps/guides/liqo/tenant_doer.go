@@ -17,12 +17,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// tenantDoer creates the Tenant. A Tenant of another name in the same namespace must be deleted
-// first, because Liqo accepts only one there.
+// tenantDoer creates the Tenant. If the namespace has a Tenant with another name, tenantDoer deletes that Tenant first,
+// because Liqo accepts only one per namespace.
 type tenantDoer struct{ action.Manifest }
 
-// other returns the Tenant that prevents the creation of the answered one because it has another
-// name, or nil if there is none.
+// other returns a Tenant in the tenant namespace whose name is not the answer tenant.name, or nil if there is none.
 func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	found, err := living(ctx, e, tenants, tenantNamespace(e), "")
 	if err != nil {
@@ -36,8 +35,8 @@ func (tenantDoer) other(ctx context.Context, e steps.Env) (*unstructured.Unstruc
 	return nil, nil
 }
 
-// Plan shows that a Tenant with another name is replaced. It returns an error while slices of the
-// consumer exist at the provider, because Liqo would delete them, too.
+// Plan also shows that a Tenant with another name is replaced. It returns an error if the consumer still has slices on
+// the provider, because Liqo would delete them with that Tenant.
 func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -46,7 +45,7 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	if other == nil {
 		c, err := d.Manifest.Plan(ctx, e)
 		if err == nil && !servesConsumer(e) {
-			err = sayWhatDrains(ctx, e, &c)
+			err = noteDrainedObjects(ctx, e, &c)
 		}
 		return c, err
 	}
@@ -62,8 +61,8 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}
 	if len(copies) > 0 {
 		return steps.Change{}, fmt.Errorf(
-			"%s cannot be renamed to %s while ResourceSlice %s of the consumer exists on the provider, because it would be "+
-				"deleted, too. Undo the steps offloading and resources first, or answer tenant.name with %s",
+			"%s cannot be renamed to %s while ResourceSlice %s of the consumer exists on the provider, because Liqo would "+
+				"delete it, too. Undo the steps offloading and resources first, or set tenant.name to %s",
 			item.What, name, check.OrNone(names(copies)), other.GetName(),
 		)
 	}
@@ -74,11 +73,10 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}}, nil
 }
 
-// sayWhatDrains names the objects that Liqo deletes here once the Tenant is drained.
+// noteDrainedObjects notes in the plan which objects Liqo deletes on the provider when the Tenant is drained.
 //
-// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller
-// (handleTenantDrained), 557c199cf.
-func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
+// Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
+func noteDrainedObjects(ctx context.Context, e steps.Env, c *steps.Change) error {
 	i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Verb == steps.Update })
 	if i < 0 {
 		return nil
@@ -89,10 +87,10 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	}
 	of := cluster.Selector{Labels: remoteIDLabel + "=" + id}
 	spaces, err := check.List[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", of)
-	if err != nil && !apierrors.IsForbidden(err) { // a plan must not require another permission for a note
+	if err != nil && !apierrors.IsForbidden(err) { // the note is optional, so a plan must not require this permission
 		return err
 	}
-	note := "Liqo deletes the consumer's RoleBinding and its ResourceSlices here"
+	note := "Liqo deletes the consumer's RoleBinding and ResourceSlices on the provider"
 	spaces = slices.DeleteFunc(spaces, func(ns *corev1.Namespace) bool { return !forOffloading(ns) })
 	if len(spaces) > 0 {
 		var there []string
@@ -105,7 +103,8 @@ func sayWhatDrains(ctx context.Context, e steps.Env, c *steps.Change) error {
 	return nil
 }
 
-// Do deletes a Tenant with another name, if an admin confirmed this, and creates the answered one.
+// Do creates the Tenant. If the namespace has a Tenant with another name, Do deletes that Tenant first. An admin must
+// have confirmed this.
 func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -114,7 +113,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	if other != nil {
 		if !e.Apply.Replace {
 			return fmt.Errorf(
-				"tenant %s must be deleted and recreated as %s, which was not confirmed", other.GetName(),
+				"Tenant %s must be deleted and recreated as %s, but this is not confirmed", other.GetName(),
 				e.Answers.Text("tenant.name"),
 			)
 		}
@@ -142,14 +141,14 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	for i := range c.Items {
 		if c.Items[i].Verb == steps.Delete {
 			c.Items[i].Note = "Liqo first deletes the consumer's replicated objects, and with them its offloaded namespaces " +
-				"here, including volumes"
+				"on the provider, including volumes"
 		}
 	}
 	signed, err := d.signed(ctx, e)
 	for _, s := range signed {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Delete, What: s.String(), Hash: string(s.uid),
-			Note: "Liqo keeps a certificate of this peering in it and would deny a later peering with other keys",
+			Note: "Liqo would deny a later peering with other keys while this certificate of the peering exists",
 		})
 		c.Along[e.Side] = append(c.Along[e.Side], s.String())
 		c.Permissions = append(
@@ -160,8 +159,7 @@ func (d tenantDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, err
 }
 
-// signed returns the Secrets with certificates that Liqo signed for the consumers of the
-// Tenants that undo deletes.
+// signed returns the Secrets with the certificates that Liqo signed for each consumer whose Tenant undo deletes.
 func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err error) {
 	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
@@ -180,10 +178,10 @@ func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err e
 	return out, nil
 }
 
-// Undo deletes the Tenant. If the consumer's copies still exist, because the consumer is gone or
-// did not delete its requests, it drains the Tenant first, so that Liqo deletes them. Without the
-// Tenant, no controller would. Undo also deletes the certificates that Liqo signed for the
-// consumer, which it can find only while the Tenant exists.
+// Undo deletes the Tenant. If the consumer is gone or did not delete its objects, their copies still exist on the
+// provider. In this case, Undo first drains the Tenant, so that Liqo deletes the copies. Without the Tenant, no
+// controller would delete them. Undo also deletes the certificates that Liqo signed for the consumer. It must find them
+// before it deletes the Tenant.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
 func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
@@ -209,8 +207,8 @@ func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 	return d.Manifest.Undo(ctx, e, say)
 }
 
-// drain makes Liqo delete the objects that the consumer has copied into the namespaces of this
-// link's Tenants, and waits until they are deleted.
+// drain makes Liqo delete the objects that the consumer's Liqo copied into the namespaces of this link's Tenants. It
+// waits until they are deleted.
 func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	found, err := inventory.MadeBy(ctx, e, tenants, e.Action)
 	if err != nil {
@@ -242,7 +240,7 @@ func drain(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// copiesIn returns the consumer's objects that its Liqo has copied into a namespace.
+// copiesIn returns the objects that the consumer's Liqo copied into a namespace.
 func copiesIn(ctx context.Context, e steps.Env, namespace string) ([]child, error) {
 	found, err := living(ctx, e, resourceSlices, namespace, replicatedLabel+"=true")
 	if err != nil {

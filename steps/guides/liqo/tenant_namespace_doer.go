@@ -25,7 +25,8 @@ import (
 // Liqo leaves behind after a peering.
 type tenantSpaceDoer struct{ action.Manifest }
 
-// Plan requires confirmation for an unproved namespace, as for fields of another manager.
+// Plan reports a conflict if the namespace is unproved (see unprovedSpace). The admin must confirm it like a conflict
+// with another field manager.
 func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err := oneOfPeer(ctx, e); err != nil {
 		return steps.Change{}, err
@@ -40,13 +41,13 @@ func (d tenantSpaceDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, e
 	}
 	for i := range c.Items {
 		c.Items[i].Conflicts = append(c.Items[i].Conflicts, ns.claim())
-		note := ns.found(e) + "; take it over only if the " + e.PeerName() + "'s admin confirms that id"
+		note := ns.found(e) + "; take the namespace over only if the " + e.PeerName() + "'s admin confirms that id"
 		c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, note)
 	}
 	return c, nil
 }
 
-// Do does not use an unproved namespace without that confirmation.
+// Do returns a conflict if the namespace is unproved and the admin has not confirmed the takeover.
 func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := oneOfPeer(ctx, e); err != nil {
 		return err
@@ -61,14 +62,13 @@ func (d tenantSpaceDoer) Do(ctx context.Context, e steps.Env, say steps.Progress
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// PlanUndo adds the ForeignCluster if the namespace is deleted, or was deleted in an undo that
-// did not finish.
+// PlanUndo adds the ForeignCluster if this undo deletes the namespace, or if an unfinished undo already deleted it.
 func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
 		return c, err
 	}
-	left, err := leftOver(ctx, e, deletes(c))
+	left, err := leftoverForeignClusters(ctx, e, deletes(c))
 	if err != nil {
 		return c, err
 	}
@@ -87,9 +87,10 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 	return c, nil
 }
 
-// Undo deletes the namespace once Liqo has cleaned up in it, and then the ForeignCluster, which
-// Liqo recreates as long as a namespace exists. It marks the ForeignCluster first, because
-// without the namespace nothing else shows that it belongs to this link.
+// Undo waits until Liqo has deleted its own objects in the namespace, then deletes the namespace and the
+// ForeignCluster. While a tenant namespace exists, Liqo would recreate the ForeignCluster. Undo labels the
+// ForeignCluster before it deletes the namespace, because afterwards nothing else shows that the ForeignCluster belongs
+// to this link.
 func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := cleaned(ctx, e, say); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 	if err != nil {
 		return err
 	}
-	left, err := leftOver(ctx, e, deletes(c))
+	left, err := leftoverForeignClusters(ctx, e, deletes(c))
 	if err != nil {
 		return err
 	}
@@ -122,8 +123,7 @@ func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progre
 	return nil
 }
 
-// markLeft sets this action's label on the objects that it must find after the namespace is
-// deleted.
+// markLeft sets this action's label on ForeignClusters, so that a later undo finds them after the namespace is deleted.
 func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructured) error {
 	key, value, _ := strings.Cut(e.OwnedBy(e.Action).Labels, "=")
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
@@ -144,11 +144,11 @@ func markLeft(ctx context.Context, e steps.Env, left []*unstructured.Unstructure
 	return nil
 }
 
-// leftOver returns the ForeignClusters that the deletion of this action's namespaces leaves behind.
-// It finds them by the cluster id in the namespaces' labels, because the peer may be gone. It also
-// returns ForeignClusters that an earlier undo marked, unless a namespace with their id exists
-// again. goes reports whether this undo deletes the namespaces.
-func leftOver(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
+// leftoverForeignClusters returns the ForeignClusters that remain after this action's namespaces are deleted. It finds
+// them by the cluster id in the namespaces' labels, because the peer might be gone. It also returns ForeignClusters
+// that an earlier undo labelled, unless a namespace with their cluster id exists again. goes must be true if this undo
+// deletes the namespaces.
+func leftoverForeignClusters(ctx context.Context, e steps.Env, goes bool) ([]*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, foreignClusters, "", cluster.Selector{})
 	if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
 		return nil, nil

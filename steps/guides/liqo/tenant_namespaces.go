@@ -14,15 +14,15 @@ func tenantNamespaces() steps.Step {
 	question := func(who string, side steps.Side) steps.Question {
 		return steps.Question{
 			Key: who + ".tenant-namespace", Title: "Tenant namespace on the " + who, Kind: steps.Namespace, On: side,
-			Help: "All objects of this peering are in it. Default: an existing namespace labelled with the peer's id, or " +
-				"the name that liqoctl uses, such as liqo-tenant-rome.",
+			Help: "The namespace for all objects of this peering. Default: an existing namespace labelled with the peer's id, " +
+				"or the name that liqoctl uses, such as liqo-tenant-rome.",
 			Default: tenantNamespaceDefault,
 		}
 	}
 	return steps.Step{
 		Name: "tenant-namespaces", Title: "Tenant namespaces",
-		Why: "Each side keeps the objects of this peering in its own namespace. Liqo finds it by a label with the other " +
-			"side's cluster id.",
+		Why: "Each side keeps the objects of this peering in its own namespace. Liqo finds the namespace by a label with " +
+			"the other side's cluster id.",
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},
 		Facts: []steps.Fact{
 			{
@@ -34,7 +34,7 @@ func tenantNamespaces() steps.Step {
 				Learn: namespaceLabel,
 			},
 		},
-		Actions: twice(
+		Actions: onBothSides(
 			"namespace", "Create the consumer's tenant namespace", "Create the provider's tenant namespace", steps.Action{
 				Needs: []string{"cluster-id", "peer/cluster-id"},
 				Doer: tenantSpaceDoer{action.Manifest{File: "tenant-namespace.yaml", Values: action.Values{
@@ -49,18 +49,18 @@ func tenantNamespaces() steps.Step {
 
 func tenantNamespaceDefault(e steps.Env) (any, string) {
 	if name, err := e.Own.Text("tenant-namespace"); err == nil {
-		return name, "labelled with the peer's id"
+		return name, "the label with the peer's id"
 	}
 	id, err := peerID(e)
 	if err != nil {
 		return nil, ""
 	}
-	return "liqo-tenant-" + id, "as liqoctl names it"
+	return "liqo-tenant-" + id, "liqoctl's naming scheme"
 }
 
-// tenantSpaces returns the namespaces with the label of the peer's id. It excludes those that
-// Liqo creates on a provider for offloaded namespaces, which have the same label
-// (liqotech/liqo: pkg/liqo-controller-manager/offloading/namespacemap-controller).
+// tenantSpaces returns the namespaces that are labelled with the peer's cluster id. It excludes the namespaces that
+// Liqo creates on a provider for offloaded namespaces, which have the same label (liqotech/liqo:
+// pkg/liqo-controller-manager/offloading/namespacemap-controller).
 func tenantSpaces(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	sel, err := ofPeer(e)
 	if err != nil {
@@ -88,8 +88,7 @@ func labelledNamespace(ctx context.Context, e steps.Env) (any, error) {
 	return found[0].GetName(), nil
 }
 
-// gatewaySecurity returns the Pod Security level that gateway pods require, or none if there is no
-// tunnel.
+// gatewaySecurity returns the Pod Security level that gateway pods require, or nil if the answers configure no tunnel.
 func gatewaySecurity(_ context.Context, e steps.Env) (any, error) {
 	if joins(e) {
 		return "privileged", nil

@@ -14,17 +14,16 @@ import (
 	"carrick/steps/inventory"
 )
 
-// unprovedSpace is a tenant namespace that is the peer's only according to the other admin's
-// file: this link has neither created it nor taken it over. It may belong to another peer,
-// whose cluster id that file claims.
+// unprovedSpace is an existing tenant namespace that this link has neither created nor taken over. Only the peer's file
+// indicates that the namespace belongs to the peer, and the file could contain another peer's cluster id.
 type unprovedSpace struct {
 	name, id string
-	by       string // the link that created it; "": no link
+	by       string // the link that created it, or "" if no link did
 }
 
-// unproved returns the tenant namespace of the env's side if it is unproved, or nil if it is
-// proved or does not exist. If the admin has access to both clusters, the peer's own cluster
-// reports its id.
+// unproved returns this side's tenant namespace if it is unproved, or nil if it is proved or does not exist. If the
+// admin has access to both clusters, every namespace is proved, because carrick reads the peer's cluster id from the
+// peer's cluster.
 func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	if !e.PeerFromFile() {
 		return nil, nil
@@ -43,8 +42,8 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	if err != nil {
 		return nil, err
 	}
-	// An inventory entry of an existing object may come from a run that stopped before it took the
-	// object over: then the mark is missing.
+	// carrick records an existing object in the inventory before it takes over the object. If a run stopped in between,
+	// the inventory has an entry, but the namespace does not have the link's label.
 	key, value, _ := strings.Cut(e.OwnedBy(action).Labels, "=")
 	if slices.ContainsFunc(entered, func(m inventory.Made) bool {
 		return m.UID == ns.GetUID() && (m.Created || m.Labels[key] == value)
@@ -55,23 +54,21 @@ func unproved(ctx context.Context, e steps.Env) (*unprovedSpace, error) {
 	return &unprovedSpace{name, id, by}, err
 }
 
-// found describes the existing namespace.
 func (u *unprovedSpace) found(e steps.Env) string {
 	whose := "this link did not create it"
 	if u.by != "" {
 		whose = "link " + u.by + " created it"
 	}
-	return fmt.Sprintf("namespace %s exists, %s, and only the %s's file says that %s is the %s's cluster id",
+	return fmt.Sprintf("namespace %s exists, %s, and only the %s's file claims that %s is the %s's cluster id",
 		u.name, whose, e.PeerName(), u.id, e.PeerName())
 }
 
-// fix returns the command with which an admin confirms that the namespace is the peer's.
 func (u *unprovedSpace) fix(e steps.Env) string {
 	return e.ApplyStep("tenant-namespaces") + " --take-over    # once the " + e.PeerName() +
 		"'s admin has confirmed that their cluster id is " + u.id
 }
 
-// claim returns the conflict that a takeover resolves.
+// claim returns the conflict that the flag --take-over resolves.
 func (u *unprovedSpace) claim() failure.Conflict {
 	manager := "another user"
 	if u.by != "" {
@@ -80,8 +77,8 @@ func (u *unprovedSpace) claim() failure.Conflict {
 	return failure.Conflict{Field: "metadata.labels." + remoteIDLabel, Manager: manager}
 }
 
-// proved returns an error if the tenant namespace is unproved, so that carrick does not give the
-// peer data from it.
+// proved returns an error if the tenant namespace is unproved. In this case, carrick must not give the peer data from
+// the namespace.
 func proved(ctx context.Context, e steps.Env) error {
 	ns, err := unproved(ctx, e)
 	if err != nil || ns == nil {
@@ -90,9 +87,9 @@ func proved(ctx context.Context, e steps.Env) error {
 	return errors.New(ns.found(e) + "; " + ns.fix(e))
 }
 
-// oneOfPeer returns an error if another namespace already has the cluster id that the peer's file
-// claims. Liqo stops working if two namespaces have the same id, and the other namespace may belong
-// to another peer.
+// oneOfPeer returns an error if a namespace other than the tenant namespace is labelled with the cluster id in the
+// peer's file. The other namespace might belong to another peer, and Liqo stops working if two namespaces have the same
+// id.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
 	if !e.PeerFromFile() {
 		return nil
@@ -106,7 +103,7 @@ func oneOfPeer(ctx context.Context, e steps.Env) error {
 		if ns.GetName() != name {
 			return fmt.Errorf(
 				"namespace %s is labelled with the %s's cluster id %s, and Liqo accepts only one such namespace; if it belongs "+
-					"to this %s, answer %s.tenant-namespace with %s",
+					"to this %s, set %s.tenant-namespace to %s",
 				ns.GetName(), e.PeerName(),
 				clean.Text(ns.GetLabels()[remoteIDLabel]), e.PeerName(), e.SideName(), ns.GetName(),
 			)

@@ -13,8 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// usualMTU is liqoctl's MTU for both gateways (liqotech/liqo:
-// pkg/liqo-controller-manager/networking/forge), and usualPort the port on which they listen.
+// usualMTU and usualPort are liqoctl's defaults for the MTU of a gateway and the port of a GatewayServer
+// (liqotech/liqo: pkg/liqo-controller-manager/networking/forge).
 const (
 	usualMTU  = 1340
 	usualPort = 51840
@@ -23,8 +23,8 @@ const (
 func tunnel() steps.Step {
 	return steps.Step{
 		Name: "tunnel", Title: "Tunnel", When: joins,
-		Why: "One gateway listens on a UDP port, and the other connects to it. Either side can listen. Choose the one that " +
-			"the other side can reach.",
+		Why: "One gateway listens on a UDP port, and the other gateway connects to it. Either side can listen if the other " +
+			"side can reach it.",
 		Ask: append(serverQuestions(), clientQuestions()...),
 		Facts: []steps.Fact{
 			{Name: "node-addresses", Title: "the node addresses", On: steps.Both, Shared: true, Learn: allNodeAddresses},
@@ -34,7 +34,7 @@ func tunnel() steps.Step {
 			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Shared: true, Learn: connectionState},
 		},
 		Actions: append(
-			twice("server", "Create the consumer's GatewayServer", "Create the provider's GatewayServer", steps.Action{
+			onBothSides("server", "Create the consumer's GatewayServer", "Create the provider's GatewayServer", steps.Action{
 				When: listens, Needs: []string{"keys", "configuration-ready", "node-port"},
 				Doer: vanishing{action.Manifest{File: "gateway-server.yaml", Values: action.Values{
 					"tenant-namespace": tenantSpace,
@@ -43,7 +43,7 @@ func tunnel() steps.Step {
 					"load-balancer-ip": loadBalancerIP,
 				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
-			twice("client", "Create the consumer's GatewayClient", "Create the provider's GatewayClient", steps.Action{
+			onBothSides("client", "Create the consumer's GatewayClient", "Create the provider's GatewayClient", steps.Action{
 				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"},
 				First: []string{"handshake"},
 				Doer: vanishing{action.Manifest{File: "gateway-client.yaml", Values: action.Values{
@@ -51,7 +51,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,
 					"port":             endpointPort,
-				}}, sideConnections, nil}, // the previous action waits for the Connections
+				}}, sideConnections, nil}, // the server action searches for remaining Connections
 			})...),
 		Checks: tunnelChecks(),
 	}
@@ -62,10 +62,10 @@ func serverQuestions() []steps.Question {
 		{
 			Key: "network.server", Title: "Side that listens", Kind: steps.Pick,
 			Of:   []steps.Choice{{Value: provider, Title: "the provider"}, {Value: consumer, Title: "the consumer"}},
-			Help: "The other side must reach it over UDP. Either the provider or the consumer can listen.",
+			Help: "The other side must reach this side over UDP. Either the provider or the consumer can listen.",
 			Default: func(e steps.Env) (any, string) {
 				if _, err := e.Own.Value("gateway-server"); err == nil {
-					return consumer, "from its GatewayServer"
+					return consumer, "from the consumer's GatewayServer"
 				}
 				return provider, "from the published guide"
 			},
@@ -77,32 +77,32 @@ func serverQuestions() []steps.Question {
 				{Value: "LoadBalancer", Title: "a load balancer that supports UDP"},
 				{Value: "ClusterIP", Title: "cluster-internal, with traffic that you forward to it yourself"},
 			},
-			Help:    "Not every cloud load balancer supports UDP.",
+			Help:    "How the gateway is exposed to the other side. Not every cloud load balancer supports UDP.",
 			Default: ofServer("service-type", "NodePort", "from the published guide"),
 		},
 		{
 			Key: "network.node-port", Title: "Node port", Kind: steps.Port, Opt: true,
-			Help:    "A port such as 30742, if a firewall must allow it. Empty: the cluster chooses a free one.",
+			Help:    "A port such as 30742, if a firewall must allow it. Empty: the cluster chooses a free port.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "NodePort" },
 			Default: ofServer("node-port", nil, ""),
 		},
 		{
 			Key: "network.load-balancer-ip", Title: "Load balancer address", Kind: steps.HostName, Opt: true,
-			Help:    "An IP address, if your load balancer provider allows you to request one. Empty: the provider chooses.",
+			Help:    "An IP address, if your load balancer supports requesting one. Empty: the load balancer chooses it.",
 			When:    func(e steps.Env) bool { return e.Answers.Text("network.service-type") == "LoadBalancer" },
 			Default: ofServer("load-balancer-ip", nil, ""),
 		},
 		{
 			Key: "network.port", Title: "Gateway port", Kind: steps.Port,
-			Help: "The UDP port on which the gateway itself listens, such as 51840. With a load balancer, the other side " +
-				"connects to it, too.",
-			Default: ofServer("port", usualPort, "as liqoctl sets it"),
+			Help: "The UDP port on which the gateway listens inside the cluster, such as 51840. With a load balancer, the " +
+				"other side connects to this port, too.",
+			Default: ofServer("port", usualPort, "liqoctl's default"),
 		},
 		{
 			Key: "network.mtu", Title: "Tunnel MTU", Kind: steps.Number,
-			Help: "Must be equal on both sides, and at most the path MTU minus 80. If it is too large, pings pass " +
-				"but TLS hangs.",
-			Default: ofServer("mtu", usualMTU, "as liqoctl sets it"),
+			Help: "A number of bytes, such as 1340. It must be equal on both sides, and at most the path MTU minus 80. If " +
+				"it is too large, pings pass but TLS hangs.",
+			Default: ofServer("mtu", usualMTU, "liqoctl's default"),
 		},
 	}
 }
@@ -111,20 +111,21 @@ func clientQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "network.address", Title: "Address that the other side connects to", Kind: steps.HostName, Opt: true,
-			Adopt:   overridden("address", "address"),
-			Help:    "An IP address or a host name. It differs from the gateway's own address if NAT is in between.",
+			Adopt: overridden("address", "address"),
+			Help: "An IP address or a host name, such as 203.0.113.7. It differs from the gateway's own address if NAT " +
+				"translates addresses.",
 			Default: ofServer("address", nil, ""),
 		},
 		{
 			Key: "network.client-port", Title: "Port that the other side connects to", Kind: steps.Port, Opt: true,
 			Adopt:   overridden("port", "endpoint-port"),
-			Help:    "It differs from the gateway's own port only if ports are translated in between.",
+			Help:    "A UDP port, such as 30742. It differs from the gateway's own port only if NAT translates ports.",
 			Default: ofServer("endpoint-port", nil, ""),
 		},
 	}
 }
 
-// servers returns the facts of the side that listens, for a question of the consumer.
+// servers returns the facts of the side whose gateway listens.
 func servers(e steps.Env) steps.Facts {
 	if e.Answers.Text("network.server") == e.SideName() {
 		return e.Own
@@ -132,8 +133,8 @@ func servers(e steps.Env) steps.Facts {
 	return e.Peer
 }
 
-// ofServer returns a default that is the value of the existing GatewayServer, or else the given
-// value.
+// ofServer returns a Default function for a question. The default is the field key of the existing GatewayServer. If
+// that field does not exist, the default is value, and from describes the origin of value.
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := servers(e).Field("gateway-server", key); v != nil {
@@ -143,7 +144,7 @@ func ofServer(key string, value any, from string) func(steps.Env) (any, string) 
 	}
 }
 
-// sideGateways returns the gateways in the side's tenant namespace, servers first.
+// sideGateways returns the gateways in this side's tenant namespace, with GatewayServers first.
 func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	ns := tenantNamespace(e)
 	var servers, clients []*unstructured.Unstructured
@@ -154,7 +155,6 @@ func sideGateways(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	return slices.Concat(servers, clients), err
 }
 
-// set adds a value to a map unless the value is empty.
 func set(m map[string]any, key string, v any) {
 	if v != "" && v != 0 {
 		m[key] = v
@@ -184,8 +184,8 @@ func gatewayServer(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// gatewayAddresses returns the addresses on which a GatewayServer listens, without empty ones. Liqo
-// writes an empty address while the node of the gateway's pod is not Ready (liqotech/liqo v1.2.0:
+// gatewayAddresses returns the addresses on which a GatewayServer listens. It omits the empty address that Liqo writes
+// while the node of the gateway's pod is not Ready (liqotech/liqo v1.2.0:
 // pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go,
 // forgeEndpointStatusNodePort).
 func gatewayAddresses(g *unstructured.Unstructured) []string {
@@ -210,7 +210,7 @@ func gatewayClient(ctx context.Context, e steps.Env) (any, error) {
 	return m, nil
 }
 
-// allNodeAddresses returns the addresses of all nodes. A node port is reachable at each of them.
+// allNodeAddresses returns the addresses of all physical nodes. A node port is reachable at each of these addresses.
 func allNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

@@ -15,8 +15,8 @@ func gatewayChecks() []steps.Check {
 		{
 			Name: "gateway-template", Title: "The gateway's template exists", On: steps.Both,
 			Needs: []string{"crds-installed"},
-			Why: "Liqo creates a gateway from a template in its namespace; if it is missing, Liqo creates nothing and " +
-				"only logs it.",
+			Why: "Liqo creates a gateway from a template in its namespace; if the template is missing, Liqo creates no " +
+				"gateway and only logs an error.",
 			References: []string{"liqotech/liqo: deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml, " +
 				"liqo-wireguard-gateway-client-template.yaml"},
 			Run: gatewayTemplate,
@@ -33,10 +33,10 @@ func gatewayChecks() []steps.Check {
 			Run:        nodePortFree,
 		},
 		{
-			Name: "gateways", Title: "The side has exactly one gateway, of the right kind", On: steps.Both,
+			Name: "gateways", Title: "This side has exactly one gateway, of the right kind", On: steps.Both,
 			Needs: []string{"tenant-namespace"},
-			Why: "One side must listen and the other connect; two of a kind never connect, and two gateways in one " +
-				"namespace conflict.",
+			Why: "One side must listen and the other connect; two gateways of one kind never connect, and two gateways in " +
+				"one namespace conflict.",
 			References: []string{
 				"liqotech/liqo: pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go (multiple active " +
 					"gateway pods found)",
@@ -73,8 +73,8 @@ func endpointChecks() []steps.Check {
 			Name: "server-endpoint", Title: "The gateway that listens reports its endpoint", On: steps.Both, When: listens,
 			Needs: []string{"gateway-up"}, FixedBy: "${side}-server",
 			Timeout: balancerWithin,
-			Why: "The other side connects to it; it stays empty if the load balancer is pending or the Service " +
-				"was refused.",
+			Why: "The other side connects to this endpoint; it stays empty if the load balancer is pending or the API " +
+				"server rejects the Service.",
 			References: []string{"liqotech/liqo: pkg/utils/nodeUtils.go", "liqotech/liqo#1668"},
 			Run:        serverEndpoint,
 		},
@@ -87,10 +87,10 @@ func endpointChecks() []steps.Check {
 			Run:        clientEndpoint,
 		},
 		{
-			Name: "client-address", Title: "The address is plausible for the other side", On: steps.Both,
+			Name: "client-address", Title: "The other side can plausibly reach the address", On: steps.Both,
 			When: connects, Needs: []string{"peer/server-endpoint"},
-			Why: "Loopback and private addresses lead nowhere from another network; behind NAT, use another address or " +
-				"reverse the roles.",
+			Why: "Loopback and private addresses are not reachable from another network; behind NAT, use another " +
+				"address or let the other side listen.",
 			References: []string{"liqotech/liqo: docs/advanced/nat.md"},
 			Run:        clientAddress,
 		},
@@ -98,8 +98,8 @@ func endpointChecks() []steps.Check {
 			Name: "handshake", Title: "The gateway that listens answers a WireGuard handshake", On: steps.Both, From: fromHere,
 			When:  connects,
 			Needs: []string{"keys", "peer-key", "peer/keys", "peer/peer-key", "peer/server-endpoint"},
-			Why: "A gateway answers only a handshake with the right keys, so this is the only test of UDP from outside; " +
-				"pods can take another path.",
+			Why: "A gateway answers only a handshake with the right keys, so no other test of UDP works from outside; pods " +
+				"can use another network path.",
 			References: []string{
 				"liqotech/liqo: docs/faq/faq.md (Check the UDP service)", "liqotech/liqo#3048", "liqotech/liqo#1668",
 			},
@@ -115,5 +115,5 @@ func endpointChecks() []steps.Check {
 	}
 }
 
-// fromHere is the vantage point of checks that do not use the API.
+// fromHere is the vantage point of checks that run on this machine without the API server.
 const fromHere = "this machine"

@@ -11,8 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// Where nothing tells that both sides stand on one machine, loopback leads
-// nowhere.
+// Unless both clusters are known to run on one machine, a loopback address is not reachable.
 func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
 	for host, want := range map[string]steps.Status{
 		"127.0.0.1": steps.Warn, "::1": steps.Warn, "198.51.100.7": steps.Pass, "100.64.1.1": steps.Warn,
@@ -23,14 +22,14 @@ func TestLoopbackLeadsNowhereFromElsewhere(t *testing.T) {
 		}
 	}
 	r := judgeTarget(steps.Env{}, "127.0.0.1", netip.MustParseAddr("127.0.0.1"))
-	fix := "answer network.address with an address of the "
-	if r.Found != "127.0.0.1 is a loopback address, which only its own machine can reach" ||
+	fix := "set network.address to an address of the "
+	if r.Found != "127.0.0.1 is a loopback address, so other machines cannot reach it" ||
 		!strings.HasPrefix(r.Fix, fix) {
 		t.Errorf("%s, fix %q", r.Found, r.Fix)
 	}
 }
 
-// What no fake gateway can show: a network without a way there, and a key that is none.
+// These errors cannot occur with a fake gateway: a missing route and an invalid key.
 func TestHandshakesThatCanNotBeTried(t *testing.T) {
 	at := gatewayTarget{host: "198.51.100.7"}
 	for _, c := range []struct {
@@ -38,10 +37,10 @@ func TestHandshakesThatCanNotBeTried(t *testing.T) {
 		found, fix string
 	}{
 		{
-			syscall.ENETUNREACH, "there is no route to 198.51.100.7:51840 (from this machine). The nodes",
+			syscall.ENETUNREACH, "no route to 198.51.100.7:51840 (from this machine). The nodes",
 			"udpecho --port=5000",
 		},
-		{fmt.Errorf("read the key: %w", probe.ErrKey), "no handshake possible: ", "--step keys"},
+		{fmt.Errorf("read the key: %w", probe.ErrKey), "the handshake is not possible: ", "--step keys"},
 	} {
 		r := judgeHandshake(steps.Env{}, "198.51.100.7:51840", at, handshakeOutcome{err: c.err})
 		if r.Status != steps.Warn || !strings.HasPrefix(r.Found, c.found) || !strings.Contains(r.Fix, c.fix) {

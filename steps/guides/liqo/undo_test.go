@@ -15,7 +15,8 @@ const (
 	nodeUID  = "11111111-0000-0000-0000-0000000000a2"
 )
 
-// inventoryAnd are objects for a consumer whose link has made its ResourceSlice, and what an inventory has besides.
+// inventoryAnd returns a state in which the link has created the consumer's ResourceSlice. entries are additional
+// entries of the link's inventory.
 func inventoryAnd(entries string) string {
 	return `-- answers --
 network.enabled: false
@@ -38,7 +39,7 @@ metadata: {name: rome, namespace: liqo-tenant-rome, uid: ` + sliceUID + `}
 ` + defined("authentication.liqo.io", "ResourceSlice") + defined("offloading.liqo.io", "VirtualNode")
 }
 
-// defined is the definition of a kind, for the discovery of a fake server.
+// defined returns the CustomResourceDefinition of a kind, for the discovery of a fake API server.
 func defined(group, kind string) string {
 	plural := strings.ToLower(kind) + "s"
 	return "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
@@ -46,7 +47,7 @@ func defined(group, kind string) string {
 		"spec: {group: " + group + ", scope: Namespaced, names: {kind: " + kind + ", plural: " + plural + "}}\n"
 }
 
-// planned are the things of a plan, each with its verb.
+// planned returns the items of an undo plan, one per line, in the format "VERB WHAT: NOTE".
 func planned(t *testing.T, s *engine.Session, o engine.Scope) string {
 	t.Helper()
 	p, err := s.PlanUndo(t.Context(), o)
@@ -62,7 +63,8 @@ func planned(t *testing.T, s *engine.Session, o engine.Scope) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// Earlier versions set disableNetworkCheck on the VirtualNode. That is not taken back, and keeps no inventory.
+// Earlier versions set disableNetworkCheck on the VirtualNode. Undo does not unset the field, and still deletes the
+// link's inventory.
 func TestWhatAnEarlierVersionSetOnTheVirtualNodeGoesWithIt(t *testing.T) {
 	s := stepstest.StandWith(t, liqo.Guide(), assets, "testdata", "healthy", inventoryAnd(
 		`    carrick/inventory.without-tunnel: >-
@@ -91,7 +93,8 @@ spec: {disableNetworkCheck: true}
 	}
 }
 
-// An undo that ended while Liqo held a Network has deleted its Configuration: the next one still names what is held.
+// An undo deleted the Configuration but stopped while a finalizer of Liqo blocked the deletion of a Network. The plan
+// of the next undo still shows the Network.
 func TestWhatLiqoHoldsIsInThePlanOfTheNextUndo(t *testing.T) {
 	s := stepstest.StandWith(t, liqo.Guide(), assets, "testdata", "healthy", `-- local --
 apiVersion: rbac.authorization.k8s.io/v1

@@ -13,7 +13,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// TestUpstreamConsumers peers two consumers with one provider. The second one is a control plane of another sandbox.
+// TestUpstreamConsumers peers two consumers with one provider. The second consumer is a control plane of another
+// sandbox.
 func TestUpstreamConsumers(t *testing.T) {
 	src := upstream.Find(t, "liqo")
 	bin := src.Build(t, "./cmd/liqo-controller-manager", "./cmd/crd-replicator", "./cmd/webhook", "./cmd/virtual-kubelet")

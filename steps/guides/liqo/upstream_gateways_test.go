@@ -13,19 +13,20 @@ import (
 	"carrick/cluster/clustertest/upstream"
 )
 
-// gateways are the gateways of a cluster's Liqo. Each has a network namespace, with the address of its load balancer.
+// gateways runs the gateways of one cluster's Liqo. Each gateway has a network namespace with the address of its load
+// balancer.
 type gateways struct {
 	run    upstream.Runner
 	nets   *upstream.Networks
-	server string // of the API server on this machine's loopback
+	server string // HOST:PORT of the API server on this machine's loopback
 
 	mu       sync.Mutex
 	in       map[string]*upstream.Network            // by namespace/name of the Deployment
-	programs map[string]map[string]*upstream.Program // by the same, and container
+	programs map[string]map[string]*upstream.Program // by namespace/name of the Deployment, then by container
 }
 
-// runGateways runs the programs of each gateway's pod, as long as that is there, and does what a load balancer's
-// controller does. The container geneve does not run: it requires a kernel module.
+// runGateways runs the programs of each gateway's pod while the pod is running, and assigns addresses as a load
+// balancer's controller does. The container geneve does not run, because it requires a kernel module.
 func runGateways(t *testing.T, run upstream.Runner, nets *upstream.Networks, server string) *gateways {
 	t.Helper()
 	g := &gateways{
@@ -39,7 +40,7 @@ func runGateways(t *testing.T, run upstream.Runner, nets *upstream.Networks, ser
 	return g
 }
 
-// of returns a program of a gateway.
+// of returns the program of a container of a gateway.
 func (g *gateways) of(t *testing.T, deployment, container string) *upstream.Program {
 	t.Helper()
 	g.mu.Lock()
@@ -85,7 +86,7 @@ func (g *gateways) start(t *testing.T, namespace, pod string) (end func(), err e
 	return end, nil
 }
 
-// network is the one of a gateway: it keeps its address when its pod is replaced.
+// network returns the network namespace of a gateway. The gateway keeps its address when its pod is replaced.
 func (g *gateways) network(t *testing.T, namespace, name string) (*upstream.Network, error) {
 	at := g.in[namespace+"/"+name]
 	if at == nil {

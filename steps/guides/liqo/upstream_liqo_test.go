@@ -36,7 +36,8 @@ type running struct {
 	cut      func()                       // makes that address unreachable
 }
 
-// realLiqo installs the chart of a checkout and runs what its Deployments would run. With nets it joins networks.
+// realLiqo installs the chart of a checkout and runs the programs of its Deployments. If nets is not nil, realLiqo also
+// runs the gateways.
 func realLiqo(
 	t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, bin, side, id string, nets *upstream.Networks,
 ) running {
@@ -109,13 +110,13 @@ func realLiqo(
 	return running{out, g, address, cut}
 }
 
-// ranges are the networks of the sandbox's clusters.
+// ranges maps each side to the Helm values with its cluster's networks.
 var ranges = map[string]map[string]any{
 	clustertest.Local:  {"podCIDR": "10.244.0.0/16", "serviceCIDR": "10.96.0.0/16"},
 	clustertest.Remote: {"podCIDR": "10.42.0.0/16", "serviceCIDR": "10.43.0.0/16"},
 }
 
-// install applies what a chart makes, but for hooks. The webhooks are called on this machine.
+// install applies the manifests of a chart, except its Helm hooks. The API server calls the webhooks on this machine.
 func install(
 	t *testing.T, box *clustertest.Sandbox, src upstream.Checkout, side string, values map[string]any, webhooks string,
 	certificate map[string][]byte,
@@ -140,7 +141,7 @@ func install(
 		switch {
 		case strings.HasSuffix(o.GetKind(), "WebhookConfiguration"):
 			callHere(t, o, webhooks, certificate["ca"])
-		case o.GetName() == "liqo-webhook-certs": // whoever finds it filled keeps it (pkg/webhooks/secretcontroller)
+		case o.GetName() == "liqo-webhook-certs": // Liqo keeps an existing certificate (pkg/webhooks/secretcontroller)
 			o.Object["data"] = certificate
 		}
 	}
@@ -160,7 +161,7 @@ func documents(t *testing.T, objs []*unstructured.Unstructured) string {
 	return out.String()
 }
 
-// callHere has an API server call webhooks on this machine in place of a Service.
+// callHere makes an API server call webhooks on this machine instead of a Service.
 func callHere(t *testing.T, o *unstructured.Unstructured, at string, authority []byte) {
 	t.Helper()
 	hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
@@ -174,7 +175,7 @@ func callHere(t *testing.T, o *unstructured.Unstructured, at string, authority [
 	}
 }
 
-// kubelets runs the virtual kubelets that Liqo makes Deployments for, as long as those are there.
+// kubelets runs the virtual kubelets for which Liqo creates Deployments, while those Deployments exist.
 func kubelets(t *testing.T, run upstream.Runner) {
 	t.Helper()
 	list := []string{"deployments", "-l", "offloading.liqo.io/component=virtual-kubelet"}
@@ -187,8 +188,8 @@ func kubelets(t *testing.T, run upstream.Runner) {
 	})
 }
 
-// whileThere runs something for each object that kubectl lists, as long as that is there. What does not start is tried
-// again.
+// whileThere calls start for each object that kubectl lists, and end once the object no longer exists. If start fails,
+// whileThere retries it.
 func whileThere(
 	t *testing.T, run upstream.Runner, list []string, start func(namespace, name string) (end func(), err error),
 ) {
@@ -243,8 +244,7 @@ func whileThere(
 	})
 }
 
-// webhookCertificate is a certificate for the webhooks that is its own authority, with its key, as their Secret holds
-// them.
+// webhookCertificate returns the data of the webhooks' Secret: a self-signed certificate and its key.
 func webhookCertificate(t *testing.T) map[string][]byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -271,7 +271,7 @@ func webhookCertificate(t *testing.T) map[string][]byte {
 	}
 }
 
-// freePorts are ports of this machine that nothing listens on.
+// freePorts returns ports of this machine on which no process listens.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
 	var out []int

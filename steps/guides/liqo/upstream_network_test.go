@@ -16,8 +16,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// TestUpstreamNetworks joins the networks of two clusters by Liqo's own controllers, IPAM and gateways. Each gateway
-// has a network namespace of its own, and its WireGuard runs in userspace.
+// TestUpstreamNetworks joins the networks of two clusters with Liqo's own controllers, IPAM and gateways. Each gateway
+// has its own network namespace, and its WireGuard runs in userspace.
 func TestUpstreamNetworks(t *testing.T) {
 	src := upstream.Find(t, "liqo")
 	nets := upstream.NewNetworks(t)
@@ -76,7 +76,7 @@ func TestUpstreamNetworks(t *testing.T) {
 		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // stops at the virtual node: the tunnel is down
 		r := fails(t, s, "connection", steps.Remote)
 		const restart = "rollout restart deployment/gw-milan"
-		if !strings.Contains(r.Found, "has used an earlier private key") || !strings.Contains(r.Fix, restart) {
+		if !strings.Contains(r.Found, "uses an earlier private key") || !strings.Contains(r.Fix, restart) {
 			t.Errorf("%s %s; %s", r.Status, r.Found, r.Fix)
 		}
 		box.Run(t, clustertest.Remote, "", strings.Fields("-n liqo-tenant-milan "+restart)...)
@@ -94,7 +94,7 @@ func TestUpstreamNetworks(t *testing.T) {
 	})
 }
 
-// atRest waits until nothing changes in either cluster: Liqo creates objects for each node when it starts.
+// atRest waits until no object in either cluster changes, because Liqo creates objects for each node when it starts.
 func atRest(t *testing.T, box *clustertest.Sandbox) {
 	t.Helper()
 	for was, end := stepstest.Snapshot(t, box), time.Now().Add(2*time.Minute); ; {

@@ -72,9 +72,9 @@ func TestUpstreamPeering(t *testing.T) {
 		}
 		box.Run(t, clustertest.Local, "", "-n", "liqo", "delete", "secret", "authentication-keys")
 		consumer.programs["liqo-controller-manager"].Restart(t)
-		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // what waits for the slice can't be done
+		_ = s.Apply(t.Context(), planOf(t, s), steps.ApplyOptions{}, nil) // actions that wait for the slice fail
 		r := fails(t, s, "slice-accepted", steps.Local)
-		const earlier = "Secret liqo-remote-certificate-rome there holds the certificate of an earlier request"
+		const earlier = "Secret liqo-remote-certificate-rome on the provider has the certificate of an earlier request"
 		if r.Status != steps.Fail || !strings.Contains(r.Found, earlier) {
 			t.Fatalf("slice-accepted: %s %s; %s", r.Status, r.Found, r.Fix)
 		}
@@ -114,7 +114,7 @@ func TestUpstreamPeering(t *testing.T) {
 		liqoctl("offload", "namespace", "shop", "--timeout", "2m")
 		x := stepstest.SiteOf(t, box, liqo.Guide(), assets, true, nil)
 		bad := map[string]steps.Result{}
-		// what liqoctl does not wait for
+		// wait for resources for which liqoctl does not wait
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
 			bad = x.Reds()
 			maps.DeleteFunc(bad, func(_ string, v steps.Result) bool { return v.Status == steps.Warn })
@@ -163,14 +163,14 @@ func planOf(t *testing.T, s *engine.Session) *engine.Plan {
 	return p
 }
 
-// fails is what a check says once it fails.
+// fails returns the verdict of a check once the check fails.
 func fails(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
 	return once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
 }
 
-// madeForRequests are what Liqo's controllers leave of requests that they have signed: Kubernetes deletes them within
-// the hour.
+// madeForRequests reports whether an object is a CertificateSigningRequest. Liqo's controllers leave signed ones
+// behind, and Kubernetes deletes them within an hour.
 func madeForRequests(name string) bool {
 	return strings.Contains(name, " certificatesigningrequests.certificates.k8s.io ")
 }

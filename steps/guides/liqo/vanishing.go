@@ -20,23 +20,21 @@ import (
 	"carrick/steps/inventory"
 )
 
-// vanishing is a manifest whose undo is complete only when the objects that Liqo created for it are
-// also gone. Later undos delete objects that Liqo requires for its cleanup.
+// vanishing is a manifest whose undo also waits until Liqo has deleted the objects that it created for the manifest's
+// objects. Later undo actions delete other objects that Liqo needs for this cleanup.
 type vanishing struct {
 	action.Manifest
 	// children returns the objects that Liqo created for the manifest's objects.
 	children func(context.Context, steps.Env) ([]child, error)
-	// kinds are the kinds that an undo searches for if the manifest's objects no longer exist.
+	// kinds lists the kinds of objects that undo searches for if the manifest's objects no longer exist.
 	kinds []childKind
 }
 
-// childKind is a kind of object that Liqo creates.
 type childKind struct {
 	gvr  schema.GroupVersionResource
 	kind string
 }
 
-// child is an object that Liqo created.
 type child struct {
 	gvr             schema.GroupVersionResource
 	kind            string
@@ -59,8 +57,8 @@ func childrenOf(gvr schema.GroupVersionResource, kind string, objs []*unstructur
 	return out
 }
 
-// dying returns the objects that an unfinished undo has left behind in the link's own
-// namespaces because Liqo has not released them.
+// dying returns the child objects in this link's tenant namespaces that are still being deleted. held[i] contains the
+// finalizers of out[i].
 func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []string, err error) {
 	if len(v.kinds) == 0 {
 		return nil, nil, nil
@@ -73,7 +71,7 @@ func (v vanishing) dying(ctx context.Context, e steps.Env) (out []child, held []
 		for _, k := range v.kinds {
 			found, err := e.Cluster.Find(ctx, k.gvr, ns.Name, cluster.Selector{Labels: ownObjects})
 			if errors.Is(err, failure.ErrNotServed) || apierrors.IsForbidden(err) {
-				continue // an undo must not require another permission for objects that others delete
+				continue // Liqo deletes these objects, so undo must not require this permission
 			}
 			if err != nil {
 				return nil, nil, err
@@ -126,8 +124,8 @@ func deletes(c steps.Change) bool {
 	return false
 }
 
-// markedIn returns the namespaces of this action's own objects. Undo does not use the answers,
-// which may have changed.
+// markedIn returns the namespaces in which this action created objects of resource gvr. It reads the inventory instead
+// of the answers, because the answers might have changed since.
 func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource) ([]string, error) {
 	found, err := inventory.MadeBy(ctx, e, gvr, e.Action)
 	var out []string
@@ -137,12 +135,12 @@ func markedIn(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource)
 	return out, err
 }
 
-// ownedNetworks returns the Networks that Liqo creates for Configurations.
+// ownedNetworks returns the Networks that Liqo created for this action's Configurations.
 func ownedNetworks(ctx context.Context, e steps.Env) ([]child, error) {
 	return inMarked(ctx, e, configurations, networks, "Network")
 }
 
-// sideConnections returns the Connections of the gateways.
+// sideConnections returns the Connections that Liqo created for this action's gateways.
 func sideConnections(ctx context.Context, e steps.Env) ([]child, error) {
 	var out []child
 	for _, gateways := range []schema.GroupVersionResource{gatewayServers, gatewayClients} {
@@ -155,14 +153,14 @@ func sideConnections(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// sliceChildren returns the VirtualNodes in the slices' namespaces, their nodes, and the
-// NamespaceMap.
+// sliceChildren returns the VirtualNodes of this action's slices and their nodes. It also returns the NamespaceMap,
+// unless another slice for the same provider exists.
 func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	virtual, err := inMarked(ctx, e, resourceSlices, virtualNodes, "VirtualNode")
 	if err != nil {
 		return nil, err
 	}
-	own, others, err := slicesBeside(ctx, e)
+	own, others, err := ownAndOtherSlices(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +186,9 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// slicesBeside returns the names of this action's slices, which are also the names of their
-// virtual nodes, and whether other slices for the same provider exist.
-func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
+// ownAndOtherSlices returns the names of this action's slices. Their virtual nodes have the same names. others reports
+// whether another slice for the same provider exists.
+func ownAndOtherSlices(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
 	found, err := inventory.MadeBy(ctx, e, resourceSlices, e.Action)
 	if err != nil {
 		return nil, false, err
@@ -209,10 +207,11 @@ func slicesBeside(ctx context.Context, e steps.Env) (own map[string]bool, others
 	return own, others, nil
 }
 
-// ownObjects selects objects that the other side's Liqo has not copied here.
+// ownObjects is a label selector that excludes the objects that the other side's Liqo copied here.
 const ownObjects = replicatedLabel + "!=true"
 
-// PlanUndo notes if a peering in the other direction also uses the tunnel.
+// PlanUndo also lists the objects that an earlier, unfinished undo left behind. If a peering in the other direction
+// uses the same tunnel, PlanUndo adds a note.
 func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := v.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -224,7 +223,7 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 			c.Items = append(c.Items, steps.Item{
 				Verb: steps.Delete, What: o.String(), Hash: string(o.uid), Terminating: true,
 				Note: "already being deleted, blocked by finalizers " + held[i] +
-					". Liqo's controllers remove them, and carrick waits for that",
+					". Liqo's controllers remove the finalizers, and carrick waits for that",
 			})
 		}
 		return c, err
@@ -242,8 +241,8 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 			for i := range c.Items {
 				if other != "" && c.Items[i].Verb == steps.Delete {
 					c.Items[i].Note = "the peering in the other direction uses this tunnel, too (" + other +
-						"), and ends with it. To undo only this one: carrick undo LINK --step offloading, then --step resources, then " +
-						"--step authentication"
+						"), and stops working without it. To undo only this peering: carrick undo LINK --step offloading, then --step " +
+						"resources, then --step authentication"
 				}
 			}
 		}
@@ -251,9 +250,8 @@ func (v vanishing) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// reverse returns the name of an object of a peering in the other direction, or "" if no such
-// peering exists. Two clusters have one pair of gateways for both directions (liqotech/liqo: pull
-// request 2667).
+// reverse returns the kind and name of an object of a peering in the other direction, or "" if no such peering exists.
+// Both directions share one pair of gateways (liqotech/liqo: pull request 2667).
 func reverse(ctx context.Context, e steps.Env, namespace string) (string, error) {
 	gvr, kind := resourceSlices, "ResourceSlice"
 	if e.Side == steps.Local {
@@ -261,7 +259,7 @@ func reverse(ctx context.Context, e steps.Env, namespace string) (string, error)
 	}
 	found, err := living(ctx, e, gvr, namespace, ownObjects)
 	if apierrors.IsForbidden(err) {
-		return "", nil // an undo must not require another permission for a note
+		return "", nil // the note is optional, so undo must not require this permission
 	}
 	if err != nil || len(found) == 0 {
 		return "", err
@@ -269,8 +267,8 @@ func reverse(ctx context.Context, e steps.Env, namespace string) (string, error)
 	return kind + " " + placeOf(found[0]), nil
 }
 
-// inMarked returns the objects of resource gvr in the namespaces of this action's objects of
-// resource marked, except objects that the other side's Liqo copied there.
+// inMarked returns the objects of resource gvr in each namespace where this action created an object of resource
+// marked. It excludes the objects that the other side's Liqo copied.
 func inMarked(ctx context.Context, e steps.Env, marked, gvr schema.GroupVersionResource, kind string) ([]child, error) {
 	spaces, err := markedIn(ctx, e, marked)
 	if err != nil {

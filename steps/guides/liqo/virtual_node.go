@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkDown is the reason of a virtual node whose tunnel does not work. If the cluster has no
-// network objects for the provider, its ForeignCluster reports that networking is disabled, and
-// no tunnel is required (liqotech/liqo 557c199cf:
-// pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and v1.0.0).
+// networkDown is the reason for a virtual node's condition NetworkUnavailable if the tunnel does not work. If the
+// consumer has no network objects for the provider, the provider's ForeignCluster reports that networking is disabled.
+// Liqo then requires no tunnel (liqotech/liqo 557c199cf: pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and
+// v1.0.0).
 const networkDown = "LiqoNetworkingDown"
 
 func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
@@ -28,7 +28,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if s == nil {
-		return steps.Undone("the consumer has requested no resources yet, so there is no virtual node")
+		return steps.Undone("the consumer has requested no resources yet, so no virtual node exists")
 	}
 	var v, n *unstructured.Unstructured
 	err = check.Together(
@@ -54,7 +54,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	return judgeNode(e, s, node)
 }
 
-// present returns an object, or nil if it does not exist.
+// present returns nil if the object does not exist.
 func present(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
@@ -65,29 +65,28 @@ func present(
 	return o, err
 }
 
-// kubeletPods shows the pods of the tenant namespace, among them the virtual
-// kubelet.
+// kubeletPods returns the command that lists the pods in the tenant namespace, including the virtual kubelet.
 func kubeletPods(e steps.Env, s *unstructured.Unstructured) string {
 	return e.Kubectl() + " -n " + s.GetNamespace() + " get pods    # then logs of vk-" + s.GetName()
 }
 
-// judgeVirtual reports whether the VirtualNode that Liqo creates for a slice is running. If it is
-// not, the verdict gives the reason.
+// judgeVirtual reports whether the VirtualNode that Liqo creates for slice s is running. If the VirtualNode is not
+// running, the Result explains why.
 func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, bool) {
 	granted := lastMoved(s, conditions(s, "status", "conditions"))
 	switch {
 	case v == nil && !makesNode(s):
 		return steps.Failed(
 			fmt.Sprintf(
-				"there is no VirtualNode: ResourceSlice %s lacks the annotation %s: \"true\"", s.GetName(), virtualNodeNote,
+				"no VirtualNode exists: ResourceSlice %s lacks the annotation %s: \"true\"", s.GetName(), virtualNodeNote,
 			),
 			"",
 		), false
 	case v == nil:
-		return steps.Waits(granted, "Liqo has not created VirtualNode %s for the slice yet", s.GetName()).
+		return steps.Waits(granted, "Liqo has not created VirtualNode %s for the ResourceSlice yet", s.GetName()).
 			Or(
 				e.Kubectl() + " -n " + s.GetNamespace() + " get identities.authentication.liqo.io    # resourceslice-" +
-					s.GetName() + " must name a kubeconfig; otherwise see the logs of liqo-controller-manager",
+					s.GetName() + " must reference a kubeconfig; otherwise see the logs of liqo-controller-manager",
 			), false
 	case v.GetDeletionTimestamp() != nil:
 		return steps.Failed(
@@ -123,12 +122,11 @@ func judgeVirtual(e steps.Env, s, v *unstructured.Unstructured) (steps.Result, b
 	return steps.Result{}, true
 }
 
-// judgeNode judges the node of a slice.
 func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.Result {
 	if n.Labels[nodeTypeLabel] != virtualNodeType {
 		return steps.Failed(
 			fmt.Sprintf("node %s is a node of this cluster, so a virtual node of that name cannot be created", n.Name),
-			"create a slice with another name and the labels of the example: "+page,
+			"create a ResourceSlice with another name and the labels of the example: "+page,
 		)
 	}
 	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
@@ -136,13 +134,13 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 			id, _ := peerID(e) // the slice was found by this id
 			return steps.Failed(
 				fmt.Sprintf(
-					"node %s waits for a tunnel (%s) although network.enabled is false. There is a Configuration, a gateway or a "+
-						"Connection for the %s",
+					"node %s waits for a tunnel (%s) although network.enabled is false. A Configuration, a gateway or a Connection "+
+						"for the %s exists",
 					n.Name, networkDown, e.PeerName(),
 				),
 				e.Kubectl()+" get configurations.networking.liqo.io,gatewayservers.networking.liqo.io,"+
 					"gatewayclients.networking.liqo.io,connections.networking.liqo.io -A -l "+remoteIDLabel+"="+id+
-					"    # delete what is left of an earlier peering, or answer network.enabled: true in "+e.LinkFile())
+					"    # delete the leftovers of an earlier peering, or set network.enabled: true in "+e.LinkFile())
 		}
 		if down.Reason == networkDown {
 			return steps.Failed(
@@ -169,13 +167,13 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 			fmt.Sprintf("node %s is ready but cordoned, so it accepts no pods", n.Name), e.Kubectl()+" uncordon "+n.Name,
 		)
 	}
-	if lacks := roomless(s, n); len(lacks) > 0 {
+	if lacks := missingCapacity(s, n); len(lacks) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"node %s is ready but cannot run a pod: it offers no %s. The provider grants only what is requested and what its "+
-					"chart sets in offloading.defaultNodeResources", n.Name, check.OrNone(lacks),
+				"node %s is ready but cannot run a pod: it has no allocatable %s. The provider grants only the requested "+
+					"resources and those in its Helm value offloading.defaultNodeResources", n.Name, check.OrNone(lacks),
 			),
-			"answer resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"),
+			"set resources."+answerFor(lacks[0])+", then: "+e.ApplyStep("resources"),
 		)
 	}
 	have := map[string]string{}
@@ -185,13 +183,12 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	return steps.Passed("node %s is ready, with %s", n.Name, amounts(have))
 }
 
-// roomless returns the resources of which the node has none, out of CPU, memory, pods and all
-// others that the slice requests. A node without pod capacity runs no pods, however much CPU it
-// has.
+// missingCapacity returns the resources that the node does not offer. It checks CPU, memory, pods and the other
+// resources that the slice requests. A node without pod capacity runs no pods, regardless of its CPU capacity.
 //
-// Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go (applyVirtualNodeStatus:
-// the node offers what is granted, and nothing else), 557c199cf.
-func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
+// Source: liqotech/liqo pkg/virtualKubelet/liqoNodeProvider/utils.go (applyVirtualNodeStatus: the node offers only
+// granted resources), 557c199cf.
+func missingCapacity(s *unstructured.Unstructured, n *corev1.Node) []string {
 	needs := []string{"cpu", "memory", "pods"}
 	for name, amount := range sliceResources(s) {
 		if q, err := resource.ParseQuantity(amount); err == nil && !q.IsZero() && !slices.Contains(needs, name) {
@@ -206,10 +203,10 @@ func roomless(s *unstructured.Unstructured, n *corev1.Node) []string {
 	return needs
 }
 
-// answerFor returns how to change the answer for a resource.
+// answerFor returns the rest of a fix that begins with "set resources.", such as "cpu to 4".
 func answerFor(name string) string {
 	if usual := map[string]string{"cpu": "4", "memory": "8Gi", "pods": "110"}[name]; usual != "" {
-		return name + " with " + usual
+		return name + " to " + usual
 	}
-	return "other without " + name
+	return "other to a list without " + name
 }
