@@ -41,11 +41,11 @@ func adoptClusterID(ctx context.Context, e steps.Env) (any, string, error) {
 		return ids[0], "the file in " + clustersFolder + " with the adapter kubernetes", nil
 	}
 	return nil, "", fmt.Errorf(
-		"%s have the adapter kubernetes: answer cluster.id with the one to use", strings.Join(ids, " and "),
+		"clusters %s have the adapter kubernetes: set cluster.id to one of them", strings.Join(ids, " and "),
 	)
 }
 
-// adoptClusterKey returns an Adopter of the value at path p of the cluster file.
+// adoptClusterKey returns an Adopter for the value at path p of the cluster file.
 func adoptClusterKey(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)
@@ -59,7 +59,7 @@ func adoptClusterKey(p string) steps.Adopter {
 	}
 }
 
-// adoptAuth adopts the auth type of the cluster file. It returns an error for a type that upstream does not support.
+// adoptAuth returns an error for an auth type that upstream does not support.
 func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {
@@ -69,17 +69,17 @@ func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	case "oidc", "managed", "gke":
 		return v, "job.auth.type in " + d.path, nil
 	case "":
-		return "managed", d.path + " has none, which upstream treats as managed", nil
+		return "managed", d.path + " has no job.auth.type, which upstream treats as managed", nil
 	case "odic":
-		return "oidc", d.path + " has the typo odic from the published page", nil
+		return "oidc", d.path + " has job.auth.type odic, a typo from the published guide", nil
 	default:
 		return nil, "", fmt.Errorf("%s has auth.type %s, which upstream does not support", d.path, shownWord(v))
 	}
 }
 
-// adoptPrefix returns an Adopter of a prefix that both hook.env and the cluster file can set. If only one of them sets
-// it, that value is adopted. If their values differ, neither is adopted, because only an admin knows which one is
-// correct.
+// adoptPrefix returns an Adopter for a prefix that both hook.env and the cluster file can set. If only one file sets
+// the prefix, the Adopter returns that value. If the values differ, it returns neither, because only an admin knows the
+// correct value.
 func adoptPrefix(key, p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
@@ -109,8 +109,8 @@ func adoptPrefix(key, p string) steps.Adopter {
 	}
 }
 
-// meantHookEnv reads hook.env. If only the file under the published page's wrong name was edited, it reads that file
-// instead.
+// meantHookEnv reads hook.env. If hook.env is missing or unedited and hooks.env exists, meantHookEnv reads hooks.env.
+// The published guide uses this wrong name.
 func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err error) {
 	f, err = openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) || err == nil && !f.unedited() {
@@ -126,7 +126,7 @@ func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err
 	return parseEnv(string(text)), wrongHookEnv, nil
 }
 
-// adoptEnv returns an Adopter of a key of hook.env. The package's example value is not adopted.
+// adoptEnv returns an Adopter for key in hook.env. The Adopter ignores the example value from upstream's package.
 func adoptEnv(key string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		env, from, err := meantHookEnv(ctx, e)
@@ -141,7 +141,7 @@ func adoptEnv(key string) steps.Adopter {
 	}
 }
 
-// adoptFlag returns an Adopter of a boolean key of the cluster file.
+// adoptFlag is like adoptClusterKey, but for booleans.
 func adoptFlag(p string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		d, err := openClusterFile(ctx, e)

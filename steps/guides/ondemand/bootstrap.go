@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// rolesFile is the asset that contains the three ClusterRoles. Checks compare the cluster with it.
+// rolesFile is the asset with the three ClusterRoles. Checks compare the ClusterRoles in the cluster with this asset.
 const rolesFile = "cluster-roles.yaml"
 
 // rolesSource is the upstream file that defines the ClusterRoles.
@@ -26,8 +26,8 @@ const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func bootstrap() steps.Step {
 	return steps.Step{
 		Name: "bootstrap", Title: "Bootstrap",
-		Why: "At each login, root on the web node creates the user's namespace as one ServiceAccount. As upstream defines " +
-			"it, it has every permission that it grants to users, including Secrets in all namespaces: guard its token like " +
+		Why: "At each login, root on the web node creates the user's namespace with one ServiceAccount. This account has " +
+			"every permission that users get, including access to Secrets in all namespaces, so guard its token like " +
 			"an admin's.",
 		Facts: []steps.Fact{
 			{
@@ -55,7 +55,7 @@ func bootstrap() steps.Step {
 
 const noCA = "your cluster context has no CA, so it trusts the system's CAs"
 
-// meant returns the rules of one of the guide's roles as defined in the asset.
+// meant returns the rules of the given ClusterRole in the asset.
 func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	data, err := fs.ReadFile(e.Assets, file)
 	if err != nil {
@@ -75,21 +75,20 @@ func meant(e steps.Env, file, role string) ([]rbacv1.PolicyRule, error) {
 	}
 }
 
-// hooksAccount is the ServiceAccount that the hooks use, and accountUser is its user name.
+// hooksAccount is the ServiceAccount that the hooks use. accountUser is its Kubernetes user name.
 var (
 	hooksAccount = check.Account{Namespace: namespace, Name: account}
 	accountUser  = hooksAccount.Username()
 )
 
-// isAccount reports whether a subject of a binding is the ServiceAccount, directly or through a group that contains
-// only ServiceAccounts.
+// isAccount reports whether s is the ServiceAccount or a group of ServiceAccounts that contains it.
 func isAccount(s rbacv1.Subject) bool {
 	group := s.Name == "system:serviceaccounts" || s.Name == "system:serviceaccounts:"+namespace
 	return hooksAccount.Is(s) || s.Kind == rbacv1.GroupKind && group
 }
 
-// granted returns the bindings of the ServiceAccount. If in is "", it returns the ones that apply in all namespaces,
-// otherwise only the RoleBindings in that namespace.
+// granted returns the ServiceAccount's bindings in the given namespace. If in is "", it returns the bindings that apply
+// in all namespaces.
 func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, error) {
 	all, err := check.Granted(ctx, e.Cluster, in, isAccount)
 	for i := range all {

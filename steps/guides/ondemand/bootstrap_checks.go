@@ -17,7 +17,7 @@ func bootstrapChecks() []steps.Check {
 		{
 			Name: "namespace", Title: "The namespace ondemand exists", On: steps.Remote, FixedBy: "namespace",
 			Needs:      []string{"signed-in"},
-			Why:        "It contains the hooks' ServiceAccount and its tokens.",
+			Why:        "The namespace contains the hooks' ServiceAccount and its tokens.",
 			References: []string{rolesSource},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return check.NamespaceActive(ctx, e, namespace) },
 		},
@@ -34,14 +34,14 @@ func bootstrapChecks() []steps.Check {
 		roleCheck("hooks-role", "ClusterRole ondemand grants what the hooks need", account,
 			"If a rule is missing, the hook fails, and its error goes only to syslog."),
 		roleCheck("initializer-role", "ClusterRole ood-initializer grants what init containers need", initializer,
-			"Init containers of an app use it to write the app's Secret and ConfigMap."),
+			"Init containers of an app need this role to write the app's Secret and ConfigMap."),
 		roleCheck("users-role", "ClusterRole ood-user grants what users need", userRole,
-			"Users submit, view and delete their apps with it."),
+			"Users need this role to submit, view and delete their apps."),
 		{
 			Name: "role-bound", Title: "The ServiceAccount is bound to its role in all namespaces", On: steps.Remote,
 			FixedBy: "cluster-roles", Needs: []string{"hooks-role"},
-			Why: "The hook creates namespaces, which requires a ClusterRoleBinding; metadata.namespace in upstream's file " +
-				"does not restrict it.",
+			Why: "The hook creates namespaces, which requires a ClusterRoleBinding. The metadata.namespace in upstream's file " +
+				"does not restrict this binding.",
 			References: []string{rolesSource},
 			Run:        hookRoleBound,
 		},
@@ -59,15 +59,15 @@ func bootstrapChecks() []steps.Check {
 		{
 			Name: "account-permissions", Title: "The ServiceAccount has only upstream's permissions", On: steps.Remote,
 			Needs: []string{"role-bound"},
-			Why: "Users log in to the machine with its token; upstream's rules already include every Secret, and " +
-				"cluster-admin, bound by some sites for renewal, adds the rest.",
+			Why: "Users log in to the machine that stores the token. Upstream's rules cover all Secrets; cluster-admin, which " +
+				"some sites bind for the renewal, adds the rest.",
 			References: []string{rolesSource},
 			Run:        accountPowers,
 		},
 	}
 }
 
-// roleCheck returns a check that compares one ClusterRole with the asset's, rule by rule.
+// roleCheck returns a check that compares the given ClusterRole with the asset.
 func roleCheck(name, title, role, why string) steps.Check {
 	return steps.Check{
 		Name: name, Title: title, On: steps.Remote, FixedBy: "cluster-roles", Needs: []string{"signed-in"},
@@ -88,15 +88,15 @@ func roleExists(ctx context.Context, e steps.Env, role string) steps.Result {
 	if ok, lacking := validation.Covers(have.Rules, want); !ok {
 		return steps.Failed(fmt.Sprintf("ClusterRole %s is missing rules: %s", role, ruleWords(lacking)), "")
 	}
-	if role == account { // the check account-permissions reports any rules beyond these
+	if role == account { // the check account-permissions reports additional rules
 		return steps.Passed("ClusterRole %s has all %d rules", role, len(want))
 	}
 	if ok, more := validation.Covers(want, have.Rules); !ok {
 		return steps.Warned(
 			fmt.Sprintf(
-				"ClusterRole %s grants more than upstream's, to every user in their namespace: %s", role, ruleWords(more),
+				"ClusterRole %s grants users more in their namespaces than upstream's role does: %s", role, ruleWords(more),
 			),
-			e.Kubectl()+" get clusterrole "+role+" -o yaml    # if this is intended, nothing has to be done",
+			e.Kubectl()+" get clusterrole "+role+" -o yaml    # if the extra rules are intended, ignore this warning",
 		)
 	}
 	return steps.Passed("ClusterRole %s has all %d rules", role, len(want))
@@ -134,7 +134,8 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("bound by %s", strings.Join(names, ", "))
 }
 
-// holdsAll verifies that the API server allows the hook to bind these ClusterRoles.
+// holdsAll verifies that the API server allows the hook to bind the given ClusterRoles. For each role, the
+// ServiceAccount must have all rules of the role or the permission to bind it.
 func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {
@@ -163,7 +164,7 @@ func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	return steps.Passed("the ServiceAccount has all rules of %s", strings.Join(roles, ", "))
 }
 
-// mayBind returns the rule that allows binding a role without having the role's own permissions.
+// mayBind returns the rule that allows an account to bind role without having the permissions in it.
 func mayBind(role string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{role},
@@ -171,8 +172,9 @@ func mayBind(role string) []rbacv1.PolicyRule {
 	}}
 }
 
-// narrowFix returns the commands that remove the rules that the hooks cannot grant from a role, or that allow the hooks
-// to bind it. It does not grant the rules to the hooks, because they would then apply in all namespaces.
+// narrowFix returns the fix for a role with rules that the hooks do not have and therefore cannot grant. The first
+// command restores the original rules. The other commands are an alternative that allows the hooks to bind the role. No
+// command grants the rules to the hooks, because the rules would then apply in all namespaces.
 func narrowFix(e steps.Env, role string) string {
 	narrow, name := e.ApplyStep("bootstrap")+" --take-over    # restores upstream's rules", account+"-binds-"+role
 	if role == reaperName {
@@ -216,7 +218,7 @@ func accountPowers(ctx context.Context, e steps.Env) steps.Result {
 	add(everywhere, want)
 	add(inside, slices.Concat(want, renew, []rbacv1.PolicyRule{check.PullsImages}))
 	if len(words) > 0 {
-		return steps.Warned("the ServiceAccount has more permissions than upstream's, by "+strings.Join(words, "; "),
+		return steps.Warned("the ServiceAccount has permissions beyond upstream's, granted by "+strings.Join(words, "; "),
 			e.Kubectl()+" get clusterrolebindings,rolebindings -A -o wide | grep "+namespace+"/"+account+
 				"    # delete the unintended binding, or narrow the role")
 	}

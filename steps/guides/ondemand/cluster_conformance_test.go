@@ -8,7 +8,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// example are answers with which every asset of the cluster is rendered.
+// example contains the answers with which Golden and Conformance render every asset of the cluster.
 var example = map[string]any{"trial.enabled": true}
 
 func TestGolden(t *testing.T) {

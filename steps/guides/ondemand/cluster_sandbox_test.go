@@ -24,8 +24,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// clusterHalf is the guide without the objects on the web node, and without the
-// charts, which come from elsewhere.
+// clusterHalf returns the guide without the actions on the web node and without the charts, which are not in this
+// repository.
 func clusterHalf() *steps.Guide {
 	g := withoutHost(ondemand.Guide())
 	for _, name := range []string{"walltime", "idle"} {
@@ -56,8 +56,7 @@ func withoutHost(g *steps.Guide) *steps.Guide {
 	return g
 }
 
-// clusterSession is the cluster's half on a real API server, with a folder for
-// the web node.
+// clusterSession opens the cluster half of the guide on a real API server. A folder represents the web node.
 func clusterSession(t *testing.T, box *clustertest.Sandbox, name string, answers map[string]any) *engine.Session {
 	t.Helper()
 	return openCluster(t, box, clusterHalf(), name, answers)
@@ -107,8 +106,8 @@ metadata: {name: user-gids-map, namespace: k8-ldap-configmap}
 data: {user-alice: '["6001","7001"]'}
 `
 
-// Apply makes the cluster's half green, a second apply changes nothing, and undo
-// leaves the cluster as it was.
+// After apply all checks of the cluster half pass, and a second apply changes nothing. Undo restores the original state
+// of the cluster.
 func TestVerifyTheClustersHalfComesAndGoes(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -129,12 +128,11 @@ func TestVerifyTheClustersHalfComesAndGoes(t *testing.T) {
 	t.Run("the hook takes the trial over", func(t *testing.T) { hookTakesOver(t, box) })
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// hookTakesOver applies with kubectl, as upstream's hook does, over what carrick
-// has made.
+// hookTakesOver applies objects over carrick's with kubectl, as upstream's hook does.
 func hookTakesOver(t *testing.T, box *clustertest.Sandbox) {
 	const theirs = `
 apiVersion: networking.k8s.io/v1
@@ -155,8 +153,7 @@ subjects: [{kind: User, name: alice, apiGroup: rbac.authorization.k8s.io}]
 	}
 }
 
-// withFirstToken is the cluster seen with the token that is handed over, and
-// nothing else.
+// withFirstToken returns a client of the cluster that authenticates only with the first token, which root gets.
 func withFirstToken(t *testing.T, s *engine.Session) *cluster.Cluster {
 	t.Helper()
 	c := s.Endpoint(steps.Remote).Cluster
@@ -192,8 +189,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// The token that root gets does what the hook does, renews itself, and can
-// neither grant more than it holds nor have tokens of others.
+// Root's token is sufficient for everything that the hook does, and can renew itself. It cannot grant permissions that
+// it does not have, or create tokens of other ServiceAccounts.
 func TestVerifyTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -237,7 +234,7 @@ func TestVerifyTheAccountDoesWhatTheHookDoesAndNoMore(t *testing.T) {
 	}
 }
 
-// pod is one of the portal's, as uid and gid.
+// pod returns a pod as the portal creates it, with the user's uid and gid, after a call of change.
 func pod(t *testing.T, change func(map[string]any)) *unstructured.Unstructured {
 	t.Helper()
 	o := object(t, `
@@ -261,8 +258,7 @@ func at(spec map[string]any, list string) map[string]any {
 
 func own(spec map[string]any) map[string]any { return spec["securityContext"].(map[string]any) }
 
-// The policies refuse every way to run as another user, and allow the portal's
-// pods through.
+// The policies reject every pod that would run as another user, and accept the portal's pods.
 func TestVerifyThePoliciesPinIDs(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -361,7 +357,7 @@ func TestVerifyThePoliciesPinIDs(t *testing.T) {
 	})
 }
 
-// A check that asks with another user's permissions agrees with the API server.
+// The isolation check, which impersonates users, agrees with the API server.
 func TestVerifyIsolationIsWhatTheAPIServerSays(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -12,23 +12,23 @@ import (
 func clusterFile() steps.Step {
 	return steps.Step{
 		Name: "clusterfile", Title: "Cluster file",
-		Why: "The dashboard reads each cluster from one file. Upstream silently ignores unknown keys and uses defaults " +
-			"instead, so carrick checks every key against the list of known ones.",
+		Why: "The dashboard reads the settings of each cluster from one file. Upstream silently ignores unknown keys and " +
+			"uses the defaults instead, so carrick checks every key.",
 		Ask: []steps.Question{
 			{
 				Key: "clusterfile.cluster", Title: "Cluster name in users' kubeconfigs", Kind: steps.Text,
 				Check: checkUserPrefix, Adopt: adoptClusterKey("job.cluster"),
-				Help: "Each start of the dashboard overwrites the entry of this name in the user's kubeconfig. Enter a name " +
-					"that users have for no other cluster, such as hpc-k8s.",
+				Help: "Enter a name that users do not use for another cluster, such as hpc-k8s. At each start, the dashboard " +
+					"overwrites the entry of this name in the user's kubeconfig.",
 				Default: func(e steps.Env) (any, string) { return e.Answers.Text("cluster.id"), "from cluster.id" },
 			},
 			{
 				Key: "clusterfile.context", Title: "kubectl context", Kind: steps.Text, Opt: true,
 				Check: checkUserPrefix, Adopt: adoptClusterKey("job.context"),
-				Help: "The context that the dashboard passes to kubectl. With auth type oidc the dashboard creates it; with " +
-					"managed it must already exist.",
+				Help: "The context that the dashboard passes to kubectl. With auth type oidc, the dashboard creates this " +
+					"context. With managed, the context must already exist.",
 				Default: func(e steps.Env) (any, string) {
-					return e.Answers.Text("clusterfile.cluster"), "same as the cluster's name"
+					return e.Answers.Text("clusterfile.cluster"), "the cluster's name"
 				},
 			},
 			{
@@ -39,10 +39,10 @@ func clusterFile() steps.Step {
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
-				Key: "clusterfile.supplemental-groups", Title: "All of the user's groups in pods", Kind: steps.YesNo,
+				Key: "clusterfile.supplemental-groups", Title: "Supplemental groups in pods", Kind: steps.YesNo,
 				Adopt: adoptFlag("job.auto_supplemental_groups"),
-				Help: "Sets auto_supplemental_groups in the cluster file. Pods then get the user's groups from GID 1000 on, " +
-					"for files that are shared by a group.",
+				Help: "Sets auto_supplemental_groups in the cluster file. Pods then get all of the user's groups with a GID " +
+					"of 1000 or higher, which give access to files shared by a group.",
 				Default: steps.Fixed(false, "upstream's default"),
 			},
 			{
@@ -50,7 +50,7 @@ func clusterFile() steps.Step {
 				Adopt: adoptMounts,
 				Help: "A YAML list of mounts of type host (name, host_type, path, destination_path) or nfs (name, host, path, " +
 					"destination_path). Type host requires the Pod Security level privileged, type nfs requires baseline.",
-				Default: steps.Fixed("", "none, apps define their own"),
+				Default: steps.Fixed("", "the default, because apps define their own mounts"),
 			},
 		},
 		Facts: []steps.Fact{
@@ -67,8 +67,8 @@ func clusterFile() steps.Step {
 	}
 }
 
-// learnMountTypes returns the mount types of the cluster file. If there is no such file, it returns those of the
-// answer.
+// learnMountTypes returns the mount types in the cluster file. If the file does not exist, it returns the mount types
+// in the answer clusterfile.mounts.
 func learnMountTypes(ctx context.Context, e steps.Env) (any, error) {
 	d, err := openClusterFile(ctx, e)
 	if err == nil && d.v2 != nil {
@@ -93,7 +93,6 @@ func mountTypesOf(text string) ([]string, error) {
 	return out, err
 }
 
-// adoptMounts adopts the mounts of the cluster file.
 func adoptMounts(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {

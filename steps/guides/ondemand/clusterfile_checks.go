@@ -14,11 +14,12 @@ func clusterFileChecks() []steps.Check {
 	return slices.Concat(clusterFormChecks(), clusterAccessChecks(), clusterAuthChecks())
 }
 
-// clusterFileName is the name of the check that all other checks of the cluster file depend on, and of the action that
-// writes the file.
+// clusterFileName is the name of the action that writes the cluster file. All other cluster file checks depend on the
+// check with the same name.
 const clusterFileName = "cluster-file"
 
-// clusterFileCheck returns a check that reads the cluster file. The action that writes the file fixes it.
+// clusterFileCheck returns a check that passes the parsed cluster file to run. The action clusterFileName fixes the
+// check.
 func clusterFileCheck(
 	name, title, why, see string, run func(context.Context, steps.Env, clusterDoc) steps.Result, needs ...string,
 ) steps.Check {
@@ -38,69 +39,71 @@ func clusterFileCheck(
 	}
 }
 
-// fixedManually returns the check without a fixing action, so that a user must fix the fault manually.
+// fixedManually removes the fixing action from c.
 func fixedManually(c steps.Check) steps.Check {
 	c.FixedBy = ""
 	return c
 }
 
-// clusterFormChecks returns the checks of the syntax of the cluster file and the types of its values.
+// clusterFormChecks returns the checks for the syntax of the cluster file and the types of its values.
 func clusterFormChecks() []steps.Check {
 	return []steps.Check{
 		clusterFileCheck(
 			clusterFileName, "The cluster file exists, and upstream can read it",
-			"It is read as plain YAML, without ERB; upstream skips an unreadable file, and the portal does not show "+
-				"the cluster.",
+			"Upstream reads the file as plain YAML, without ERB. Upstream skips an unreadable file, and the portal then does "+
+				"not show the cluster.",
 			inClusters, clusterFileReads,
 		),
 		clusterFileCheck(
-			"cluster-file-keys", "Upstream knows all keys of the cluster file",
+			"cluster-file-keys", "Upstream supports all keys of the cluster file",
 			"Upstream silently ignores a misspelled or misplaced key and uses the default instead.",
 			inBatch, clusterFileKeys, clusterFileName,
 		),
 		clusterFileCheck(
 			"cluster-file-values", "The cluster file's values and mounts have valid types",
-			"Ruby treats any string as true; with a mount of another type, the API server rejects the pod.", inPod,
+			"Ruby treats any string as true, and the API server rejects a pod that has a mount of an unsupported type.", inPod,
 			clusterFileValues, clusterFileName,
 		),
 		clusterFileCheck(
 			"adapter", "The adapter is kubernetes",
-			"This value selects the adapter that is loaded; any other value is an error in the dashboard.", inFactory, adapterIs,
+			"The value selects the adapter to load. Any other value causes an error in the dashboard.", inFactory, adapterIs,
 			clusterFileName,
 		),
 		clusterFileCheck(
 			"auth-type", "Upstream supports the auth type",
-			"With an unknown type (the published page has odic once) the adapter creates no context, and kubectl uses "+
-				"whatever the user's kubeconfig has at that moment.",
+			"With an unknown type (the published guide has odic once), the adapter creates no context, and kubectl uses the "+
+				"current context of the user's kubeconfig.",
 			inBatch, authType, clusterFileName,
 		),
 		fixedManually(clusterFileCheck(
 			"kubectl-bin", "The cluster file's bin is a kubectl that users can run",
-			"Upstream's default is /usr/bin/kubectl, but the published page installs it in /usr/local/bin.", inBatch, binExists,
+			"Upstream's default is /usr/bin/kubectl, but the published guide installs kubectl in /usr/local/bin.", inBatch,
+			binExists,
 			clusterFileName,
 		)),
 		clusterFileCheck(
 			"config-file", "The cluster file names no kubeconfig under ~",
-			"The shell does not expand ~ after =, so kubectl creates a folder named ~ wherever it runs; the published page "+
-				"has such a path.",
+			"The shell does not expand ~ after =, so kubectl creates a directory named ~ in its working directory. The "+
+				"published guide has such a path.",
 			inBatch, clusterConfigFile, clusterFileName,
 		),
 	}
 }
 
-// clusterAccessChecks returns the checks of the API server that the file names, and of how users reach it.
+// clusterAccessChecks returns the checks for the API server in the cluster file and for users' access to it.
 func clusterAccessChecks() []steps.Check {
 	trusted := fixedManually(clusterFileCheck(
 		"endpoint-tls", "Users' kubectl trusts the endpoint's certificate",
-		"kubectl verifies it against cert_authority_file and the host name in the endpoint.", inBatch, endpointTLS,
+		"kubectl verifies the certificate against cert_authority_file and the host name in the endpoint.", inBatch,
+		endpointTLS,
 		"endpoint",
 	))
 	trusted.From = "this machine"
 	return []steps.Check{
 		clusterFileCheck(
-			"endpoint", "The endpoint is the API server's",
-			"The dashboard writes it into each user's kubeconfig at each start, even with auth type managed; without one it "+
-				"writes https://localhost:8080.",
+			"endpoint", "The endpoint is the API server's address",
+			"At each start, the dashboard writes the endpoint into the user's kubeconfig, even with auth type managed. The "+
+				"default is https://localhost:8080.",
 			inK8sInit, endpointIs, clusterFileName,
 		),
 		trusted,
@@ -112,38 +115,39 @@ func clusterAccessChecks() []steps.Check {
 		)),
 		fixedManually(clusterFileCheck(
 			"prefixes-match", "The cluster file's prefixes match hook.env",
-			"The hook creates the namespace and the dashboard looks it up: with different prefixes no app starts.", inBatch,
+			"The hook creates the namespace, and the dashboard looks it up by name. No app starts if the prefixes differ.",
+			inBatch,
 			prefixesAgree, clusterFileName, "hook-env",
 		)),
 		clusterFileCheck(
 			"no-ssh", "The portal offers no shell on the cluster's nodes",
-			"Without ssh_allow: false each app's page has a button that opens SSH to a worker node; a login host adds one "+
-				"to the menu.",
+			"Without ssh_allow: false, each app's page has a button that opens a shell on a worker node; a login host adds a "+
+				"shell to the portal's menu.",
 			clusterSource, noSSH, clusterFileName,
 		),
 	}
 }
 
-// clusterAuthChecks returns the checks of the keys that one auth type requires.
+// clusterAuthChecks returns the checks for keys that only one auth type requires.
 func clusterAuthChecks() []steps.Check {
 	managed := clusterFileCheck(
 		"managed-context", "The cluster file names a context that users have",
-		"With auth type managed the dashboard creates no context; without this key kubectl uses whatever is current.",
+		"With auth.type: managed, the dashboard creates no context. Without job.context, kubectl uses the current context "+
+			"of each user's kubeconfig.",
 		inBatch,
 		managedContext, clusterFileName,
 	)
 	managed.When = func(e steps.Env) bool { return auth(e) == "managed" }
 	gke := clusterFileCheck(
 		"gke-account", "The cluster file names a Google service account file",
-		"The dashboard calls gcloud with it at each start, as the user, and fails without it; carrick does not check "+
-			"whether Google accepts the account.",
+		"At each start, the dashboard passes this file to gcloud and fails if the user cannot read it. carrick does not "+
+			"check whether Google accepts the account.",
 		inBatch, gkeAccount, clusterFileName,
 	)
 	gke.When, gke.FixedBy = func(e steps.Env) bool { return auth(e) == "gke" }, ""
 	return []steps.Check{managed, gke}
 }
 
-// lintOf returns the faults of one kind in the file.
 func lintOf(d clusterDoc, kind faultKind) []fileFault {
 	return slices.DeleteFunc(d.lint(), func(f fileFault) bool { return f.about != kind })
 }
@@ -170,7 +174,7 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	}
 	if there {
 		return steps.Failed(
-			"two cluster files exist, "+d.path+" and "+other+", and which one upstream uses is undefined",
+			"two cluster files exist, "+d.path+" and "+other+". Upstream can use either of them",
 			onWebNode("mv "+steps.Quoted(other)+" "+steps.Quoted(other+".old")),
 		)
 	}
@@ -190,7 +194,8 @@ func clusterFileReads(ctx context.Context, e steps.Env, d clusterDoc) steps.Resu
 	return steps.Passed("%s", d.path)
 }
 
-// clustersListed verifies that users can list the folder of the cluster files. The dashboard lists it as each user.
+// clustersListed verifies that users can list the directory of the cluster files. The dashboard runs as the user and
+// lists this directory.
 func clustersListed(ctx context.Context, e steps.Env) steps.Result {
 	folder, err := e.Host.Stat(ctx, clustersFolder)
 	if err != nil {
@@ -214,7 +219,7 @@ func clusterFileKeys(_ context.Context, _ steps.Env, d clusterDoc) steps.Result 
 	if faults := lintOf(d, naming); len(faults) > 0 {
 		return faulty(d, faults)
 	}
-	return steps.Passed("upstream knows all keys")
+	return steps.Passed("upstream supports all keys")
 }
 
 func clusterFileValues(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -224,7 +229,7 @@ func clusterFileValues(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 	if types := d.mountTypes(); len(types) > 0 {
 		return steps.Passed("all values are valid, including mounts of type %s", strings.Join(types, " and "))
 	}
-	return steps.Passed("all values are valid, and there are no mounts")
+	return steps.Passed("all values are valid, and the file has no mounts")
 }
 
 func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -235,7 +240,7 @@ func adapterIs(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 		return steps.Failed(d.path+" has no job.adapter", "")
 	default:
 		return steps.Failed(
-			d.place("job.adapter")+": job.adapter is "+shownWord(v)+", and must be exactly kubernetes", "",
+			d.place("job.adapter")+": job.adapter is "+shownWord(v)+", but must be exactly kubernetes", "",
 		)
 	}
 }
@@ -252,8 +257,8 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	case v == "odic":
 		return steps.Failed(
 			d.place("job.auth.type")+
-				": job.auth.type is odic, a typo from the published page: it must be oidc. The adapter creates no context and "+
-				"reports nothing",
+				": job.auth.type is odic, a typo from the published guide, and must be oidc. With odic, the adapter creates no "+
+				"context and reports no error",
 			"",
 		)
 	case !slices.Contains([]string{"managed", "oidc", "gke"}, v):
@@ -262,7 +267,7 @@ func authType(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	}
 	if v != want {
 		return steps.Failed(
-			fmt.Sprintf("%s: job.auth.type is %s, but cluster.auth is answered with %s", d.place("job.auth.type"), v, want), "",
+			fmt.Sprintf("%s: job.auth.type is %s, but cluster.auth is %s", d.place("job.auth.type"), v, want), "",
 		)
 	}
 	return steps.Passed("%s", v)
@@ -276,12 +281,12 @@ func likelyAuth(v string) string {
 }
 
 func binExists(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
-	at, from := d.text("job.bin"), d.place("job.bin")
+	at, from := d.text("job.bin"), d.place("job.bin")+": job.bin is"
 	if at == "" {
 		at, from = keyAt("job.bin").empty, d.path+" has no job.bin, so upstream uses"
 	}
 	if !strings.HasPrefix(at, "/") {
-		return steps.Failed(from+": job.bin is "+shownWord(at)+", not an absolute path", e.ApplyStep("clusterfile"))
+		return steps.Failed(from+" "+shownWord(at)+", not an absolute path", e.ApplyStep("clusterfile"))
 	}
 	why, err := executable(ctx, e, at)
 	want := e.Answers.Text("kubectl.path")
@@ -305,21 +310,21 @@ func clusterConfigFile(_ context.Context, _ steps.Env, d clusterDoc) steps.Resul
 	v := d.text("job.config_file")
 	switch {
 	case v == "":
-		return steps.Passed("job.config_file is not set: each user's own kubeconfig is used")
+		return steps.Passed("job.config_file is not set, so kubectl uses each user's own kubeconfig")
 	case strings.HasPrefix(v, "~"):
 		return steps.Failed(
-			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and kubectl does not expand ~",
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", but kubectl does not expand ~",
 			"",
 		)
 	case strings.Contains(v, "$"):
 		return steps.Warned(
-			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and the shell decides what $ becomes", "",
+			d.place("job.config_file")+": job.config_file is "+shownWord(v)+", and the user's shell expands the $", "",
 		)
 	case !strings.HasPrefix(v, "/"):
 		return steps.Failed(d.place("job.config_file")+": job.config_file is "+shownWord(v)+
 			", not an absolute path", "")
 	}
-	return steps.Passed("%s: all users share it, so all must be able to write it", v)
+	return steps.Passed("%s: all users share this kubeconfig, so all must be able to write to it", v)
 }
 
 func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -330,11 +335,11 @@ func noSSH(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	if d.at("login") != nil {
 		return steps.Warned(
 			d.place("login")+
-				": login is set, but a Kubernetes cluster has no login host: the shell in the portal's menu leads nowhere",
+				": login is set, but a Kubernetes cluster has no login host, so the shell in the portal's menu does not work",
 			onWebNode(d.edit("login")),
 		)
 	}
-	return steps.Passed("ssh_allow is false, and there is no login host")
+	return steps.Passed("ssh_allow is false, and no login host is set")
 }
 
 func gkeAccount(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
@@ -344,21 +349,22 @@ func gkeAccount(_ context.Context, _ steps.Env, d clusterDoc) steps.Result {
 	case v == "":
 		return steps.Failed(
 			d.path+" has no job.auth.svc_acct_file",
-			onWebNode(d.edit("job.auth")+"    # svc_acct_file: /absolute/path, one of each user's own"),
+			onWebNode(d.edit("job.auth")+"    # svc_acct_file: /absolute/path, a file that each user can read"),
 		)
 	case zone == "" && region == "":
 		return steps.Failed(
-			d.place("job.auth")+": neither zone nor region is set, so gcloud asks for one", onWebNode(d.edit("job.auth")),
+			d.place("job.auth")+": neither zone nor region is set, so gcloud prompts for a location",
+			onWebNode(d.edit("job.auth")),
 		)
 	case strings.HasPrefix(v, "~"):
 		return steps.Warned(
 			d.place("job.auth.svc_acct_file")+": "+shownWord(v)+
-				" begins with ~, which a shell does not expand after --key-file=",
+				" begins with ~, which the shell does not expand after --key-file=",
 			onWebNode(d.edit("job.auth.svc_acct_file")),
 		)
 	case zone != "" && region != "":
 		return steps.Warned(
-			d.place("job.auth")+": both zone and region are set, and the region is used", onWebNode(d.edit("job.auth")),
+			d.place("job.auth")+": both zone and region are set, so upstream uses the region", onWebNode(d.edit("job.auth")),
 		)
 	}
 	return steps.Passed("%s, %s", v, zone+region)

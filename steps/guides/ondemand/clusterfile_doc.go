@@ -16,27 +16,26 @@ import (
 	"carrick/steps"
 )
 
-// clusterDoc is a parsed cluster file.
 type clusterDoc struct {
 	path string
-	v2   *yaml.Node // the value of v2; nil: there is none
+	v2   *yaml.Node // value of the key v2; nil if it is missing or not a mapping
 	root *yaml.Node
 	bad  []fileFault // faults that keep upstream from reading the file as intended
 }
 
-// fileFault is a fault in a file, with its position.
+// fileFault is a fault in a file. If line is 0, the position of the fault is unknown.
 type fileFault struct {
 	line, column int
 	says         string
 	about        faultKind
 }
 
-// faultKind is the kind of a fault. Each kind has its own check.
+// faultKind determines which check reports a fault.
 type faultKind int
 
 const (
 	syntax faultKind = iota // upstream cannot read the file, or a part of it
-	naming                  // upstream does not know the key at this place
+	naming                  // upstream does not support the key in this mapping
 	typing                  // upstream expects a value of another type
 )
 
@@ -47,8 +46,8 @@ func (f fileFault) String() string {
 	return fmt.Sprintf("line %d, column %d: %s", f.line, f.column, f.says)
 }
 
-// openClusterFile reads the link's cluster file, which can have either extension that upstream accepts. It returns an
-// AbsentError if there is none.
+// openClusterFile reads the link's cluster file, with the extension .yml or .yaml. If neither file exists, it returns
+// an AbsentError.
 func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
 	at := clusterPath(e)
 	for _, p := range []string{at, strings.TrimSuffix(at, ".yml") + ".yaml"} {
@@ -66,7 +65,7 @@ func openClusterFile(ctx context.Context, e steps.Env) (clusterDoc, error) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseClusterFile parses a cluster file as Ruby's YAML.safe_load does and records what safe_load rejects as faults.
+// parseClusterFile records a fault for everything that upstream's parser, Ruby's YAML.safe_load, rejects.
 func parseClusterFile(at string, text []byte) clusterDoc {
 	d := clusterDoc{path: at}
 	var doc, more yaml.Node
@@ -88,7 +87,7 @@ func parseClusterFile(at string, text []byte) clusterDoc {
 		d.note(d.root, syntax, "the file is not a mapping with the key v2")
 		return d
 	}
-	d.refused(d.root)
+	d.noteRejected(d.root)
 	key, v2 := entry(d.root, "v2")
 	switch {
 	case v2 == nil:
@@ -114,7 +113,8 @@ func (d *clusterDoc) note(n *yaml.Node, kind faultKind, says string, args ...any
 	d.bad = append(d.bad, fileFault{line: n.Line, column: n.Column, says: fmt.Sprintf(says, args...), about: kind})
 }
 
-// withoutV2 returns the fault of a file without the key v2.
+// withoutV2 returns the fault for the missing key v2. If another top-level key is the likely cause, the fault names
+// that key.
 func (d *clusterDoc) withoutV2() fileFault {
 	f := fileFault{
 		line: d.root.Line, column: d.root.Column,
@@ -130,15 +130,15 @@ func (d *clusterDoc) withoutV2() fileFault {
 		case keyAt(k.Value) != nil:
 			return fileFault{
 				line: k.Line, column: k.Column,
-				says: fmt.Sprintf("%s is at the top level: indent all of it under v2", k.Value),
+				says: fmt.Sprintf("%s is at the top level: move this key and its content under v2", k.Value),
 			}
 		}
 	}
 	return f
 }
 
-// refused records the nodes that YAML.safe_load rejects, or whose type in Ruby differs from the apparent one.
-func (d *clusterDoc) refused(n *yaml.Node) {
+// noteRejected records the faults in n and its children: values that YAML.safe_load rejects, ERB, and duplicate keys.
+func (d *clusterDoc) noteRejected(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		d.note(n, syntax, "upstream's YAML.safe_load rejects the alias *%s, and with it the whole file", n.Value)
@@ -154,7 +154,7 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 		)
 	case n.Kind == yaml.ScalarNode && n.Style == 0 && len(n.Value) > 1 && strings.HasPrefix(n.Value, ":"):
 		d.note(
-			n, syntax, "%s is a symbol in Ruby, so YAML.safe_load rejects the whole file: put it in quotes",
+			n, syntax, "%s is a symbol in Ruby, so upstream's YAML.safe_load rejects the whole file: put it in quotes",
 			shownWord(n.Value),
 		)
 	case n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "<%"):
@@ -164,16 +164,17 @@ func (d *clusterDoc) refused(n *yaml.Node) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if first, twice := seen[c.Value]; twice {
-				d.note(c, syntax, "%s is already set in line %d: upstream uses the last one",
+				d.note(c, syntax, "%s is already set in line %d: upstream uses the last value",
 					shownWord(c.Value), first)
 			}
 			seen[c.Value] = c.Line
 		}
-		d.refused(c)
+		d.noteRejected(c)
 	}
 }
 
-// entry returns a key of a mapping and its value. Of duplicate keys it returns the last one, as Ruby does.
+// entry returns the key and value for name in the mapping n, or nil if there are none. If name is set more than once,
+// entry returns the last key and value, as Ruby does.
 func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -186,7 +187,7 @@ func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return key, value
 }
 
-// at returns the value at a path under v2, or nil if it is missing or null. The path must not contain lists.
+// at returns the value at path p under v2, or nil if the value is missing or null. p must not contain lists.
 func (d clusterDoc) at(p string) *yaml.Node {
 	n := d.v2
 	for _, name := range strings.Split(p, ".") {
@@ -198,7 +199,7 @@ func (d clusterDoc) at(p string) *yaml.Node {
 	return n
 }
 
-// text returns the scalar at a path, or "" if there is none.
+// text returns the scalar at path p under v2, or "" if there is no scalar.
 func (d clusterDoc) text(p string) string {
 	if n := d.at(p); n != nil && n.Kind == yaml.ScalarNode {
 		return n.Value
@@ -206,7 +207,7 @@ func (d clusterDoc) text(p string) string {
 	return ""
 }
 
-// place returns the position of a path for a finding: "FILE line 3".
+// place returns the position of path p for a finding, such as "FILE line 3".
 func (d clusterDoc) place(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("%s line %d", d.path, n.Line)
@@ -214,7 +215,6 @@ func (d clusterDoc) place(p string) string {
 	return d.path
 }
 
-// edit returns the command that opens the file in an editor at the line of a path.
 func (d clusterDoc) edit(p string) string {
 	if n := d.at(p); n != nil {
 		return fmt.Sprintf("vi +%d %s", n.Line, steps.Quoted(d.path))
@@ -224,7 +224,7 @@ func (d clusterDoc) edit(p string) string {
 
 func (d clusterDoc) id() string { return strings.TrimSuffix(path.Base(d.path), path.Ext(d.path)) }
 
-// shownWord quotes a string from a file for a finding and truncates it.
+// shownWord quotes and truncates s for a finding.
 func shownWord(s string) string {
 	const most = 60
 	if len(s) > most {

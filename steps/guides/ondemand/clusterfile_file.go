@@ -14,8 +14,8 @@ import (
 	"carrick/steps"
 )
 
-// clusterFileText returns the expected cluster file: the existing one with carrick's keys set, or a new one. A file
-// that already has these values is unchanged.
+// clusterFileText returns the existing cluster file with carrick's keys set, or a new file. If all keys already have
+// the right values, it returns the file unchanged.
 func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, clusterPath(e))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -26,7 +26,8 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 			return masked.Value{}, err
 		} else if there {
 			return masked.Value{}, fmt.Errorf(
-				"the cluster file ends in .yaml, but carrick writes .yml: there would be two files. On the web node: mv %s %s",
+				"the cluster file's name ends in .yaml, but carrick writes a .yml file, so two cluster files would exist. Run on "+
+					"the web node: mv %s %s",
 				other,
 				clusterPath(e),
 			)
@@ -39,7 +40,8 @@ func clusterFileText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(string(out)), err
 }
 
-// withClusterKeys sets carrick's keys in a cluster file. Everything else is preserved, including comments.
+// withClusterKeys sets carrick's keys in have, the content of the cluster file. It preserves everything else, including
+// comments. at is the path of the file.
 func withClusterKeys(at string, have []byte, e steps.Env) ([]byte, error) {
 	d := parseClusterFile(at, have)
 	if len(bytes.TrimSpace(have)) > 0 && d.v2 == nil {
@@ -81,7 +83,8 @@ func encoded(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// set sets the value at a path under v2 and reports whether it changed anything.
+// set sets the value at path p under v2 and reports whether it changed anything. A nil value changes nothing. drop and
+// dropRelative can remove the key.
 func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	have := d.at(p)
 	switch value.(type) {
@@ -117,7 +120,7 @@ func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	return true, nil
 }
 
-// drop removes a key and reports whether it existed.
+// drop removes the key at path p under v2 and reports whether the key existed.
 func (d *clusterDoc) drop(p string) bool {
 	above, name := cutLast(p)
 	parent := d.at(above)
@@ -134,7 +137,7 @@ func (d *clusterDoc) drop(p string) bool {
 	return true
 }
 
-// parent returns the mapping that contains the last key of a path. It creates missing mappings.
+// parent returns the mapping that contains the key at path p. It creates missing mappings.
 func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 	n := unfolded(d.v2)
 	above, _ := cutLast(p)
@@ -154,7 +157,7 @@ func (d *clusterDoc) parent(p string) (*yaml.Node, error) {
 	return n, nil
 }
 
-// unfolded switches an empty mapping to block style, so that new keys get lines of their own.
+// unfolded switches an empty mapping to block style, so that each new key gets its own line. It returns n.
 func unfolded(n *yaml.Node) *yaml.Node {
 	if len(n.Content) == 0 {
 		n.Style = 0
@@ -162,7 +165,7 @@ func unfolded(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// sameYAML reports whether two values are equal and of the same type.
+// sameYAML reports whether a and b have the same types and values.
 func sameYAML(a, b *yaml.Node) bool {
 	if a.Kind != b.Kind || len(a.Content) != len(b.Content) {
 		return false
@@ -187,7 +190,7 @@ func sameYAML(a, b *yaml.Node) bool {
 	return true
 }
 
-// mountsWritten returns the answered mounts as a list.
+// mountsWritten returns the answer clusterfile.mounts as a list. The list is empty if the answer is empty or invalid.
 func mountsWritten(e steps.Env) any {
 	out, err := mountList(e.Answers.Text("clusterfile.mounts"))
 	if err != nil || out == nil {
@@ -205,7 +208,7 @@ func mountList(text string) ([]any, error) {
 	return out, err
 }
 
-// checkMounts validates the answered mounts with the linter.
+// checkMounts validates the answer clusterfile.mounts with the linter for cluster files.
 func checkMounts(text string) error {
 	var n yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &n); err != nil || len(n.Content) == 0 {
@@ -215,7 +218,7 @@ func checkMounts(text string) error {
 		return fmt.Errorf("line %d: expected a list of mounts", n.Content[0].Line)
 	}
 	var d clusterDoc
-	d.refused(n.Content[0])
+	d.noteRejected(n.Content[0])
 	d.valueOf(keyAt("job.mounts"), "job.mounts", n.Content[0])
 	d.mountsOf(n.Content[0])
 	if len(d.bad) > 0 {

@@ -13,10 +13,10 @@ import (
 	"carrick/steps"
 )
 
-// mostHomes is the maximum number of users' kubeconfigs that are read.
+// mostHomes is the maximum number of home directories whose kubeconfig carrick reads.
 const mostHomes = 200
 
-// homeConfig is a kubeconfig in a user's home directory. Only names and servers are decoded, not credentials.
+// homeConfig contains the names and servers in the kubeconfig of a user. Credentials are not decoded.
 type homeConfig struct {
 	Current  string `yaml:"current-context"`
 	Clusters []struct {
@@ -30,9 +30,10 @@ type homeConfig struct {
 	} `yaml:"contexts"`
 }
 
-// homes returns the kubeconfigs of root and of the users in the web node's passwd file, by path. order contains the
-// paths, and shut is the number of kubeconfigs that could not be read.
-func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order []string, shut int, err error) {
+// homes reads the kubeconfigs of root and of the users in the web node's passwd file. found maps the path of each
+// kubeconfig to its content. order lists these paths. unreadable is the number of kubeconfigs that could not be read or
+// parsed.
+func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order []string, unreadable int, err error) {
 	text, err := e.Host.Read(ctx, passwdFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, 0, err
@@ -51,20 +52,20 @@ func homes(ctx context.Context, e steps.Env) (found map[string]homeConfig, order
 		}
 		var c homeConfig
 		if err != nil || yaml.Unmarshal(b, &c) != nil {
-			shut++
+			unreadable++
 			continue
 		}
 		found[p] = c
 		order = append(order, p)
 	}
-	return found, order, shut, nil
+	return found, order, unreadable, nil
 }
 
 func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	name := cmp.Or(d.text("job.cluster"), keyAt("job.cluster").empty)
 	endpoint := strings.TrimSuffix(d.text("job.server.endpoint"), "/")
 	answered := strings.TrimSuffix(e.Answers.Text("cluster.server"), "/")
-	found, order, shut, err := homes(ctx, e)
+	found, order, unreadable, err := homes(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -73,7 +74,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 		for _, c := range found[p].Clusters {
 			if server := strings.TrimSuffix(c.Cluster.Server, "/"); c.Name == name && server != endpoint && server != answered &&
 				server != "https://localhost:8080" {
-				taken = append(taken, fmt.Sprintf("%s uses it for %s", p, shownWord(server)))
+				taken = append(taken, fmt.Sprintf("%s uses the name for %s", p, shownWord(server)))
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 		server := strings.TrimSuffix(other.text("job.server.endpoint"), "/")
 		if cmp.Or(other.text("job.cluster"), keyAt("job.cluster").empty) == name && server != endpoint &&
 			other.text("job.config_file") == d.text("job.config_file") {
-			taken = append(taken, fmt.Sprintf("%s uses it for %s", other.path, shownWord(server)))
+			taken = append(taken, fmt.Sprintf("%s uses the name for %s", other.path, shownWord(server)))
 		}
 	}
 	look := "for u in USERS; do sudo -u $u kubectl config view -o jsonpath='{.clusters[?(@.name==\"" + name +
@@ -93,17 +94,22 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 	switch {
 	case len(taken) > 0:
 		return steps.Failed(
-			shownWord(name)+" is already used: "+shortList(taken, "; ")+". The dashboard overwrites that entry",
-			e.ApplyStep("clusterfile")+"    # with another answer to clusterfile.cluster",
+			"the cluster name "+shownWord(name)+" is already used: "+shortList(taken, "; ")+
+				". The dashboard overwrites the entry in users' kubeconfigs",
+			e.ApplyStep("clusterfile")+"    # first set clusterfile.cluster to another name",
 		)
-	case shut > 0:
+	case unreadable > 0:
 		return steps.Warned(
-			fmt.Sprintf("%s is free in %d kubeconfigs, but root cannot read %d others", shownWord(name), len(order), shut),
+			fmt.Sprintf(
+				"the cluster name %s is free in %d kubeconfigs, but root cannot read %d others", shownWord(name), len(order),
+				unreadable,
+			),
 			onWebNode(look),
 		)
 	}
 	return steps.Passed(
-		"%s is free: %d kubeconfigs of root and of users in /etc/passwd, %d other cluster files", shownWord(name),
+		"the cluster name %s is free in %d kubeconfigs of root and of users in /etc/passwd, and in %d other cluster files",
+		shownWord(name),
 		len(order), len(others),
 	)
 }
@@ -111,9 +117,9 @@ func clusterNameFree(ctx context.Context, e steps.Env, d clusterDoc) steps.Resul
 func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 	name := d.text("job.context")
 	if name == "" {
-		return steps.Failed(d.path+" has no job.context, so kubectl uses whatever is current in each user's kubeconfig", "")
+		return steps.Failed(d.path+" has no job.context, so kubectl uses the current context of each user's kubeconfig", "")
 	}
-	found, order, shut, err := homes(ctx, e)
+	found, order, unreadable, err := homes(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -142,10 +148,10 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 				steps.Quoted(name)+
 				" --cluster=CLUSTER --user=USER",
 		)
-	case users == 0 || shut > 0:
+	case users == 0 || unreadable > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"job.context is %s; %d users' kubeconfigs were read, %d could not be read", shownWord(name), users, shut,
+				"job.context is %s. carrick read %d users' kubeconfigs and could not read %d", shownWord(name), users, unreadable,
 			),
 			onWebNode("sudo -u USER kubectl config get-contexts "+steps.Quoted(name)),
 		)
@@ -153,8 +159,8 @@ func managedContext(ctx context.Context, e steps.Env, d clusterDoc) steps.Result
 	return steps.Passed("context %s exists in all %d users' kubeconfigs", shownWord(name), users)
 }
 
-// otherClusterFiles returns the cluster files of other Kubernetes clusters. When the dashboard starts, it writes an
-// entry for each of them into users' kubeconfigs (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb,
+// otherClusterFiles returns all Kubernetes cluster files except d. When the dashboard starts, it writes an entry for
+// each of these clusters into users' kubeconfigs (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb,
 // configure_kube!).
 func otherClusterFiles(ctx context.Context, e steps.Env, d clusterDoc) (out []clusterDoc, err error) {
 	names, err := e.Host.List(ctx, clustersFolder)

@@ -7,10 +7,10 @@ import (
 	"carrick/steps"
 )
 
-// valueForm is the expected type of a value of a cluster file.
+// valueForm is the type that upstream expects of a value in a cluster file.
 type valueForm int
 
-// These are the types of values. A file is a path. Upstream passes on a value of anyForm without reading it.
+// words is a string, flag is a boolean, and file is a path. Upstream does not interpret values of anyForm.
 const (
 	words valueForm = iota
 	flag
@@ -20,24 +20,25 @@ const (
 	anyForm
 )
 
-// clusterKey describes one key of a cluster file: how upstream reads it, and what carrick writes.
+// clusterKey describes how upstream reads a key of a cluster file, and what carrick writes.
 type clusterKey struct {
-	path  string // under v2; [] stands for each item of a list
+	path  string // path under v2; [] stands for each item of a list
 	form  valueForm
-	open  bool   // for a mapping: keys that are not listed are allowed
-	empty string // upstream's default for a missing key; "": none
-	read  string // the upstream file that reads it
-	// write returns the value that carrick writes. If write or its result is nil, the existing value is kept.
+	open  bool   // for a mapping: allow keys that are not in clusterKeys
+	empty string // upstream's default for a missing key; "" if there is none
+	read  string // upstream source file that reads the key
+	// write returns the value that carrick writes. If write or its result is nil, carrick keeps the existing value.
 	write func(steps.Env) any
 }
 
-// drop is a value that removes the key. dropRelative removes it only if its value is not an absolute path.
+// Special results of clusterKey.write. drop removes the key. dropRelative removes the key only if its value is not an
+// absolute path.
 type (
 	drop         struct{}
 	dropRelative struct{}
 )
 
-// These are the upstream files that read the cluster file.
+// Upstream source files that read cluster files.
 const (
 	inClusters    = "OSC/ood_core: lib/ood_core/clusters.rb"
 	clusterSource = "OSC/ood_core: lib/ood_core/cluster.rb"
@@ -54,7 +55,7 @@ func keyAnswer(key string) func(steps.Env) any {
 	return func(e steps.Env) any { return e.Answers.Text(key) }
 }
 
-// answeredOrDrop returns a write function that removes the key if the answer is empty.
+// answeredOrDrop is like keyAnswer, but removes the key if the answer is empty.
 func answeredOrDrop(key string) func(steps.Env) any {
 	return func(e steps.Env) any {
 		if v := e.Answers.Text(key); v != "" {
@@ -64,8 +65,8 @@ func answeredOrDrop(key string) func(steps.Env) any {
 	}
 }
 
-// clusterKeys are all keys that upstream supports, in the order in which carrick writes them. The generator and the
-// linter use only these.
+// clusterKeys lists all keys that upstream supports, in the order in which carrick writes them. The linter also uses
+// this list.
 var clusterKeys = []clusterKey{
 	{path: "metadata", form: mapping, open: true, read: clusterSource},
 	{path: "metadata.title", empty: "the file's name", read: clusterSource, write: keyAnswer("cluster.title")},
@@ -74,7 +75,7 @@ var clusterKeys = []clusterKey{
 	{path: "metadata.priority", form: anyForm, read: clusterSource},
 	{path: "login", form: mapping, open: true, empty: "no login", read: clusterSource},
 	{path: "login.host", read: clusterSource},
-	{path: "acls", form: listForm, empty: "everybody", read: inACL},
+	{path: "acls", form: listForm, empty: "everyone", read: inACL},
 	{path: "acls[]", form: mapping, read: inACL},
 	{path: "acls[].adapter", read: inACL},
 	{path: "acls[].group", read: inACL},
@@ -122,7 +123,7 @@ var clusterKeys = []clusterKey{
 	{path: "job.mounts[].host_type", read: inPod},
 	{path: "job.mounts[].path", form: file, read: inPod},
 	{path: "job.mounts[].destination_path", form: file, read: inPod},
-	{path: "job.acls", form: listForm, empty: "everybody", read: clusterSource},
+	{path: "job.acls", form: listForm, empty: "everyone", read: clusterSource},
 	{path: "job.acls[]", form: mapping, read: inACL},
 	{path: "job.acls[].adapter", read: inACL},
 	{path: "job.acls[].group", read: inACL},
@@ -137,7 +138,7 @@ var clusterKeys = []clusterKey{
 	},
 }
 
-// keyAt returns the entry of clusterKeys for a path, or nil if upstream does not support the key.
+// keyAt returns nil if upstream does not support the key at path.
 func keyAt(path string) *clusterKey {
 	for i := range clusterKeys {
 		if clusterKeys[i].path == path {
@@ -147,7 +148,7 @@ func keyAt(path string) *clusterKey {
 	return nil
 }
 
-// keysUnder returns the keys that upstream supports in a mapping.
+// keysUnder returns the keys that upstream supports in the mapping at path.
 func keysUnder(path string) []string {
 	var out []string
 	for _, k := range clusterKeys {
@@ -159,8 +160,7 @@ func keysUnder(path string) []string {
 	return out
 }
 
-// cutLast splits the last key from a path: "job.server" becomes "job" and "server". The path "job.mounts[]" is a list
-// item, so its name is "".
+// cutLast splits "job.server" into "job" and "server". For a list item such as "job.mounts[]", name is "".
 func cutLast(path string) (parent, name string) {
 	if strings.HasSuffix(path, "[]") {
 		return strings.TrimSuffix(path, "[]"), ""
@@ -172,15 +172,15 @@ func cutLast(path string) (parent, name string) {
 	return path[:at], path[at+1:]
 }
 
-// likelyMeant returns a hint to the key that was probably meant instead of an unsupported one: the most similar key of
-// the same mapping, or else the key of that name elsewhere. It returns "" if there is none.
+// likelyMeant returns a hint for an unsupported key: a similar key of the same mapping, or else another mapping that
+// supports the key. It returns "" if there is no hint.
 func likelyMeant(parent, name string) string {
 	if near := nearest.Name(name, keysUnder(parent)); near != "" && near != name {
 		return "did you mean " + near + "?"
 	}
 	for _, k := range clusterKeys {
 		if above, own := cutLast(k.path); own == name && !strings.Contains(above, "[]") {
-			return "it belongs under " + strings.TrimSuffix("v2."+above, ".")
+			return "the key belongs under " + strings.TrimSuffix("v2."+above, ".")
 		}
 	}
 	return ""

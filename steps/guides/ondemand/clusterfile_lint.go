@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// lint compares a cluster file with clusterKeys and returns all faults in line order.
+// lint compares the cluster file with clusterKeys and returns all faults in line order.
 func (d *clusterDoc) lint() []fileFault {
 	if d.v2 != nil {
 		d.mappingOf("", d.v2, false)
@@ -19,7 +19,7 @@ func (d *clusterDoc) lint() []fileFault {
 	return out
 }
 
-// mappingOf checks the keys of a mapping and their values.
+// mappingOf checks the keys and values of the mapping n. If open is true, unknown keys are allowed.
 func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -37,14 +37,14 @@ func (d *clusterDoc) mappingOf(at string, n *yaml.Node, open bool) {
 
 func unknownKey(at, name string) string {
 	where := strings.TrimSuffix("v2."+at, ".")
-	out := "upstream does not know the key " + shownWord(name) + " under " + where + " and ignores it"
+	out := "upstream does not support the key " + shownWord(name) + " under " + where + " and ignores it"
 	if m := likelyMeant(at, name); m != "" {
 		out += ": " + m
 	}
 	return out
 }
 
-// valueOf checks one value and the values in it.
+// valueOf checks n. If n is a list or a mapping, valueOf also checks the values in it.
 func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 	if n.Tag == "!!null" && n.Kind == yaml.ScalarNode {
 		d.null(k, p, n)
@@ -68,7 +68,8 @@ func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 	}
 }
 
-// null checks a key without a value: upstream does not use its default then.
+// null records a fault for a key without a value, because upstream then does not use the default. For some keys, an
+// empty value is harmless.
 func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" ||
 		p == "login.host" {
@@ -76,15 +77,15 @@ func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	}
 	d.note(
 		n, typing,
-		"v2.%s has no value: upstream uses an empty value, not its default. Set a value, or remove the line",
+		"v2.%s has no value: upstream then uses an empty value instead of the default. Set a value, or remove the line",
 		p,
 	)
 }
 
-// booleans are the words that Ruby's YAML 1.1 parser reads as true or false.
+// booleans lists the words that Ruby's YAML 1.1 parser reads as true or false.
 var booleans = []string{"true", "false", "yes", "no", "on", "off"}
 
-// misfit returns why a value does not have the expected type, or "" if it does.
+// misfit returns why n does not have the type f, or "" if it does.
 func (f valueForm) misfit(n *yaml.Node) string {
 	scalar := n.Kind == yaml.ScalarNode
 	switch f {
@@ -93,9 +94,9 @@ func (f valueForm) misfit(n *yaml.Node) string {
 		case !scalar:
 			return "must be true or false"
 		case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
-			return "is a string in quotes, which Ruby treats as true whatever it says: remove the quotes"
+			return "is a quoted string, which Ruby always treats as true: remove the quotes"
 		case !slices.Contains(booleans, strings.ToLower(n.Value)):
-			return "is " + shownWord(n.Value) + ", not true or false"
+			return "is " + shownWord(n.Value) + ", but must be true or false"
 		}
 	case words, file:
 		switch {
@@ -119,18 +120,19 @@ func (f valueForm) misfit(n *yaml.Node) string {
 	return ""
 }
 
-// mountForms are the keys that upstream reads for each type of mount. It ignores all others.
-var mountForms = map[string][]string{
+// mountKeys maps each mount type to the keys that upstream reads. Upstream ignores all other keys of a mount.
+var mountKeys = map[string][]string{
 	"host": {"type", "name", "host_type", "path", "destination_path"},
 	"nfs":  {"type", "name", "host", "path", "destination_path"},
 }
 
-// hostTypes are the hostPath types that upstream's documentation lists.
+// hostTypes lists the hostPath types in upstream's documentation.
 var hostTypes = []string{
 	"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", "",
 }
 
-// mountsOf checks the content of mounts, not only the types of their values.
+// mountsOf checks the mounts for faults such as duplicate names and relative paths. valueOf checks the types of their
+// values.
 func (d *clusterDoc) mountsOf(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return
@@ -159,16 +161,17 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	if kind == nil {
 		d.note(
 			m, typing,
-			"the mount has no type, so the pod gets a mount without a volume and the API server rejects it. Use host or nfs",
+			"the mount has no type, so the pod gets a mount without a volume and the API server rejects the pod. Set the type "+
+				"to host or nfs",
 		)
 		return
 	}
-	takes, known := mountForms[kind.Value]
+	takes, known := mountKeys[kind.Value]
 	if !known {
 		d.note(
 			kind, typing,
-			"upstream does not support the mount type %s: the pod gets a mount without a volume and the API server rejects "+
-				"it. Use host or nfs",
+			"upstream does not support the mount type %s: the pod gets a mount without a volume, and the API server rejects "+
+				"the pod. Use host or nfs",
 			shownWord(kind.Value),
 		)
 		return
@@ -191,7 +194,7 @@ func (d *clusterDoc) mountOf(m *yaml.Node) {
 	}
 }
 
-// mountTypes returns the types of the mounts, sorted and without duplicates.
+// mountTypes returns the types of all mounts, sorted and without duplicates.
 func (d clusterDoc) mountTypes() []string {
 	var out []string
 	if n := d.at("job.mounts"); n != nil && n.Kind == yaml.SequenceNode {

@@ -23,7 +23,7 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 	switch {
 	case v == "" && d.at("job.server") != nil:
 		return steps.Failed(
-			d.place("job.server")+": job.server has no endpoint, so the adapter creates no cluster entry at all", "",
+			d.place("job.server")+": job.server has no endpoint, so the adapter creates no cluster entry", "",
 		)
 	case v == "":
 		return steps.Failed(
@@ -31,11 +31,11 @@ func endpointIs(_ context.Context, e steps.Env, d clusterDoc) steps.Result {
 		)
 	case err != nil || u.Scheme != "https" || u.Hostname() == "":
 		return steps.Failed(
-			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", and must begin with https://", "",
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", but must begin with https://", "",
 		)
 	case strings.TrimSuffix(v, "/") != strings.TrimSuffix(want, "/"):
 		return steps.Failed(
-			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", but cluster.server is answered with "+
+			d.place("job.server.endpoint")+": job.server.endpoint is "+shownWord(v)+", but cluster.server is "+
 				want,
 			"",
 		)
@@ -96,10 +96,12 @@ func endpointTLS(ctx context.Context, e steps.Env, d clusterDoc) steps.Result {
 		return steps.Errored(err)
 	case !judged.Trusted:
 		return steps.Failed(
-			"verified against "+by+": "+judged.Problem,
+			"the certificate of the endpoint fails verification against "+by+": "+judged.Problem,
 			"put the CA of the API server into "+cmp.Or(at, clusterCA)+
-				", or answer cluster.server with a name in its certificate: "+shortList(judged.Names, ", "),
+				", or use a name from the API server's certificate in cluster.server: "+shortList(judged.Names, ", "),
 		)
 	}
-	return steps.Passed("trusted by %s, valid until %s", by, judged.NotAfter.Format(time.DateOnly))
+	return steps.Passed(
+		"the certificate verifies against %s and is valid until %s", by, judged.NotAfter.Format(time.DateOnly),
+	)
 }

@@ -12,13 +12,13 @@ import (
 	"carrick/steps"
 )
 
-// good is a value of each form, and bad one of another, as YAML.
+// good contains a valid YAML value for each value type, and bad a value of another type.
 var (
 	good = map[valueForm]string{words: `"a"`, flag: "true", file: `"/a"`, listForm: "[]", mapping: "{}", anyForm: "1"}
 	bad  = map[valueForm]string{words: "[]", flag: `"true"`, file: "{}", listForm: "{}", mapping: `"a"`}
 )
 
-// nest is a cluster file with a value at a path under v2.
+// nest returns a cluster file with a value at a path under v2.
 func nest(path, value string) string {
 	out, indent := "v2:\n", "  "
 	parts := strings.Split(path, ".")
@@ -44,8 +44,8 @@ func nest(path, value string) string {
 	return out
 }
 
-// Every key of the table is known to the linter with a value of its form, and
-// found fault with when that has another, or its name has one letter less.
+// For each key of clusterKeys, the linter accepts a value of the expected type. It reports a value of another type, and
+// a key name that is one letter shorter.
 func TestEveryKeyOfTheClusterFile(t *testing.T) {
 	for _, k := range clusterKeys {
 		t.Run(k.path, func(t *testing.T) {
@@ -86,11 +86,11 @@ func TestEveryKeyOfTheClusterFile(t *testing.T) {
 func TestWhichKeyIsMeant(t *testing.T) {
 	for _, tc := range []struct{ parent, name, want string }{
 		{"job", "namespace-prefix", "did you mean namespace_prefix?"},
-		{"job", "endpoint", "it belongs under v2.job.server"},
-		{"job", "ssh_allow", "it belongs under v2.batch_connect"},
+		{"job", "endpoint", "the key belongs under v2.job.server"},
+		{"job", "ssh_allow", "the key belongs under v2.batch_connect"},
 		{"job.server", "ca_file", ""},
 		{"", "jobs", "did you mean job?"},
-		{"job.auth", "adapter", "it belongs under v2.job"},
+		{"job.auth", "adapter", "the key belongs under v2.job"},
 		{"job", "zzzzzzzz", ""},
 	} {
 		if got := likelyMeant(tc.parent, tc.name); got != tc.want && (tc.want != "" || tc.name == "zzzzzzzz") {
@@ -99,7 +99,7 @@ func TestWhichKeyIsMeant(t *testing.T) {
 	}
 }
 
-// What Ruby's YAML.safe_load refuses or reads otherwise than it looks.
+// The linter reports YAML that Ruby's YAML.safe_load rejects, or reads as something other than it looks like.
 func TestWhatRubyRefuses(t *testing.T) {
 	for _, tc := range []struct{ text, at string }{
 		{"", "is empty or contains only comments"},
@@ -126,7 +126,7 @@ func TestWhatRubyRefuses(t *testing.T) {
 	}
 }
 
-// An existing cluster file keeps its comments, its order and its own keys.
+// Editing a cluster file preserves its comments, the order of its keys, and the keys that carrick does not set.
 func TestClusterFileIsEditedInPlace(t *testing.T) {
 	have := `# ours
 v2:
@@ -193,7 +193,7 @@ v2:
 	}
 }
 
-// What carrick writes says back what was set, whatever is in it.
+// A string of any content that carrick writes to the cluster file is read back unchanged.
 func TestClusterFileTakesAnyText(t *testing.T) {
 	for _, text := range []string{
 		"plain", "yes", "1", "2024-01-01", ":a", "a: b # c", "\"'", "*x", "{}", "[", "<%= x %>", "ü…\t", "\\", "- a", "null",

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// portal is what the sandbox has of a portal with a fault, and a link of its own, or
-// one that adopts the existing set-up; keys are answered as a walk would.
+// portal returns a portal with a fault in the sandbox. The link is a new one, or adopts the existing setup. The
+// questions in keys get the answers of the demo.
 func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, keys ...string) *stepstest.Site {
 	t.Helper()
 	box.SeedFault(t, "ondemand", fault)
@@ -24,8 +24,8 @@ func portal(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, ondemand.Guide(), assets, adopted, given)
 }
 
-// onPortal are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
-// their recorded states.
+// onPortal maps the sandbox faults that a printed fix corrects to the checks that find them. The findings of other
+// faults are in their recorded states.
 var onPortal = map[string]struct {
 	adopted bool // a set-up exists, and is adopted
 	says    []stepstest.Finding
@@ -43,7 +43,7 @@ var onPortal = map[string]struct {
 		true,
 		[]stepstest.Finding{
 			{
-				Check: "auth-type", Found: "job.auth.type is odic, a typo from the published page", Fix: "--step clusterfile",
+				Check: "auth-type", Found: "job.auth.type is odic, a typo from the published guide", Fix: "--step clusterfile",
 				Fixed: true,
 			},
 		},
@@ -64,12 +64,12 @@ var onPortal = map[string]struct {
 		true, []stepstest.Finding{{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true}},
 	},
 	"hook-not-executable": {
-		true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "it cannot be executed", Fix: "chmod 0700", Fixed: true}},
+		true, []stepstest.Finding{{Check: "pre-hook-safe", Found: "and cannot be executed", Fix: "chmod 0700", Fixed: true}},
 	},
 	"hooks-env": {
 		true,
 		[]stepstest.Finding{
-			{Check: "hook-env", Found: "hooks.env was edited, but nothing reads it", Fix: "install -m 0600", Fixed: true},
+			{Check: "hook-env", Found: "hooks.env is edited, but no program reads it", Fix: "install -m 0600", Fixed: true},
 		},
 	},
 	"network-shut": {
@@ -98,7 +98,7 @@ var onPortal = map[string]struct {
 		[]stepstest.Finding{
 			{
 				Check: "prefixes-match", Found: `but NAMESPACE_PREFIX in hook.env is "ood-"`,
-				Fix: `answer users.namespace-prefix with "ood-", as hook.env has it, or with "user-"`,
+				Fix: `set users.namespace-prefix to "ood-", the value in hook.env, or to "user-"`,
 			},
 		},
 	},
@@ -130,32 +130,32 @@ var onPortal = map[string]struct {
 	},
 	"token-expired": {
 		true,
-		[]stepstest.Finding{{Check: "root-token-lasts", Found: "cannot renew itself", Fix: "--step token", Fixed: true}},
+		[]stepstest.Finding{{Check: "root-token-lasts", Found: "can no longer be used to request a new token", Fix: "--step token", Fixed: true}},
 	},
 	"page": {true, []stepstest.Finding{
-		{Check: "hook-env", Found: "hooks.env was edited, but nothing reads it", Fix: "install -m 0600", Fixed: true},
+		{Check: "hook-env", Found: "hooks.env is edited, but no program reads it", Fix: "install -m 0600", Fixed: true},
 		{Check: "hook-env-private", Found: "has mode 0644", Fix: "chmod 0600", Fixed: true},
-		{Check: "auth-type", Found: "odic, a typo from the published page", Fix: "--step clusterfile", Fixed: true},
+		{Check: "auth-type", Found: "odic, a typo from the published guide", Fix: "--step clusterfile", Fixed: true},
 		{
-			Check: "config-file", Found: `"~/.kube/config", and kubectl does not expand ~`, Fix: "--step clusterfile",
+			Check: "config-file", Found: `"~/.kube/config", but kubectl does not expand ~`, Fix: "--step clusterfile",
 			Fixed: true,
 		},
 		{Check: "renew-role", Found: "allows it to create serviceaccounts/token", Fix: "--step token", Fixed: true},
 		{Check: "root-renews", Found: "root cannot create serviceaccounts/token", Fix: "--step token", Fixed: true},
-		{Check: "renewal-installed", Found: "renews the token as on the published page", Fix: "--step token", Fixed: true},
-		{Check: "root-kubeconfig-static", Found: "contains the token itself", Fix: "--step kubectl", Fixed: true},
+		{Check: "renewal-installed", Found: "renews the token as in the published guide", Fix: "--step token", Fixed: true},
+		{Check: "root-kubeconfig-static", Found: "contains an inline token", Fix: "--step kubectl", Fixed: true},
 		{
 			Check: "no-published-renewal", Found: "/etc/cron.d/renew-ondemand-token",
 			Fix: "config unset users.ondemand@kubernetes.token",
 		},
-		{Check: "reaper-values", Found: "where the chart ignores them", Fix: "--set config.reapNamespaces=false"},
+		{Check: "reaper-values", Found: "the chart reads only values under config:", Fix: "--set config.reapNamespaces=false"},
 		{Check: "reaper-scope", Found: "in every namespace", Fix: "--set config.reapNamespaces=false"},
 	}},
 }
 
 const hookEnvPath = "/etc/ood/config/hook.env"
 
-// withAnswers are faults that show only where something is asked for or given.
+// withAnswers lists faults that only checks of optional parts find. The answers to keys enable these parts.
 var withAnswers = map[string]struct {
 	keys  []string
 	first string // the step that is applied before
@@ -174,7 +174,7 @@ var withAnswers = map[string]struct {
 	},
 }
 
-// liveFaults are those that make test tries on real control planes: RBAC, a token and a file.
+// liveFaults lists the faults that "make test" tests on real control planes. They cover RBAC, a token and a file.
 var liveFaults = []string{"hook-env-readable", "renewal-forbidden", "token-expired"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
@@ -183,7 +183,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(onPortal, liveFaults), findsAndFixes)
 }
 
-// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes fails the test unless the checks report a fault and their printed fixes correct it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := onPortal[name]
 	x := portal(t, box, name, f.adopted)
@@ -197,7 +197,8 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	x.Finds(f.says)
 }
 
-// Of two different prefixes, neither is used before the answer says which is correct.
+// If hook.env and the cluster file have different prefixes, carrick uses neither until an answer names the correct
+// prefix.
 func TestVerifyLivePrefixesThatDifferAreAskedFor(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -7,7 +7,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// opensOn are the checks that the troubles view opens on, by the fault that the demo begins with.
+// opensOn maps each fault of the demo to the check that the troubles view opens on, or to the reason why the
+// view shows no check.
 var opensOn = map[string]stepstest.First{
 	"admin-kubeconfig":      {Check: "root-identity"},
 	"auth-typo":             {Check: "auth-type"},

@@ -1,6 +1,6 @@
-// Package ondemand is the guide that joins an Open OnDemand web node to a Kubernetes cluster. It gives root on the web
-// node a ServiceAccount, installs the hooks that create a namespace for each user at login, and writes the cluster file
-// that the dashboard reads.
+// Package ondemand is the guide that connects an Open OnDemand web node to a Kubernetes cluster. It gives root on the
+// web node a token of a ServiceAccount, configures the hooks that create a namespace for each user at login, and writes
+// the cluster file that the dashboard reads.
 //
 // Sources: OSC/ondemand (hooks, packaging, portal generator), OSC/ood_core (the Kubernetes adapter and its use of the
 // cluster file), OSC/job-pod-reaper, OSC/k8-namespace-reaper, OSC/osc-helm-charts.
@@ -15,17 +15,17 @@ import (
 //go:embed README.md
 var readme string
 
-// page is the published guide that admins follow without carrick.
+// page is the published guide, which this guide replaces.
 const page = "https://osc.github.io/ood-documentation/latest/installation/resource-manager/kubernetes.html"
 
-// Guide joins a web node and a cluster.
+// Guide returns the Open OnDemand guide.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "ondemand", Title: "Open OnDemand on Kubernetes",
 		Renamed: renamed,
-		About: "Runs the apps of Open OnDemand users as pods. Creates the ServiceAccount and the roles on the cluster, " +
-			"gives root on the web node a kubeconfig for that account alone, writes the hooks, the cluster file and the " +
-			"portal's settings, and proves with a trial user that users see only their own namespace.",
+		About: "Runs the apps of Open OnDemand users as pods. Creates a ServiceAccount and roles on the cluster and gives " +
+			"root on the web node a kubeconfig for this account only. Writes the hooks, the cluster file and the portal's " +
+			"settings. Verifies with a trial user that users see only their own namespace.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{

@@ -9,7 +9,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Tokens of root and of users go to that address: root takes it from no file, and is shown what the file says.
+// root and the users send their tokens to the address in cluster.server. Therefore carrick never adopts the
+// address in the peer file. It only shows that address to root.
 func TestTheServerComesFromNoFile(t *testing.T) {
 	for name, answers := range map[string]map[string]any{
 		"not answered": nil, "answered": {"cluster.server": "https://k8s.example.org:6443"},

@@ -8,40 +8,38 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Upstream reads hook.env twice, and each line must work for both readers. First bash sources the file. Then the hook
-// exports the names before the first = of each line that does not begin with #. The hook runs under set -e, so an
-// invalid name ends it. A setting that only one of the readers recognizes has only part of its effect.
+// Upstream reads hook.env twice, and each line must be valid for both readers. First bash sources the file. Then the
+// hook exports the name before the first = of each line that does not begin with #. The hook runs under set -e, so it
+// exits if a name is invalid.
 
-// envFile is a parsed hook.env.
 type envFile struct {
 	lines []envLine
-	end   bool // the last line ends with a newline
+	end   bool // whether the last line ends with a newline
 }
 
 // envLine is one line of hook.env, or one setting of a line with several settings.
 type envLine struct {
 	text string
-	sep  string // separator before the next setting on the same line; "": the line ends here
-	// exported means that the setting is in the environment of programs, because it is the first of its line or follows
-	// the word export.
+	sep  string // separator before the next setting on the same line; "" for the last setting
+	// exported is true for the first setting of a line and for settings after the word export. Only these settings are in
+	// the environment of the hook's commands.
 	exported bool
 
-	key   string // "": the line is not a setting
+	key   string // "" if the line is not a setting
 	value string
-	odd   string // the reason why the value cannot be determined without running the file
-	note  string // the comment after the value, with the whitespace before it
+	odd   string // why carrick cannot determine the value
+	note  string // comment after the value, including the whitespace before it
 }
 
-// envKey is one key of hook.env.
+// envKey is a key of hook.env that upstream's hooks read.
 type envKey struct {
 	name   string
-	ships  string // the value in the package's example
+	ships  string // example value in upstream's package
 	secret bool
-	yaml   bool // envsubst inserts it into YAML without quotes
+	yaml   bool // envsubst inserts the value into YAML without quotes
 	use    string
 }
 
-// envKeys are all keys that upstream's hooks read.
 var envKeys = []envKey{
 	{name: "K8S_USERNAME_PREFIX", use: "set-k8s-creds.sh: prefix of the user's name in their kubeconfig"},
 	{name: "NAMESPACE_PREFIX", yaml: true, use: "k8s-bootstrap-ondemand.sh: prefix of the user's namespace"},
@@ -83,7 +81,6 @@ func envNames() []string {
 
 var envSetting = regexp.MustCompile(`^[ \t]*(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)$`)
 
-// parseEnv reads a hook.env.
 func parseEnv(text string) envFile {
 	var f envFile
 	if text == "" {
@@ -96,14 +93,13 @@ func parseEnv(text string) envFile {
 	return f
 }
 
-// parseEnvLine parses a line into its settings. The CR of a Windows line ending is not part of a value. lint reports
-// it.
+// parseEnvLine excludes the CR of a Windows line ending from the value. lint reports such line endings.
 func parseEnvLine(text string) (out []envLine) {
 	text, cr := strings.CutSuffix(text, "\r")
 	if cr {
 		defer func() { out[len(out)-1].text += "\r" }()
 	}
-	exports := false // an export command precedes the setting
+	exports := false // whether export precedes the setting
 	for {
 		m := envSetting.FindStringSubmatch(text)
 		if m == nil {
@@ -125,7 +121,7 @@ func parseEnvLine(text string) (out []envLine) {
 	}
 }
 
-// place returns the line number of f.lines[i] and its byte offset in that line.
+// place returns the line number of f.lines[i] in the file, and its byte offset in that line.
 func (f envFile) place(i int) (line, offset int) {
 	line = 1
 	for _, l := range f.lines[:i] {
@@ -137,7 +133,7 @@ func (f envFile) place(i int) (line, offset int) {
 	return line, offset
 }
 
-// setting returns the last setting of a key, which is the one that bash uses, and its index in f.lines.
+// setting returns the last setting of key and its index in f.lines. bash uses the last setting.
 func (f envFile) setting(key string) (envLine, int, bool) {
 	for i := len(f.lines) - 1; i >= 0; i-- {
 		if f.lines[i].key == key {
@@ -147,8 +143,7 @@ func (f envFile) setting(key string) (envLine, int, bool) {
 	return envLine{}, 0, false
 }
 
-// get returns the value of a key, or "" if it is not set. It returns an error if the value cannot be determined without
-// running the file.
+// get returns the value of key, or "" if key is not set. It returns an error for a value that only bash can evaluate.
 func (f envFile) get(key string) (string, error) {
 	line, at, ok := f.setting(key)
 	if ok && line.odd != "" {
@@ -158,7 +153,8 @@ func (f envFile) get(key string) (string, error) {
 	return line.value, nil
 }
 
-// secret returns the value of a key that must not be displayed.
+// secret is like get, but for values that must not be displayed. If get returns an error, secret returns an empty
+// value.
 func (f envFile) secret(key string) masked.Value {
 	v, err := f.get(key)
 	if err != nil {
@@ -179,8 +175,8 @@ func (f envFile) String() string {
 	return b.String()
 }
 
-// set sets a key to a value. It replaces an existing setting, or inserts a new line after a commented-out one or at the
-// end of the file. A line that already has the value is unchanged.
+// set replaces the last setting of key. If key is not set, set adds a line after a commented-out setting of key, or at
+// the end of the file. It keeps a line that already has the value.
 func (f *envFile) set(key, value string) error {
 	if why := unfit(key, value); why != "" {
 		return fmt.Errorf("%s cannot be set in %s: %s", key, hookEnv, why)
@@ -188,7 +184,7 @@ func (f *envFile) set(key, value string) error {
 	line := envLine{text: key + "=" + bashQuote(value), key: key, value: value, exported: true}
 	have, at, ok := f.setting(key)
 	if ok && have.unexported() {
-		f.lines[at-1].sep = "" // moves it to its own line
+		f.lines[at-1].sep = "" // moves the setting to its own line
 	}
 	switch {
 	case ok && have.odd == "" && have.value == value:
@@ -214,22 +210,21 @@ func (f *envFile) set(key, value string) error {
 	return nil
 }
 
-// unexported reports whether envsubst in upstream's hook needs the setting in its environment, but does not get it.
+// unexported reports whether the setting is not exported although envsubst in upstream's hook needs it.
 func (l envLine) unexported() bool { return !l.exported && l.key == "NETWORK_POLICY_ALLOW_CIDR" }
 
 // yamlSafe matches values that envsubst can insert into YAML without quotes.
 var yamlSafe = regexp.MustCompile(`^[A-Za-z0-9./:_-]*$`)
 
-// unfit returns why a value cannot be stored in hook.env, or "" if it can. In single quotes bash changes neither $,
-// backticks, backslashes, double quotes nor spaces. The second reader of hook.env ignores everything after the first =
-// of a line.
+// unfit returns why value cannot be stored in hook.env under key, or "" if it can. Shell metacharacters are allowed,
+// because bashQuote quotes them and the second reader ignores everything after the first = of a line.
 func unfit(key, value string) string {
 	for _, r := range value {
 		switch {
 		case r == '\n' || r == '\r':
-			return "the value has a line break, and upstream's hooks read the file line by line"
+			return "the value contains a line break, but upstream's hooks read the file line by line"
 		case r < ' ' || r == 0x7f || r == '�':
-			return "the value has a character that is not printable"
+			return "the value contains a nonprintable character"
 		}
 	}
 	if k := envKeyOf(key); k != nil && k.yaml && !yamlSafe.MatchString(value) {
@@ -241,7 +236,6 @@ func unfit(key, value string) string {
 	return ""
 }
 
-// bashQuote quotes a value so that bash reads it back unchanged.
 func bashQuote(value string) string {
 	switch {
 	case value == "true" || value == "false":

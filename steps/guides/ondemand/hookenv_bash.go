@@ -2,16 +2,15 @@ package ondemand
 
 import "strings"
 
-// bashWord is the right side of an assignment, parsed as bash does, but without running anything.
+// bashWord is the right side of an assignment. carrick parses it like bash, but does not run anything.
 type bashWord struct {
-	rest string // unparsed rest: finally the next setting
+	rest string // unparsed text; after bashValue, the next setting
 	out  strings.Builder
-	odd  string // why the value cannot be determined, or why bash reads another value than the apparent one
-	note string // the comment after it, with the whitespace before it
-	sep  string // separator before another setting on the same line; "": there is none
+	odd  string // why carrick cannot determine the value, or why bash changes it
+	note string // comment after the value, including the whitespace before it
+	sep  string // separator before the next setting on the same line; "" if there is none
 }
 
-// bashValue parses the right side of an assignment.
 func bashValue(text string) *bashWord {
 	w := &bashWord{rest: text}
 	for w.rest != "" && w.odd == "" {
@@ -22,7 +21,7 @@ func bashValue(text string) *bashWord {
 	return w
 }
 
-// step parses one piece of the word and reports whether the word ends there.
+// step parses the next part of w.rest and reports whether the word ends.
 func (w *bashWord) step() (ends bool) {
 	c := w.rest[0]
 	switch c {
@@ -38,7 +37,7 @@ func (w *bashWord) step() (ends bool) {
 		w.take(w.rest[1], 2)
 		return false
 	case '$', '`':
-		w.odd = "bash expands " + string(c) + " and what follows it"
+		w.odd = "bash expands " + string(c) + " and the text after it"
 		return true
 	case ' ', '\t':
 		w.after(strings.TrimLeft(w.rest, " \t"))
@@ -47,10 +46,10 @@ func (w *bashWord) step() (ends bool) {
 		if w.next(strings.TrimLeft(w.rest[1:], " \t")) {
 			return true
 		}
-		w.odd = "the value ends at ;, and bash runs what follows"
+		w.odd = "the value ends at ;, and bash runs the rest of the line"
 		return true
 	case '&', '|', '<', '>', '(', ')':
-		w.odd = "the value ends at " + string(c) + ", and bash runs what follows"
+		w.odd = "the value ends at " + string(c) + ", and bash runs the rest of the line"
 		return true
 	case '~':
 		if w.out.Len() == 0 {
@@ -67,17 +66,18 @@ func (w *bashWord) take(c byte, n int) {
 	w.rest = w.rest[n:]
 }
 
-// after checks the rest of the line after the value.
+// after parses rest, the text after the value and a space. It sets odd if bash would run this text as a command.
 func (w *bashWord) after(rest string) {
 	switch {
 	case strings.HasPrefix(rest, ";") && w.next(strings.TrimLeft(rest[1:], " \t")):
 	case !strings.HasPrefix(rest+" ", "export ") && w.next(rest):
 	default:
-		w.odd = "the value ends at the first space, and bash runs what follows as a command: put all of it in quotes"
+		w.odd = "the value ends at the first space, and bash runs the rest of the line as a command: put the whole " +
+			"value in quotes"
 	}
 }
 
-// next reports whether the rest of the line is empty, a comment, or another setting.
+// next reports whether rest is empty, a comment, or another setting. If so, next sets note or sep.
 func (w *bashWord) next(rest string) bool {
 	switch {
 	case rest == "" || strings.HasPrefix(rest, "#"):
@@ -109,7 +109,7 @@ func (w *bashWord) double() bool {
 			w.rest = w.rest[1:]
 			return false
 		case c == '$' || c == '`':
-			w.odd = "bash expands " + string(c) + " and what follows it, even in double quotes: use single quotes"
+			w.odd = "bash expands " + string(c) + " and the text after it, even in double quotes: use single quotes"
 			return true
 		case c == '\\' && len(w.rest) > 1 && strings.ContainsRune("\"\\$`", rune(w.rest[1])):
 			w.take(w.rest[1], 2)

@@ -18,47 +18,48 @@ func hookEnvChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "hook-env", Title: "hook.env exists and has been edited", On: steps.Local, FixedBy: "hook-env",
-			Why:        "Nothing reads a file named hooks.env, which is what the published page calls it in three places.",
+			Why: "The published guide calls the file hooks.env in three places, but no program reads a file " +
+				"of that name.",
 			References: []string{hookEnvSource}, Run: hookEnvExists,
 		},
 		{
 			Name: "hook-env-private", Title: "Only root can read hook.env", On: steps.Local, FixedBy: "hook-env",
-			Why:        "The package installs it with mode 0644, and it contains the secret of the OIDC client.",
+			Why:        "The package installs hook.env with mode 0644, but the file contains the secret of the OIDC client.",
 			References: []string{hookEnvSource}, Run: hookEnvPrivate,
 		},
 		{
 			Name: "hook-env-lines", Title: "Upstream's hook can read every line of hook.env", On: steps.Local,
 			FixedBy: "hook-env",
-			Why: "The hook fails at an indented comment, and CR LF turns true into another value; no error shows, because the " +
-				"hook's output is discarded.",
+			Why: "The hook fails at an indented comment, and a CR LF line ending changes the value true. No error " +
+				"shows, because the hook's output is discarded.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: hookEnvLines,
 		},
 		{
-			Name: "hook-env-oidc", Title: "hook.env contains the answered OIDC client", On: steps.Local,
+			Name: "hook-env-oidc", Title: "hook.env contains the configured OIDC client", On: steps.Local,
 			FixedBy: "hook-env", Needs: []string{"hook-env"}, When: withOIDC,
-			Why: "The hook writes it into each user's kubeconfig, where kubectl renews tokens with it; the example's " +
-				"issuer is a token endpoint, not an issuer.",
+			Why: "The hook writes the client into each user's kubeconfig, and kubectl uses it to renew tokens. The " +
+				"example's issuer is a token endpoint, not an issuer.",
 			References: []string{hookEnvSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: hookEnvOIDC,
 		},
 		{
 			Name: "allow-cidr", Title: "The web node and the nodes can reach users' pods", On: steps.Local, FixedBy: "hook-env",
 			Needs: []string{"hook-env"},
-			Why: "Users' network policies allow only this CIDR and their own namespace; NodePort traffic comes from " +
-				"node addresses, and the shipped 127.0.0.1/32 blocks every app.",
+			Why: "Users' network policies allow only this CIDR and the user's namespace. NodePort traffic has node " +
+				"addresses, so the shipped 127.0.0.1/32 blocks every app.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/network-policy.yaml"}, Run: allowedCIDR,
 		},
 		{
 			Name: "psp-disabled", Title: "USE_POD_SECURITY_POLICY is false", On: steps.Local, FixedBy: "hook-env",
 			Needs: []string{"hook-env"},
-			Why: "If it is true, upstream's hook sets bash's read-only UID and fails before it creates anything; since " +
-				"1.25 Kubernetes has no such policies.",
+			Why: "If it is true, upstream's hook assigns bash's read-only UID and fails before it creates anything. " +
+				"Kubernetes removed PodSecurityPolicy in 1.25.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"}, Run: noPSP,
 		},
 		{
 			Name: "reaper-flag", Title: "USE_JOB_POD_REAPER matches walltime.enabled", On: steps.Local,
 			FixedBy: "hook-env", Needs: []string{"hook-env"},
-			Why: "Only the word true creates the reaper's RoleBinding at login; without the reaper's ClusterRole that " +
-				"binding is rejected, and with it the user's namespace.",
+			Why: "Only the value true creates the reaper's RoleBinding at login. Without the reaper's ClusterRole, the " +
+				"binding and the user's namespace are not created.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml"}, Run: reaperFlag,
 		},
 	}
@@ -76,16 +77,16 @@ func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case wrong && (!there || f.unedited()):
 		return steps.Failed(
-			wrongHookEnv+" was edited, but nothing reads it: the file must be named hook.env",
+			wrongHookEnv+" is edited, but no program reads it: the file must be named hook.env",
 			onWebNode("install -m 0600 -o root -g root "+wrongHookEnv+" "+hookEnv+" && rm "+wrongHookEnv),
 		)
 	case !there:
 		return steps.Undone(hookEnv + " does not exist")
 	case f.unedited():
-		return steps.Undone(hookEnv + " is as the package ships it")
+		return steps.Undone(hookEnv + " still has the package's example values")
 	case wrong:
 		return steps.Warned(
-			hookEnv+" is edited, but there is also "+wrongHookEnv+", which nothing reads",
+			hookEnv+" is edited, but no program reads "+wrongHookEnv+", which also exists",
 			onWebNode("diff "+hookEnv+" "+wrongHookEnv+" ; rm "+wrongHookEnv),
 		)
 	}
@@ -94,7 +95,7 @@ func hookEnvExists(ctx context.Context, e steps.Env) steps.Result {
 
 func hookEnvPrivate(ctx context.Context, e steps.Env) steps.Result {
 	why, err := private(ctx, e, hookEnv)
-	if err == nil && why == "" { // root's shell runs the file
+	if err == nil && why == "" { // root's shell runs the file, so users must not be able to replace it
 		_, why, err = replaceable(e, hookEnv)
 	}
 	switch {
@@ -120,7 +121,7 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(faults) == 0 {
 		lines, _ := f.place(len(f.lines))
-		return steps.Passed("%d lines", lines-1)
+		return steps.Passed("all %d lines are readable", lines-1)
 	}
 	hard := slices.ContainsFunc(faults, func(x fileFault) bool { return x.about == syntax })
 	fix := onWebNode(fmt.Sprintf("vi +%d %s", faults[0].line, hookEnv))
@@ -136,17 +137,17 @@ func hookEnvLines(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(hookEnv+" "+faultWords(faults), fix)
 }
 
-// mergeWindows combines all faults for Windows line endings into one, before the others.
+// mergeWindows combines all faults for Windows line endings into one fault and puts it first.
 func mergeWindows(faults []fileFault) []fileFault {
 	first := faults[slices.IndexFunc(faults, fileFault.ofWindows)]
 	others := slices.DeleteFunc(slices.Clone(faults), fileFault.ofWindows)
 	if more := len(faults) - len(others) - 1; more > 0 {
-		first.says = fmt.Sprintf("%s (and %d more)", windowsLine, more)
+		first.says = fmt.Sprintf("%s (and %d more lines)", windowsLine, more)
 	}
 	return append([]fileFault{first}, others...)
 }
 
-// faultWords formats faults for a finding. It lists only the first ones if there are many.
+// faultWords formats faults for a finding. It shortens a long list.
 func faultWords(faults []fileFault) string {
 	var out []string
 	for _, f := range faults {
@@ -188,11 +189,11 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 		fix = "write oidc_client_id: " + want + " into " + portalFile
 	case client != "" && client != id:
 		wrong = append(
-			wrong, "CLIENT_ID is "+shownWord(id)+", but "+portalFile+" logs users in with client "+shownWord(client)+
-				". A provider refreshes tokens only for the client that they were issued to",
+			wrong, "CLIENT_ID is "+shownWord(id)+", but "+portalFile+" sets oidc_client_id to "+shownWord(client)+
+				". A provider refreshes a token only for the client to which it issued the token",
 		)
-		fix = "answer oidc.client-id with " + shownWord(client) +
-			" and oidc.client-secret with its secret, then: carrick apply " + e.LinkFile() + " --step hooks"
+		fix = "set oidc.client-id to " + shownWord(client) +
+			" and oidc.client-secret to the client's secret, then run: carrick apply " + e.LinkFile() + " --step hooks"
 	}
 	if secret := f.secret("CLIENT_SECRET"); secret.IsZero() || secret.Reveal() == envKeyOf("CLIENT_SECRET").ships {
 		wrong = append(wrong, "CLIENT_SECRET is not set")
@@ -203,9 +204,8 @@ func hookEnvOIDC(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("client %s of %s", id, issuer)
 }
 
-// needsClient reports whether ood_portal.yml must set OIDC client credentials: it names a provider, does not use Dex,
-// which has its own client, and oidc_settings does not set OIDCClientID. Apache's OIDC module rejects a provider
-// without OIDCClientID (OpenIDC/mod_auth_openidc: src/cfg/check.c).
+// needsClient reports whether ood_portal.yml must set OIDC client credentials. Apache's OIDC module rejects a provider
+// without OIDCClientID (OpenIDC/mod_auth_openidc: src/cfg/check.c). Dex has its own client.
 func needsClient(portal map[string]any) bool {
 	settings, _ := portal["oidc_settings"].(map[string]any)
 	url, _ := portal["oidc_provider_metadata_url"].(string)
@@ -233,7 +233,9 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	nodes, nodeErr := e.Peer.List("node-addresses")
 	web, webErr := e.Own.List("web-node-addresses")
 	if p.Addr().IsLoopback() && !allLoopback(slices.Concat(nodes, web)) {
-		return steps.Failed("NETWORK_POLICY_ALLOW_CIDR is "+text+", and only the pod itself has such an address", "")
+		return steps.Failed(
+			"NETWORK_POLICY_ALLOW_CIDR is "+text+", a loopback range that matches no traffic from other machines", "",
+		)
 	}
 	var out []string
 	for _, a := range slices.Concat(web, nodes) {
@@ -301,13 +303,13 @@ func reaperFlag(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case used && v != "true":
 		return steps.Failed(
-			"USE_JOB_POD_REAPER is "+shownWord(v)+", but only the word true counts: the reaper gets no permission on any pod",
+			"USE_JOB_POD_REAPER is "+shownWord(v)+
+				", but upstream accepts only true, so the reaper gets no permission on any pod",
 			"",
 		)
 	case !used && v == "true":
 		return steps.Failed(
-			"USE_JOB_POD_REAPER is true, but walltime.enabled is answered with no: the hook binds a ClusterRole that "+
-				"may not exist",
+			"USE_JOB_POD_REAPER is true, but walltime.enabled is no: the hook binds a ClusterRole that might not exist",
 			"",
 		)
 	}

@@ -10,8 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// envKubeconfig returns the value of KUBECONFIG in hook.env, or "" if it is not set. It overrides the pre-hook's,
-// because upstream's bootstrap sources hook.env after the pre-hook has exported its own.
+// envKubeconfig returns the value of KUBECONFIG in hook.env, or "" if it is not set. This value overrides the
+// KUBECONFIG that the pre-hook exports, because upstream's bootstrap sources hook.env later.
 func envKubeconfig(ctx context.Context, e steps.Env) (string, error) {
 	f, err := openHookEnv(ctx, e)
 	if steps.IsAbsent(err) {
@@ -23,14 +23,14 @@ func envKubeconfig(ctx context.Context, e steps.Env) (string, error) {
 	return f.get("KUBECONFIG")
 }
 
-// commandFolders are the folders of the system commands that the hooks run as root.
+// commandFolders lists the directories of the system commands that the hooks run as root.
 var commandFolders = []string{
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 }
 
-// pathFault returns the fault of a PATH in hook.env, if there is one. That PATH overrides the pre-hook's, because
-// upstream's hooks source hook.env later. The bootstrap prepends /usr/local/bin and /bin, but set-k8s-creds.sh finds
-// sudo only through this PATH (OSC/ondemand: hooks/k8s-bootstrap).
+// pathFault checks the setting PATH in hook.env. This setting overrides the pre-hook's PATH, because upstream's hooks
+// source hook.env later. The bootstrap prepends /usr/local/bin and /bin, but set-k8s-creds.sh finds sudo only in the
+// directories of the setting (OSC/ondemand: hooks/k8s-bootstrap).
 func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	l, i, ok := f.setting("PATH")
 	if !ok || l.odd != "" {
@@ -42,22 +42,23 @@ func (f envFile) pathFault(kubectl string) (fileFault, bool) {
 	known := append([]string{path.Dir(kubectl)}, commandFolders...)
 	for _, folder := range folders {
 		if !slices.Contains(known, folder) {
-			said.says = "PATH replaces the pre-hook's and contains " + shownWord(folder) + ", so root runs commands from there"
+			said.says = "PATH replaces the pre-hook's PATH and contains " + shownWord(folder) +
+				", so root runs commands from this directory"
 			return said, true
 		}
 	}
 	if !slices.Contains(folders, "/usr/bin") && !slices.Contains(folders, "/bin") {
-		said.says = "PATH replaces the pre-hook's and has no /usr/bin, so upstream's hooks do not find sudo"
+		said.says = "PATH replaces the pre-hook's PATH and has no /usr/bin, so upstream's hooks do not find sudo"
 		return said, true
 	}
 	if at := path.Dir(kubectl); !slices.Contains(append(folders, "/usr/local/bin", "/bin"), at) {
-		said.says = "PATH replaces the pre-hook's and has no " + at + ", so upstream's hooks do not find kubectl"
+		said.says = "PATH replaces the pre-hook's PATH and has no " + at + ", so upstream's hooks do not find kubectl"
 		return said, true
 	}
 	return fileFault{}, false
 }
 
-// withoutSetting returns the fix that removes a key that does not belong in hook.env.
+// withoutSetting returns the fix that removes key from hook.env.
 func (f envFile) withoutSetting(key string) string {
 	_, i, _ := f.setting(key)
 	line, _ := f.place(i)

@@ -13,8 +13,8 @@ var bashName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // bareExport matches a command that exports names without setting them.
 var bareExport = regexp.MustCompile(`^export([ \t]+[A-Za-z_][A-Za-z0-9_]*)+[ \t]*$`)
 
-// lint returns the lines that one of the two readers of hook.env cannot read, or reads differently than the other.
-// Findings never contain a value, because it can be a secret.
+// lint returns the faults of hook.env. A fault is a line that one of the two readers cannot read, or that the readers
+// interpret differently. Faults never contain a value, because a value can be secret.
 func (f envFile) lint() []fileFault {
 	var out []fileFault
 	seen := map[string]int{}
@@ -42,7 +42,7 @@ func (f envFile) lint() []fileFault {
 	return out
 }
 
-// fault returns what is wrong with a line, and the column. It returns "" if nothing is.
+// fault returns the fault of l and its column, or "" if l has no fault.
 func (l envLine) fault() (says string, column int) {
 	text := l.text
 	trimmed := strings.TrimLeft(text, " \t")
@@ -57,8 +57,8 @@ func (l envLine) fault() (says string, column int) {
 	case strings.HasPrefix(trimmed, "#"):
 		return "the comment is indented: upstream's hook tries to export it and fails. Put the # in column 1", indent + 1
 	case l.unexported():
-		return l.key +
-			" is not the first setting on its line: upstream's hook does not export it, and envsubst leaves it out", indent + 1
+		return l.key + " is not the first setting on its line, so upstream's hook does not export it and envsubst " +
+			"omits the value", indent + 1
 	case l.key == "" && bareExport.MatchString(trimmed):
 		return "", 0
 	case l.key == "":
@@ -69,13 +69,13 @@ func (l envLine) fault() (says string, column int) {
 	return "", 0
 }
 
-const windowsLine = "the line has a Windows line ending (CR LF): the CR becomes part of the value, so true is no " +
-	"longer true"
+const windowsLine = "the line has a Windows line ending (CR LF): the CR becomes part of the value, so true becomes " +
+	"another value"
 
 // ofWindows reports whether the fault is a Windows line ending.
 func (f fileFault) ofWindows() bool { return f.says == windowsLine }
 
-// notASetting returns what is wrong with a line that is neither a setting nor a comment.
+// notASetting returns the fault of text, a line that is neither a setting nor a comment.
 func notASetting(text string) string {
 	name, _, has := strings.Cut(text, "=")
 	switch bare := strings.TrimSpace(name); {
@@ -84,10 +84,10 @@ func notASetting(text string) string {
 	case has:
 		return "the text before the = is not a valid name: upstream's hook cannot export it and fails"
 	}
-	return "the line is neither a setting (KEY=value), nor a comment, nor empty: upstream's hook fails at it"
+	return "the line is not a setting (KEY=value), a comment or empty, so upstream's hook fails at this line"
 }
 
-// unedited reports whether all keys still have the package's example values.
+// unedited reports whether each key is unset or has the example value from upstream's package.
 func (f envFile) unedited() bool {
 	for _, k := range envKeys {
 		if v, err := f.get(k.name); err != nil || (v != "" && v != k.ships) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bash runs a script on a hook.env and returns what it prints.
+// bash runs a script in bash and returns its output. It skips the test if bash is not installed.
 func bash(t *testing.T, script string, args ...string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -23,8 +23,8 @@ func bash(t *testing.T, script string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// bothWays reads a hook.env as upstream's hook does, in its two ways, and prints
-// what a program that it starts then sees of a key.
+// bothWays reads a hook.env in both ways of upstream's hook: with source and with export. It prints the value of a key
+// in the environment of a child process.
 const bothWays = `set -e
 source "$1"
 export $(grep -Ev "^#" "$1" | cut -d= -f1)
@@ -39,8 +39,8 @@ func envOn(t *testing.T, text string) string {
 	return path
 }
 
-// What carrick writes is read back by bash in both ways, and by its own parser,
-// whatever is in it.
+// A value of any content that carrick writes to hook.env is read back unchanged: by both of bash's ways to read the
+// file, and by carrick's parser.
 func TestHookEnvSurvivesBothReaders(t *testing.T) {
 	for _, value := range []string{
 		"", "plain", "two words", ` lead and trail `, `a"b`, "a'b", "''", `a\b`, `a\`, `\`, "$HOME", "$(touch pwned)",
@@ -75,8 +75,8 @@ func TestHookEnvRefuses(t *testing.T) {
 	for _, tc := range []struct{ key, value, why string }{
 		{"CLIENT_SECRET", "a\nUSE_JOB_POD_REAPER=true", "line break"},
 		{"CLIENT_SECRET", "a\r", "line break"},
-		{"CLIENT_SECRET", "a\x00b", "not printable"},
-		{"CLIENT_SECRET", "a\x1bb", "not printable"},
+		{"CLIENT_SECRET", "a\x00b", "nonprintable"},
+		{"CLIENT_SECRET", "a\x1bb", "nonprintable"},
 		{"NAMESPACE_PREFIX", "user $(id)", "into YAML"},
 		{"NAMESPACE_PREFIX", "user\"", "into YAML"},
 		{"NETWORK_POLICY_ALLOW_CIDR", "10.0.0.0/8, 192.168.0.0/16", "into YAML"},
@@ -92,8 +92,8 @@ func TestHookEnvRefuses(t *testing.T) {
 	}
 }
 
-// Each line that the linter finds fault with is one that bash does not read as
-// it looks, in one way or the other; and of those that it passes, none is.
+// The linter reports exactly the lines that bash, in one of the hook's two ways to read the file, interprets other than
+// they look.
 func TestHookEnvLintAgreesWithBash(t *testing.T) {
 	const script = `set -e
 source "$1"
@@ -128,7 +128,7 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 		},
 		{line: "  # indented", at: "line 2, column 3: the comment is indented"},
 		{line: "CLIENT_ID =x", at: "line 2, column 1: there is a space before the ="},
-		{line: "CLIENT_ID", at: "line 2, column 1: the line is neither"},
+		{line: "CLIENT_ID", at: "line 2, column 1: the line is not a setting"},
 		{line: "CLIENT-ID=x", at: "line 2, column 1: the text before the ="},
 		{line: "CLIENT_ID=two words", at: "line 2, column 11: CLIENT_ID: the value ends at the first space"},
 		{line: `CLIENT_ID="open`, at: `line 2, column 11: CLIENT_ID: a quote (") is not closed`},
@@ -160,7 +160,7 @@ export $(grep -Ev "^#" "$1" | cut -d= -f1)
 	}
 }
 
-// The CR of a file that was saved on Windows is no part of what its values mean.
+// Windows line endings are not part of the values.
 func TestValuesOfAHookEnvFromWindows(t *testing.T) {
 	f := parseEnv(
 		"NAMESPACE_PREFIX=\"user-\"\r\nCLIENT_ID=x CLIENT_SECRET='y'\r\n\r\n# note\r\nUSE_JOB_POD_REAPER=true\r\n",
@@ -175,7 +175,7 @@ func TestValuesOfAHookEnvFromWindows(t *testing.T) {
 	if err := f.set("NAMESPACE_PREFIX", "user-"); err != nil {
 		t.Fatal(err)
 	}
-	f.mend()
+	f.fixWhitespace()
 	want := "NAMESPACE_PREFIX=\"user-\"\nCLIENT_ID=x CLIENT_SECRET='y'\n\n# note\nUSE_JOB_POD_REAPER=true\n"
 	if got := f.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -225,7 +225,7 @@ CLIENT_ID="kube"
 	}
 }
 
-// Of several settings on a line, bash sources all and upstream's hook exports the first.
+// If a line contains several settings, bash sources all of them, but upstream's hook exports only the first.
 func TestSeveralSettingsOnALine(t *testing.T) {
 	const cidr = "NETWORK_POLICY_ALLOW_CIDR"
 	for _, tc := range []struct{ text, set, at string }{
@@ -271,7 +271,7 @@ func TestSeveralSettingsOnALine(t *testing.T) {
 	}
 }
 
-// shipped is a hook.env as the package has it.
+// shipped returns the hook.env of Open OnDemand's package.
 func shipped() string {
 	var f envFile
 	for _, k := range envKeys {

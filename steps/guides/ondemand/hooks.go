@@ -18,7 +18,7 @@ func hooks() steps.Step {
 	return steps.Step{
 		Name: "hooks", Title: "Hooks",
 		Why: "When a user's web server starts, root runs upstream's hooks, which create the user's namespace, its network " +
-			"policy and its role bindings. hook.env configures them, and the portal's settings name the hook to run.",
+			"policy and its role bindings. hook.env configures the hooks, and the portal's settings name the hook to run.",
 		Ask: []steps.Question{
 			{
 				Key: "hooks.allow-cidr", Title: "CIDR that can reach users' pods", Kind: steps.CIDR,
@@ -30,13 +30,13 @@ func hooks() steps.Step {
 			{
 				Key: "hooks.extra", Title: "Existing site hook to run first", Kind: steps.Path, NotFromPeer: true, Opt: true,
 				Adopt: adoptAlso,
-				Help: "The portal runs only one hook. Enter the absolute path of the hook that it ran before, unless that one " +
-					"sets up Kubernetes. carrick's hook calls it first.",
+				Help: "The portal runs only one hook. Enter the absolute path of the site's existing hook, and carrick's hook " +
+					"runs it first. Leave the answer empty if the existing hook sets up Kubernetes.",
 				Default: alsoDefault,
 			},
 		},
 		Facts: append([]steps.Fact{
-			{Name: "hook-before", Title: "the hook that the portal ran before", On: steps.Local, Learn: hookBefore},
+			{Name: "hook-before", Title: "the site's existing hook", On: steps.Local, Learn: hookBefore},
 			{
 				Name: "user-node-ports", Title: "a NodePort of a user's app", On: steps.Remote, Shared: true,
 				Learn: userNodePorts,
@@ -62,7 +62,7 @@ func hooks() steps.Step {
 	}
 }
 
-// openHookEnv reads hook.env. It returns an AbsentError if there is none.
+// openHookEnv returns an AbsentError if hook.env does not exist.
 func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	text, err := e.Host.Read(ctx, hookEnv)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +74,7 @@ func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	return parseEnv(string(text)), nil
 }
 
-// hookEnvText returns the expected hook.env: the existing one with carrick's keys set.
+// hookEnvText returns the existing hook.env with carrick's keys set.
 func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	f, err := openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) {
@@ -94,13 +94,13 @@ func hookEnvText(ctx context.Context, e steps.Env) (masked.Value, error) {
 			return masked.Value{}, err
 		}
 	}
-	f.mend()
+	f.fixWhitespace()
 	return masked.New(f.String()), nil
 }
 
 type envValue struct{ key, value string }
 
-// envWanted returns the required values of the keys.
+// envWanted returns the settings that carrick writes to hook.env. have is the existing file.
 func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, error) {
 	out := []envValue{
 		{"K8S_USERNAME_PREFIX", usernamePrefix(e)},
@@ -130,8 +130,8 @@ func envWanted(ctx context.Context, e steps.Env, have envFile) ([]envValue, erro
 	), nil
 }
 
-// clientSecret returns the answered OIDC client secret, or else the one in hook.env, or else the portal's if it is for
-// the same client.
+// clientSecret returns the OIDC client secret from the answers, or else from hook.env. If neither contains a secret,
+// clientSecret returns the portal's secret, provided that the portal uses the same client ID.
 func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value, error) {
 	if s := e.Answers.Masked("oidc.client-secret"); !s.IsZero() {
 		return s, nil
@@ -153,8 +153,9 @@ func clientSecret(ctx context.Context, e steps.Env, have envFile) (masked.Value,
 	)
 }
 
-// mend removes what makes upstream's hook fail silently: Windows line endings, and spaces before a comment.
-func (f *envFile) mend() {
+// fixWhitespace removes whitespace that makes upstream's hook fail silently: CRs at the end of lines, and spaces before
+// comments.
+func (f *envFile) fixWhitespace() {
 	for i, l := range f.lines {
 		text := strings.TrimSuffix(l.text, "\r")
 		if trimmed := strings.TrimLeft(text, " \t"); strings.HasPrefix(trimmed, "#") {
@@ -172,8 +173,9 @@ func preHookText(_ context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(text), err
 }
 
-// hookBefore returns the hook that must run before upstream's: the one that carrick's hook already runs, or the
-// portal's current hook unless it is carrick's or runs upstream's hooks itself.
+// hookBefore returns the site's existing hook, which must run before upstream's hooks. If the portal runs carrick's
+// hook, hookBefore returns the hook that carrick's hook runs first. It does not return a hook that already runs
+// upstream's hooks.
 func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 	at, err := hookInUse(ctx, e)
 	if err != nil {
@@ -189,7 +191,7 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 		if also := alsoOf(string(script)); also != "" {
 			return also, nil
 		}
-		return nil, steps.Absent("no other hook ran before carrick's")
+		return nil, steps.Absent("carrick's hook runs no other hook")
 	}
 	does, err := readHook(string(script))
 	switch {
@@ -203,9 +205,9 @@ func hookBefore(ctx context.Context, e steps.Env) (any, error) {
 
 func alsoDefault(e steps.Env) (any, string) {
 	if at, err := e.Own.Text("hook-before"); err == nil {
-		return at, "the hook that the portal or carrick's hook runs"
+		return at, "the site's existing hook"
 	}
-	return "", "the portal runs no other hook"
+	return "", "the portal, which runs no other hook"
 }
 
 func adoptAlso(ctx context.Context, e steps.Env) (any, string, error) {
@@ -213,10 +215,11 @@ func adoptAlso(ctx context.Context, e steps.Env) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return at, "the hook that the portal runs", nil
+	return at, "the portal's current hook", nil
 }
 
-// allowDefault returns the smallest CIDR that contains the web node and the nodes, unless it is too wide to propose.
+// allowDefault proposes the smallest CIDR that contains the web node and the cluster's nodes. It proposes nothing if
+// this CIDR is too large.
 func allowDefault(e steps.Env) (any, string) {
 	nodes, err := e.Peer.List("node-addresses")
 	if err != nil {
@@ -234,10 +237,11 @@ func allowDefault(e steps.Env) (any, string) {
 	return p.String(), from
 }
 
-// widest is the shortest prefix length of a CIDR that carrick proposes.
+// widest is the minimum prefix length of a proposed CIDR.
 const widest = 8
 
-// covering returns the smallest CIDR that contains all addresses of the first one's family.
+// covering returns the smallest CIDR that contains all addresses with the IP family of the first address. It returns
+// false if an address is invalid or the prefix is shorter than widest.
 func covering(addresses []string) (netip.Prefix, bool) {
 	var p netip.Prefix
 	for _, text := range addresses {
@@ -250,7 +254,7 @@ func covering(addresses []string) (netip.Prefix, bool) {
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
 		if a.Is4() != p.Addr().Is4() {
-			continue // a CIDR covers one family: the first address's
+			continue // a CIDR covers only one address family
 		}
 		for !p.Contains(a) {
 			p, _ = p.Addr().Prefix(p.Bits() - 1)

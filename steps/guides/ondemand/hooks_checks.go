@@ -26,35 +26,36 @@ func hookChecks() []steps.Check {
 		{
 			Name: "pre-hook-set", Title: "The portal runs a hook as root", On: steps.Local, FixedBy: "portal",
 			Needs: []string{"portal-file"},
-			Why: "Only the hook in pun_pre_hook_root_cmd creates users' namespaces; without it none is created, and no " +
-				"error says so.",
+			Why: "Only the hook in pun_pre_hook_root_cmd creates users' namespaces. Without it, users get no namespace, and " +
+				"no error is reported.",
 			References: []string{portalSource}, Run: preHookSet,
 		},
 		{
 			Name: "pre-hook-safe", Title: "Only root can change the hook and execute it", On: steps.Local, FixedBy: "pre-hook",
 			Needs: []string{"pre-hook-set"},
-			Why: "It runs as root at each login, so whoever can write it is root; a hook that cannot be executed is " +
-				"silently skipped.",
+			Why: "The hook runs as root at each login, so anyone who can write to it can become root. The portal " +
+				"silently skips a hook that it cannot execute.",
 			References: []string{stageSource}, Run: preHookSafe,
 		},
 		{
 			Name: "pre-hook-works", Title: "The hook runs upstream's hooks with hook.env",
 			On: steps.Local, FixedBy: "pre-hook", Needs: []string{"pre-hook-set"},
-			Why:        "Whatever is left out is missing for each user: the namespace, its Pod Security level, or the tokens.",
+			Why:        "An incomplete hook leaves users without a namespace, a Pod Security level or their tokens.",
 			References: []string{page, "OSC/ondemand: hooks/k8s-bootstrap"}, Run: preHookDoes,
 		},
 		{
 			Name: "portal-tokens", Title: "The portal passes the tokens of a login to the hook", On: steps.Local,
 			FixedBy: "portal", Needs: []string{"pre-hook-set"}, When: withOIDC,
-			Why: "set-k8s-creds.sh writes OIDC_ACCESS_TOKEN and OIDC_REFRESH_TOKEN into kubeconfigs, even if empty; " +
-				"the latter requires OIDCPassRefreshToken in mod_auth_openidc.",
+			Why: "set-k8s-creds.sh writes the access token and the refresh token into kubeconfigs, even if empty. The " +
+				"latter requires OIDCPassRefreshToken in mod_auth_openidc.",
 			References: []string{portalSource, "OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"}, Run: portalTokens,
 		},
 		{
 			Name: "portal-applied", Title: "Apache's configuration contains the hook", On: steps.Local,
-			Needs:      []string{"pre-hook-set"},
-			FixedBy:    "portal-update",
-			Why:        "Only update_ood_portal reads ood_portal.yml; Apache uses the result after a restart.",
+			Needs:   []string{"pre-hook-set"},
+			FixedBy: "portal-update",
+			Why: "update_ood_portal generates Apache's configuration from ood_portal.yml. Apache uses the new " +
+				"configuration only after a restart.",
 			References: []string{portalSource}, Run: portalApplied,
 		},
 		{
@@ -66,15 +67,15 @@ func hookChecks() []steps.Check {
 		{
 			Name: "selinux", Title: "SELinux allows Open OnDemand to use Kubernetes", On: steps.Local,
 			FixedBy: "selinux-boolean",
-			Why: "The boolean ondemand_use_kubernetes is off by default; if SELinux is enforcing, kubectl then fails " +
-				"in ways that look like a network fault.",
+			Why: "The boolean ondemand_use_kubernetes is off by default. If SELinux is enforcing, kubectl then fails " +
+				"with errors that look like network problems.",
 			References: []string{"OSC/ondemand: packaging/rpm/ondemand-selinux.te"}, Run: selinuxAllows,
 		},
 		{
-			Name: "hook-log", Title: "No hook has failed since it was last changed", On: steps.Local,
+			Name: "hook-log", Title: "The hook has not failed since its last change", On: steps.Local,
 			Needs: []string{"pre-hook-set"},
-			Why: "A hook's output and exit status are discarded, and the login continues; only syslog has a line, " +
-				"under the tag ood_nginx_stage.",
+			Why: "The portal discards a hook's output and continues the login. Only syslog records a failure, under " +
+				"the tag ood_nginx_stage.",
 			References: []string{stageSource}, Run: hookLog,
 		},
 	}
@@ -101,16 +102,16 @@ func preHookSafe(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	info, err := e.Host.Stat(ctx, at)
-	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read it first: root runs what is in it")
+	fix := permissionFix(e, at, "chown root:root %s && chmod 0700 %s    # read the file first: root runs it")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Failed("the portal runs "+shownWord(at)+", which does not exist", "")
 	case err != nil:
 		return steps.Errored(err)
 	case !info.Mode.IsRegular():
-		return steps.Failed(shownWord(at)+" is not a file", "")
+		return steps.Failed(shownWord(at)+" is not a regular file", "")
 	case info.Mode.Perm()&0o100 == 0:
-		return steps.Failed(fmt.Sprintf("%s has mode %04o: it cannot be executed", shownWord(at), info.Mode.Perm()), fix)
+		return steps.Failed(fmt.Sprintf("%s has mode %04o and cannot be executed", shownWord(at), info.Mode.Perm()), fix)
 	}
 	switch problem, err := rootsProgram(ctx, e, at); {
 	case err != nil:
@@ -152,14 +153,14 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 			lacks = append(lacks, why)
 		}
 	}
-	ask(bootstrapName, "it does not run k8s-bootstrap-ondemand.sh: users get no namespace")
+	ask(bootstrapName, "it does not run k8s-bootstrap-ondemand.sh, so users get no namespace")
 	if strings.Contains(does.words, wrongHookEnv) {
-		lacks = append(lacks, "it passes "+wrongHookEnv+", which is not hook.env")
+		lacks = append(lacks, "it passes "+wrongHookEnv+", not hook.env")
 	} else {
 		ask("hook.env", "it does not pass "+hookEnv)
 	}
 	if withOIDC(e) {
-		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh: users' tokens are not written to their kubeconfig")
+		ask("set-k8s-creds.sh", "it does not run set-k8s-creds.sh, so users' tokens are not written to their kubeconfigs")
 	}
 	if len(lacks) > 0 {
 		return steps.Failed(shownWord(at)+": "+strings.Join(lacks, "; "), "")
@@ -171,13 +172,14 @@ func preHookDoes(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="):
 		lacks = append(
-			lacks, "it sets no Pod Security level: users' namespaces have the cluster's default, which may be none",
+			lacks,
+			"it sets no Pod Security level, so users' namespaces have the cluster's default level, which may be privileged",
 		)
 	case !strings.Contains(does.words, "pod-security.kubernetes.io/enforce="+level):
 		lacks = append(lacks, "it sets a Pod Security level other than "+level)
 	}
 	if does.hides {
-		lacks = append(lacks, "it continues after "+bootstrapName+" has failed, and Open OnDemand does not log the failure")
+		lacks = append(lacks, "it continues after "+bootstrapName+" fails, and Open OnDemand does not log the failure")
 	}
 	if len(lacks) > 0 {
 		return steps.Warned(shownWord(at)+": "+strings.Join(lacks, "; "), e.ApplyStep("hooks"))
@@ -199,12 +201,14 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 	}
 	inner, _ := values["oidc_settings"].(map[string]any)
 	if v, ok := inner["OIDCPassRefreshToken"]; !ok || !switchedOn(v) {
-		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so there is no refresh token to pass")
+		lacks = append(lacks, "oidc_settings has no OIDCPassRefreshToken: 'On', so the portal passes no refresh token")
 	}
 	scope, _ := values["oidc_scope"].(string)
 	opened := scope == "" || slices.Contains(strings.Fields(scope), "openid")
 	if !opened {
-		lacks = append(lacks, "oidc_scope is "+shownWord(scope)+", without openid, so the provider issues no ID token")
+		lacks = append(
+			lacks, "oidc_scope is "+shownWord(scope)+" and does not contain openid, so the provider issues no ID token",
+		)
 	}
 	switch {
 	case len(lacks) > 0 && (opened || len(lacks) > 1):
@@ -218,7 +222,7 @@ func portalTokens(ctx context.Context, e steps.Env) steps.Result {
 // plainScope matches values of oidc_scope that need no quotes in sed and in YAML.
 var plainScope = regexp.MustCompile(`^[A-Za-z0-9_. -]+$`)
 
-// scopeFix returns the command that adds openid to the portal's oidc_scope, which carrick does not set.
+// scopeFix returns the command that adds openid to oidc_scope in ood_portal.yml. carrick itself does not set this key.
 func scopeFix(ctx context.Context, e steps.Env, scope string) string {
 	unit, _, err := apache(ctx, e)
 	if err != nil {
@@ -243,7 +247,7 @@ func portalApplied(ctx context.Context, e steps.Env) steps.Result {
 	if file == "" {
 		if e.Host.IsFolder() {
 			return steps.Skipped(
-				"a folder represents the web node and does not contain Apache's configuration. Run on the web node: %s", run,
+				"the directory that represents the web node does not contain Apache's configuration. Run on the web node: %s", run,
 			)
 		}
 		return steps.Failed("neither "+strings.Join(apacheFiles, " nor ")+" exists", "")

@@ -21,8 +21,8 @@ func portalCommands() []steps.Action {
 		Needs: []string{"pre-hook-set"},
 		Doer: action.Command{
 			Title: "regenerates Apache's configuration from " + portalFile, Run: []string{updatePortal},
-			Stays: "run it again once the files are restored, and restart the web server: until then Apache calls a hook that " +
-				"does not exist, and the site's own hook does not run",
+			Stays: "run this command again after the files are restored, and restart the web server. Until then, Apache calls " +
+				"a hook that does not exist, and the site's own hook does not run",
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				r := portalApplied(ctx, e)
 				return r.Status == steps.Pass, r.Err
@@ -43,10 +43,10 @@ func portalCommands() []steps.Action {
 		})
 	}
 	return append(out, steps.Action{
-		Name: "selinux-boolean", Title: "Allow Open OnDemand to use Kubernetes in SELinux", On: steps.Local,
+		Name: "selinux-boolean", Title: "Enable the SELinux boolean ondemand_use_kubernetes", On: steps.Local,
 		When: func(e steps.Env) bool { mode, err := e.Own.Text("selinux"); return err == nil && mode == enforces },
 		Doer: action.Command{
-			Title: "allows Open OnDemand to use Kubernetes in SELinux", Run: []string{"setsebool", "-P", selinuxBoolean, "on"},
+			Title: "makes SELinux allow Open OnDemand to use Kubernetes", Run: []string{"setsebool", "-P", selinuxBoolean, "on"},
 			UndoRun: []string{"setsebool", "-P", selinuxBoolean, "off"}, Within: 3 * time.Minute,
 			Done: func(ctx context.Context, e steps.Env) (bool, error) {
 				out, _, err := e.Host.Run(ctx, "getsebool", selinuxBoolean)
@@ -69,7 +69,7 @@ func portalFacts() []steps.Fact {
 	}
 }
 
-// These are the values of the fact selinux.
+// Values of the fact selinux.
 const (
 	enforces = "enforces"
 	permits  = "permits"
@@ -79,7 +79,7 @@ const (
 func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
 		return nil, steps.Absent(
-			"a folder represents the web node, so its SELinux mode is unknown. Run on the web node: getenforce",
+			"a directory represents the web node, so the SELinux mode is unknown. Run on the web node: getenforce",
 		)
 	}
 	b, err := e.Host.Read(ctx, "/sys/fs/selinux/enforce")
@@ -94,7 +94,7 @@ func selinuxMode(ctx context.Context, e steps.Env) (any, error) {
 	return permits, nil
 }
 
-// portalRuns reports whether Apache was started after its configuration was written.
+// portalRuns verifies that Apache was started after its configuration was written.
 func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 	unit, file, err := apache(ctx, e)
 	if err != nil {
@@ -120,8 +120,8 @@ func portalRuns(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed(unit+" is not running", onWebNode("systemctl status "+unit))
 	case since.Before(info.ModTime.Truncate(time.Second)):
 		return steps.Failed(
-			fmt.Sprintf("%s has run since %s, but %s was written after that", unit, since.Format(time.DateTime), file), restart,
+			fmt.Sprintf("%s has been running since %s, but %s is newer", unit, since.Format(time.DateTime), file), restart,
 		)
 	}
-	return steps.Passed("%s has run since %s", unit, since.Format(time.DateTime))
+	return steps.Passed("%s has been running since %s", unit, since.Format(time.DateTime))
 }

@@ -11,13 +11,13 @@ import (
 	"carrick/steps/action"
 )
 
-// editedFile is a file in which carrick sets some values. The diff hides other values that can be secret.
+// editedFile is a file in which carrick sets some values. redact hides values in the diff that can be secret.
 type editedFile struct {
 	action.File
 	redact func(string) string
 }
 
-// Plan returns the plan of the File with secrets hidden in the diff.
+// Plan returns the plan of File with secrets hidden in the diff.
 func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := f.File.Plan(ctx, e)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 
 var secretKey = regexp.MustCompile(`(?i)(secret|passw|passphrase|bindpw|token|private|credential)`)
 
-// redactEnv hides the values of hook.env that can be secret, and all values of keys that carrick does not know.
+// redactEnv hides values in hook.env that can be secret, and the values of all keys that upstream's hooks do not read.
 func redactEnv(text string) string {
 	f := parseEnv(text)
 	for i, l := range f.lines {
@@ -52,7 +52,7 @@ func redactEnv(text string) string {
 			f.lines[i].text = "(hidden)"
 		case strings.HasPrefix(l.text, "#") && secretKey.MatchString(l.text):
 			f.lines[i].text = "# (hidden)"
-		case l.odd != "": // it can contain more than the key's value
+		case l.odd != "": // the line can contain more than the key's value
 			f.lines[i].text = l.key + "=(hidden)"
 		case l.key == "" || k != nil && !k.secret:
 		case l.value == "" && l.odd == "" || k != nil && l.value == k.ships:
@@ -65,14 +65,14 @@ func redactEnv(text string) string {
 
 var portalLine = regexp.MustCompile(`^(\s*(?:- )?#?\s*["']?([A-Za-z_][\w.-]*)["']?\s*:\s*)(\S.*)$`)
 
-// shownPortal matches the keys whose plain values are shown: those that carrick sets, and common ones that are not
-// secret.
+// shownPortal matches the keys of ood_portal.yml whose values are shown: the keys that carrick sets, and common keys
+// without secrets.
 var shownPortal = regexp.MustCompile(
 	`^(pun_pre_hook_root_cmd|pun_pre_hook_exports|OIDCPassRefreshToken|oidc_settings|node_uri|rnode_uri|servername|port|ssl|oidc_uri|oidc_provider_metadata_url|oidc_client_id|oidc_scope|oidc_remote_user_claim|pun_max_retries|pun_uri|nginx_uri)$`,
 )
 
-// redactPortal hides the values of ood_portal.yml that carrick does not set, because they can contain the secret of a
-// client or of a directory.
+// redactPortal hides all values in ood_portal.yml except those of the keys in shownPortal. A hidden value can be an
+// OIDC client secret or the password of a directory server.
 func redactPortal(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// No diff shows what may be a secret, in files where secrets stand beside what
-// carrick sets.
+// Diffs hide values that can be secret in files that carrick edits.
 func TestSecretsAreHiddenInDiffs(t *testing.T) {
 	env := "# comment\n# the secret is " +
 		"s3cret\nNAMESPACE_PREFIX=user-\nCLIENT_SECRET='s3cret'\nOURS=s3cret\ns3cret\nCLIENT_SECRET=changeme\n  CLIENT_SECRET=s3cret more\nIMAGE_PULL_SECRET=\"pull\"\n"

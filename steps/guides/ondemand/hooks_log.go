@@ -17,18 +17,17 @@ import (
 
 const (
 	stageTag     = "ood_nginx_stage"
-	logLines     = "500" // number of the latest entries that are read
+	logLines     = "500" // number of latest entries to read
 	logTailBytes = "262144"
 
-	// notStarted is logged if the hook could not be executed.
+	// notStarted is part of the log entry for a hook that could not be executed.
 	notStarted = "threw exception"
 )
 
-// logFiles are the files that syslog writes on systems without a journal.
+// logFiles lists the files that syslog writes on systems without a journal.
 var logFiles = []string{"/var/log/messages", "/var/log/syslog"}
 
-// hookLog looks for failures that nginx_stage logged after the last change of the hook. Older failures may already be
-// fixed.
+// hookLog searches the log for failures after the last change to the hook. Older failures might already be fixed.
 func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	look := "journalctl -t " + stageTag + " -n " + logLines + " --no-pager | grep -E 'exited with|threw exception'"
 	if e.Host.IsFolder() {
@@ -64,13 +63,14 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 	when := since.Format(time.DateTime)
 	if len(bad) > 0 {
 		last := bad[len(bad)-1]
-		fix := "bash -x " + steps.Quoted(at) + " --user USER    # as root, for the user of that line"
+		fix := "bash -x " + steps.Quoted(at) + " --user USER    # as root, for the user in the log entry"
 		if strings.Contains(last, notStarted) {
 			fix = "ls -l " + steps.Quoted(at) + " && head -n 1 " + steps.Quoted(at) +
-				"    # root must be able to execute it, and the program after #!"
+				"    # root must be able to execute this file and the interpreter after #!"
 		}
 		found := fmt.Sprintf(
-			"the hook failed %s, according to %s since %s. Last entry: %s", times(len(bad)), from, when, clean.Text(last),
+			"the hook failed %s according to entries in %s since %s. Last entry: %s", times(len(bad)), from, when,
+			clean.Text(last),
 		)
 		return steps.Failed(found, onWebNode(fix))
 	}
@@ -79,19 +79,20 @@ func hookLog(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case hides:
 		return steps.Skipped(
-			"%s has no failure since %s, but %s continues after %s has failed, and Open OnDemand logs only its exit status",
+			"%s contains no failure since %s, but %s continues after %s fails, and Open OnDemand logs only the hook's "+
+				"exit status",
 			from, when, shownWord(at), bootstrapName,
 		)
 	case !seen:
 		return steps.Passed(
-			"%s has no entry of %s since %s: either no user's web server has started since, or no hook failed", from, stageTag,
+			"%s contains no entry of %s since %s: no hook failed, or no user's web server started", from, stageTag,
 			when,
 		)
 	}
-	return steps.Passed("%s has no failure since %s", from, when)
+	return steps.Passed("%s contains no hook failure since %s", from, when)
 }
 
-// hidesFailures reports whether a hook is a shell script that continues after a failure of upstream's bootstrap.
+// hidesFailures reports whether hook is a shell script that continues after upstream's bootstrap fails.
 func hidesFailures(ctx context.Context, e steps.Env, hook string) (bool, error) {
 	script, err := e.Host.Read(ctx, hook)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +108,7 @@ func hidesFailures(ctx context.Context, e steps.Env, hook string) (bool, error) 
 	return does.hides, nil
 }
 
-// stageLog returns the latest log entries of nginx_stage, and their source. from is "" if no log can be read.
+// stageLog returns the latest log entries from nginx_stage and the name of the log. from is "" if no log can be read.
 func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 	text, err = check.CommandOutput(
 		ctx, e.Host, 30*time.Second, "journalctl", "-t", stageTag, "-n", logLines, "-o", "short-iso", "--no-pager",
@@ -132,7 +133,7 @@ func stageLog(ctx context.Context, e steps.Env) (text, from string, err error) {
 	return "", "", nil
 }
 
-// changedLast returns the time of the latest change of the hook and of the files that it reads.
+// changedLast returns the latest modification time of the hook and of the files that it reads.
 func changedLast(ctx context.Context, e steps.Env) time.Time {
 	var last time.Time
 	files := []string{hookEnv, rootKubeconfig}
@@ -152,8 +153,8 @@ var (
 	syslogTime = regexp.MustCompile(`^[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d`)
 )
 
-// logTime returns the timestamp at the start of a log line. A timestamp without a year is taken to be from the past
-// year.
+// logTime parses the timestamp at the start of line. If the timestamp has no year, logTime uses the latest year in
+// which the time is not in the future.
 func logTime(line string, now time.Time) (time.Time, bool) {
 	if m := isoTime.FindString(line); m != "" {
 		for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "2006-01-02T15:04:05.999999-0700"} {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// hookScript contains the inputs of the site's pre-PUN hook, which the portal runs as root when a user's web server
-// starts.
+// hookScript contains the settings of the hook that carrick writes. The portal runs this hook as root when a user's web
+// server starts.
 type hookScript struct {
 	kubeconfig string // root's kubeconfig
-	kubectl    string // path; upstream's hooks call it as kubectl
+	kubectl    string // path of kubectl; upstream's hooks run kubectl by name
 	level      string // Pod Security level of users' namespaces
 	creds      bool   // write users' OIDC tokens into their kubeconfigs
-	also       string // the hook that ran before carrick's; "": none
+	also       string // the site's existing hook, which runs first; "" if there is none
 }
 
 var (
@@ -22,17 +22,16 @@ var (
 	podLevels  = regexp.MustCompile(`^(restricted|baseline|privileged)$`)
 )
 
-// These are upstream's hooks. They belong to the package, so the script calls them and does not copy them.
+// Upstream's hooks. Open OnDemand's package owns them, so the script calls them instead of copying them.
 const (
 	bootstrapHook = hooksFolder + "/k8s-bootstrap-ondemand.sh"
 	credsHook     = hooksFolder + "/set-k8s-creds.sh"
 )
 
-// alsoMark precedes the path of the hook that ran before carrick's, so that carrick can read the path back from the
-// script.
+// alsoMark starts the line of the script that contains the path of the site's existing hook. alsoOf reads this line.
 const alsoMark = "also="
 
-// text returns the script. It returns an error for values that the shell could split or expand.
+// text returns an error for values that the shell could split or expand.
 func (h hookScript) text() (string, error) {
 	for _, p := range []string{h.kubeconfig, h.kubectl, h.also} {
 		if p != "" && (!scriptPath.MatchString(p) || path.Clean(p) != p) {
@@ -110,7 +109,8 @@ unset KUBECONFIG
 /bin/bash %s "$user" "$hook_env" || exit 1
 `
 
-// alsoOf returns the hook that a script of carrick runs first, or "" if there is none.
+// alsoOf returns the path of the site's existing hook from script, which carrick wrote. It returns "" if script runs no
+// other hook.
 func alsoOf(script string) string {
 	for _, l := range strings.Split(script, "\n") {
 		if p, ok := strings.CutPrefix(l, alsoMark); ok {

@@ -18,8 +18,8 @@ func script(t *testing.T, h hookScript) string {
 	return text
 }
 
-// stage puts a hook among upstream's hooks and a kubectl that only say what they
-// were given, in a folder of its own.
+// stage writes a hook, fake upstream hooks and a fake kubectl into a new folder. The fakes only print their arguments.
+// The fake named broken fails.
 func stage(t *testing.T, h hookScript, broken string) (hook string) {
 	t.Helper()
 	dir := t.TempDir()

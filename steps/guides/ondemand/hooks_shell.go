@@ -9,27 +9,25 @@ import (
 	sh "mvdan.cc/sh/v3/syntax"
 )
 
-// hookReading describes what a shell script does, as far as this can be determined without running it.
+// hookReading is the result of a static analysis of a shell script.
 type hookReading struct {
-	// words are the words of the commands and assignments that can run. They exclude code after an unconditional exit,
-	// bodies of functions that are not called, and here-documents.
+	// words contains the words of the commands and assignments that can run. It excludes code after an unconditional
+	// exit, bodies of uncalled functions, and here-documents.
 	words string
-	// programs are the files that the script executes directly by path.
+	// programs lists the commands that the script runs, without their arguments.
 	programs []string
-	// exits means that the script exits unconditionally before it runs any program, function or other file.
+	// exits is true if the script exits unconditionally before it runs a program, a function or another file.
 	exits bool
-	// hides means that the script can continue, or exit with 0, after upstream's bootstrap has failed. Upstream logs
-	// only the script's exit status (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
+	// hides is true if the script can continue, or exit with status 0, after upstream's bootstrap has failed. Upstream
+	// logs only the script's exit status (OSC/ondemand: nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 	hides bool
 }
 
-// errNoShell means that a file is not a shell script.
-var errNoShell = errors.New("not a shell script, so carrick cannot read what it does")
+var errNoShell = errors.New("not a shell script, so carrick cannot analyze it")
 
-// bootstrapName is the file name of upstream's bootstrap.
 var bootstrapName = path.Base(bootstrapHook)
 
-// readHook analyzes a script.
+// readHook returns errNoShell if the first line does not name a shell.
 func readHook(script string) (hookReading, error) {
 	line, _, _ := strings.Cut(script, "\n")
 	shell, strict := interpreter(line)
@@ -48,7 +46,7 @@ func readHook(script string) (hookReading, error) {
 	return hookReading{hides: hides, exits: r.exited && !r.ran, programs: r.programs, words: r.words.String()}, nil
 }
 
-// interpreter returns the program that a #! line names, and reports whether the line sets errexit.
+// interpreter parses the #! line of a script. errexit reports whether the line passes -e to the shell.
 func interpreter(line string) (name string, errexit bool) {
 	rest, ok := strings.CutPrefix(line, "#!")
 	if !ok {
@@ -71,19 +69,20 @@ type shellReader struct {
 	words             strings.Builder
 	programs          []string
 	errexit, pipefail bool
-	exited            bool // the statements that follow do not run
-	ran               bool // a program, a function or another file has run
+	exited            bool // whether the script has exited unconditionally
+	ran               bool // whether a program, a function or another file has run
 	depth             int
-	read              int // number of statements read, counting a function's at each call
+	read              int // number of statements read; a function's statements count at each call
 }
 
-// mostRead is the maximum number of statements that are read. Functions that call each other would make a script
-// endless.
+// mostRead is the maximum number of statements to read. Without this limit, the analysis of functions that call each
+// other would not end.
 const mostRead = 10000
 
 var errTooLong = errors.New("too many statements to read")
 
-// list reads consecutive statements. guarded means that errexit does not apply to them, as in conditions.
+// list returns the fate of consecutive statements. If guarded is true, errexit does not apply to them, for example in a
+// condition.
 func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
 	out := absent
 	for i, s := range stmts {
@@ -92,7 +91,7 @@ func (r *shellReader) list(stmts []*sh.Stmt, guarded bool) fate {
 		}
 		f := r.stmt(s, guarded)
 		if f == fails && i+1 < len(stmts) {
-			f = judged(stmts[i+1:])
+			f = fateAfter(stmts[i+1:])
 		}
 		out = max(out, f)
 	}
@@ -119,25 +118,25 @@ func (r *shellReader) command(c sh.Command, guarded bool) fate {
 	case *sh.Block:
 		return r.list(c.Stmts, guarded)
 	case *sh.Subshell:
-		return r.raised(r.apart(func() fate { return r.list(c.Stmts, guarded) }), guarded)
+		return r.raised(r.inSubshell(func() fate { return r.list(c.Stmts, guarded) }), guarded)
 	case *sh.IfClause:
 		return r.conditional(c, guarded)
 	case *sh.WhileClause:
-		return max(looped(r.list(c.Cond, true)), looped(r.perhaps(func() fate { return r.list(c.Do, guarded) })))
+		return max(looped(r.list(c.Cond, true)), looped(r.conditionally(func() fate { return r.list(c.Do, guarded) })))
 	case *sh.ForClause:
 		if each, ok := c.Loop.(*sh.WordIter); ok {
 			r.vars[each.Name.Value] = r.literals(each.Items)
 		}
-		return looped(r.perhaps(func() fate { return r.list(c.Do, guarded) }))
+		return looped(r.conditionally(func() fate { return r.list(c.Do, guarded) }))
 	case *sh.CaseClause:
 		out := absent
 		for _, item := range c.Items {
-			out = max(out, r.perhaps(func() fate { return r.list(item.Stmts, guarded) }))
+			out = max(out, r.conditionally(func() fate { return r.list(item.Stmts, guarded) }))
 		}
 		return out
 	case *sh.FuncDecl:
 		r.functions[c.Name.Value] = c.Body
-	case *sh.DeclClause: // its status is not that of a command substitution in it
+	case *sh.DeclClause: // declare and export hide the status of a command substitution
 		if f := r.assign(c.Args); f != absent {
 			return hidden
 		}
@@ -151,17 +150,17 @@ func (r *shellReader) command(c sh.Command, guarded bool) fate {
 
 func (r *shellReader) binary(c *sh.BinaryCmd, guarded bool) fate {
 	if c.Op == sh.Pipe || c.Op == sh.PipeAll {
-		x := r.apart(func() fate { return r.stmt(c.X, guarded) })
+		x := r.inSubshell(func() fate { return r.stmt(c.X, guarded) })
 		if x == fails && !r.pipefail {
 			x = hidden
 		}
-		return r.raised(max(x, r.apart(func() fate { return r.stmt(c.Y, guarded) })), guarded)
+		return r.raised(max(x, r.inSubshell(func() fate { return r.stmt(c.Y, guarded) })), guarded)
 	}
 	x := r.stmt(c.X, true)
 	if c.Op == sh.OrStmt && x == fails {
-		x = r.otherwise([]*sh.Stmt{c.Y})
+		x = r.handled([]*sh.Stmt{c.Y})
 	}
-	return max(x, r.perhaps(func() fate { return r.stmt(c.Y, guarded) }))
+	return max(x, r.conditionally(func() fate { return r.stmt(c.Y, guarded) }))
 }
 
 func (r *shellReader) conditional(c *sh.IfClause, guarded bool) fate {
@@ -171,21 +170,21 @@ func (r *shellReader) conditional(c *sh.IfClause, guarded bool) fate {
 		cond = max(r.list(c.Cond[:n-1], true), r.command(last.Cmd, true))
 		switch {
 		case cond == fails && last.Negated:
-			cond = r.otherwise(c.Then)
+			cond = r.handled(c.Then)
 		case cond == fails && c.Else != nil && len(c.Else.Cond) == 0:
-			cond = r.otherwise(c.Else.Then)
+			cond = r.handled(c.Else.Then)
 		case cond == fails:
 			cond = hidden
 		}
 	}
-	out := max(cond, r.perhaps(func() fate { return r.list(c.Then, guarded) }))
+	out := max(cond, r.conditionally(func() fate { return r.list(c.Then, guarded) }))
 	if c.Else != nil {
-		out = max(out, r.perhaps(func() fate { return r.conditional(c.Else, guarded) }))
+		out = max(out, r.conditionally(func() fate { return r.conditional(c.Else, guarded) }))
 	}
 	return out
 }
 
-// quiet are commands that do not execute the files in their arguments.
+// quiet lists commands that do not run the files in their arguments.
 var quiet = []string{":", "[", "echo", "logger", "ls", "printf", "stat", "test", "true"}
 
 func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
@@ -216,7 +215,7 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 			slices.ContainsFunc(words, func(w string) bool { return strings.TrimRight(w, ";") == "exit" })
 	case isFunction && r.depth < 16:
 		r.ran = true
-		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // its arguments can contain a command
+		r.words.WriteString(strings.Join(words[1:], " ") + "\n") // the function's arguments can contain a command
 		r.depth++
 		defer func() { r.depth-- }()
 		return max(inner, r.raised(r.stmt(body, guarded), guarded))
@@ -226,7 +225,6 @@ func (r *shellReader) call(c *sh.CallExpr, guarded bool) fate {
 	return inner
 }
 
-// run reads a command that runs a program.
 func (r *shellReader) run(name string, words []string, guarded bool) fate {
 	r.ran = true
 	r.words.WriteString(strings.Join(words, " ") + "\n")
@@ -245,7 +243,7 @@ func (r *shellReader) run(name string, words []string, guarded bool) fate {
 	return r.raised(fails, guarded)
 }
 
-// set reads the options of the builtin set.
+// set tracks errexit and pipefail from the arguments of the set builtin.
 func (r *shellReader) set(options []string) {
 	for i, o := range options {
 		if o == "--" {
@@ -267,7 +265,7 @@ func (r *shellReader) set(options []string) {
 	}
 }
 
-// assign reads assignments and the command substitutions in them.
+// assign records variable assignments and returns the fate of their command substitutions.
 func (r *shellReader) assign(all []*sh.Assign) fate {
 	out := absent
 	for _, a := range all {
@@ -291,28 +289,28 @@ func (r *shellReader) assign(all []*sh.Assign) fate {
 	return out
 }
 
-// substituted reads the command substitutions in a word.
+// substituted returns the fate of the command substitutions in w.
 func (r *shellReader) substituted(w *sh.Word) fate {
 	out := absent
 	sh.Walk(w, func(n sh.Node) bool {
 		s, ok := n.(*sh.CmdSubst)
 		if ok {
-			out = max(out, r.apart(func() fate { return r.list(s.Stmts, false) }))
+			out = max(out, r.inSubshell(func() fate { return r.list(s.Stmts, false) }))
 		}
 		return !ok
 	})
 	return out
 }
 
-// perhaps reads code that runs only under a condition, so an exit in it does not end the script for certain.
-func (r *shellReader) perhaps(read func() fate) fate {
+// conditionally calls read for code that might not run. An exit in such code does not set r.exited.
+func (r *shellReader) conditionally(read func() fate) fate {
 	exited := r.exited
 	defer func() { r.exited = exited }()
 	return read()
 }
 
-// apart reads code that runs in a subshell. An exit in it only sets the subshell's status.
-func (r *shellReader) apart(read func() fate) fate {
+// inSubshell calls read for code that runs in a subshell. An exit in this code ends only the subshell.
+func (r *shellReader) inSubshell(read func() fate) fate {
 	exited, errexit, pipefail := r.exited, r.errexit, r.pipefail
 	defer func() { r.exited, r.errexit, r.pipefail = exited, errexit, pipefail }()
 	if f := read(); f != ends {
@@ -329,7 +327,7 @@ func (r *shellReader) literals(words []*sh.Word) string {
 	return strings.Join(out, " ")
 }
 
-// literal returns a word with its known variables expanded.
+// literal returns w with its known variables expanded.
 func (r *shellReader) literal(w *sh.Word) string {
 	var b strings.Builder
 	r.expand(&b, w.Parts)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// scripts are wrappers around upstream's hooks, with HOOKS for their folder. hides and runs are what bash makes of each
-// where the bootstrap fails with status 3.
+// scripts lists wrappers around upstream's hooks. HOOKS represents the folder of these hooks. hides and not describe
+// what bash does if the bootstrap fails with status 3.
 var scripts = []struct {
 	text  string
-	hides bool // status 0 all the same
+	hides bool // bash exits with status 0
 	not   bool // the bootstrap does not run
 }{
 	{text: "HOOKS/k8s-bootstrap-ondemand.sh"},
@@ -66,7 +66,7 @@ var scripts = []struct {
 	{text: ": <<'X'\nHOOKS/k8s-bootstrap-ondemand.sh\nX", hides: true, not: true},
 }
 
-// What carrick reads in a wrapper is what bash does with it. Only a condition is taken for one that can hold.
+// readHook agrees with bash about each wrapper. It treats every condition as one that can be true.
 func TestAHookIsReadAsBashRunsIt(t *testing.T) {
 	for _, tc := range scripts {
 		dir := t.TempDir()
@@ -133,7 +133,7 @@ func TestCarricksHookHidesNoFailure(t *testing.T) {
 	}
 }
 
-// Only an exit before which nothing else runs keeps a script from its work.
+// exits is true only if a script exits before it runs anything.
 func TestAnExitBeforeEverythingElse(t *testing.T) {
 	for text, exits := range map[string]bool{
 		"exit 0\nkubectl apply -f x": true, "set -e\nV=1\necho \"$V\"\n{ exit; }\nkubectl apply -f x": true,
@@ -148,7 +148,7 @@ func TestAnExitBeforeEverythingElse(t *testing.T) {
 	}
 }
 
-// Functions that call each other would never end.
+// readHook stops with an error at functions that call each other endlessly.
 func TestAHookWithoutAnEndIsNotRead(t *testing.T) {
 	script := "#!/bin/bash\nf() { f; f; f; f; f; f; f; f; }\nf\n"
 	if _, err := readHook(script); !errors.Is(err, errTooLong) {

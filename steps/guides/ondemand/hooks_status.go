@@ -6,7 +6,8 @@ import (
 	sh "mvdan.cc/sh/v3/syntax"
 )
 
-// fate is the effect that a failure of upstream's bootstrap has in a part of a script. A greater fate takes precedence.
+// fate describes what happens in a part of a script if upstream's bootstrap fails. The fate of a sequence is the
+// greatest fate of its parts.
 type fate int
 
 const (
@@ -16,7 +17,7 @@ const (
 	hidden             // the script can continue without reporting the failure
 )
 
-// raised returns the fate of a statement with errexit taken into account.
+// raised applies errexit to f: an unguarded failure ends the script.
 func (r *shellReader) raised(f fate, guarded bool) fate {
 	if f == fails && r.errexit && !guarded {
 		return ends
@@ -24,7 +25,8 @@ func (r *shellReader) raised(f fate, guarded bool) fate {
 	return f
 }
 
-// looped returns the fate of a loop, whose status is that of its last iteration.
+// looped returns the fate of a loop whose body has the fate f. The status of a loop is the status of its last
+// iteration, so a failure in an earlier iteration is hidden.
 func looped(f fate) fate {
 	if f == fails {
 		return hidden
@@ -32,15 +34,15 @@ func looped(f fate) fate {
 	return f
 }
 
-// otherwise returns the fate of a failure that causes these statements to run.
-func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
+// handled returns the fate of a failure after which stmts run, such as the right side of ||.
+func (r *shellReader) handled(stmts []*sh.Stmt) fate {
 	for i, s := range stmts {
 		if r.read++; r.read > mostRead {
 			break
 		}
 		switch c := s.Cmd.(type) {
 		case *sh.Block:
-			return r.otherwise(c.Stmts)
+			return r.handled(c.Stmts)
 		case *sh.CallExpr:
 			words := strings.Fields(r.literals(c.Args))
 			if len(words) == 0 {
@@ -55,7 +57,7 @@ func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
 				return fails
 			case body != nil && r.depth < 16:
 				r.depth++
-				f := r.otherwise([]*sh.Stmt{body})
+				f := r.handled([]*sh.Stmt{body})
 				r.depth--
 				if f == ends {
 					return ends
@@ -66,8 +68,8 @@ func (r *shellReader) otherwise(stmts []*sh.Stmt) fate {
 	return hidden
 }
 
-// statusKept reports whether exit or return with these arguments reports a failure. Without arguments they use the
-// status of the preceding command. first means that this is the command that failed.
+// statusKept reports whether exit or return with args reports a failure. Without arguments, exit and return use the
+// status of the preceding command. If first is true, the preceding command is the one that failed.
 func statusKept(args []string, first bool) bool {
 	if len(args) == 0 || args[0] == "$?" {
 		return first
@@ -75,8 +77,8 @@ func statusKept(args []string, first bool) bool {
 	return args[0] != "0"
 }
 
-// judged returns the fate of a failure from the statements after it, which can check its status.
-func judged(rest []*sh.Stmt) fate {
+// fateAfter returns the fate of a failed statement. The statements in rest follow it and can check its status.
+func fateAfter(rest []*sh.Stmt) fate {
 	status := "$?"
 	if c, ok := rest[0].Cmd.(*sh.CallExpr); ok && len(c.Args) == 0 && len(c.Assigns) == 1 && reads(c, status) {
 		status, rest = "$"+c.Assigns[0].Name.Value, rest[1:]
@@ -84,14 +86,14 @@ func judged(rest []*sh.Stmt) fate {
 		rest = rest[:1]
 	}
 	for _, s := range rest {
-		if leaves(s) && (reads(s, status) || status == "$?" && bareExit(s)) {
+		if exitsNonzero(s) && (reads(s, status) || status == "$?" && bareExit(s)) {
 			return ends
 		}
 	}
 	return hidden
 }
 
-// reads reports whether a part of a script expands a variable.
+// reads reports whether n expands the given variable, such as "$?".
 func reads(n sh.Node, name string) (found bool) {
 	sh.Walk(n, func(n sh.Node) bool {
 		p, ok := n.(*sh.ParamExp)
@@ -101,8 +103,8 @@ func reads(n sh.Node, name string) (found bool) {
 	return found
 }
 
-// leaves reports whether a part of a script contains an exit with a nonzero status.
-func leaves(n sh.Node) (found bool) {
+// exitsNonzero reports whether n contains an exit with a nonzero status, or an exit without arguments.
+func exitsNonzero(n sh.Node) (found bool) {
 	sh.Walk(n, func(n sh.Node) bool {
 		c, ok := n.(*sh.CallExpr)
 		found = found || ok && len(c.Args) > 0 && c.Args[0].Lit() == "exit" && (len(c.Args) == 1 || c.Args[1].Lit() != "0")
@@ -111,7 +113,7 @@ func leaves(n sh.Node) (found bool) {
 	return found
 }
 
-// bareExit reports whether a statement is exit without arguments, which uses the status of the preceding command.
+// bareExit reports whether s is exit without arguments, which uses the status of the preceding command.
 func bareExit(s *sh.Stmt) bool {
 	c, ok := s.Cmd.(*sh.CallExpr)
 	return ok && len(c.Args) == 1 && c.Args[0].Lit() == "exit"

@@ -12,8 +12,8 @@ import (
 	"carrick/steps/action"
 )
 
-// portalUndo edits ood_portal.yml and undoes the edit. If another user has changed the file since, the plan lists the
-// lines to remove manually.
+// portalUndo edits ood_portal.yml and can undo the edit. If the file has changed since the edit, the plan lists the
+// lines that the user must remove manually.
 type portalUndo struct{ editedFile }
 
 func portalDoer() portalUndo {
@@ -40,7 +40,8 @@ func (f portalUndo) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 			if len(lines) == 0 { // the lines to remove are unknown
 				continue
 			}
-			it.Note += "; remove from it manually: " + strings.Join(lines, ", ") + "; then run " + updatePortal +
+			it.Note += "; remove these lines from the file manually: " + strings.Join(lines, ", ") + "; then run " +
+				updatePortal +
 				", restart the web server, and undo again"
 		}
 	}
@@ -71,8 +72,8 @@ func undoUnlessLeft(ctx context.Context, e steps.Env, say steps.Progress, plan p
 	return do(ctx, e, say)
 }
 
-// setInPortal returns the settings of ood_portal.yml that carrick added and that still have its values, as lines. It
-// returns none if the current or the earlier text is invalid YAML.
+// setInPortal returns the lines that carrick added to ood_portal.yml and that have not changed since. It returns nil if
+// the file or carrick's backup is not valid YAML.
 func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
 	var texts [2]map[string]any
 	for i, at := range []string{portalFile, portalBefore(e)} {
@@ -103,10 +104,9 @@ func setInPortal(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, nil
 }
 
-// portalBefore returns the path of carrick's backup of the original ood_portal.yml.
+// portalBefore returns the path of carrick's backup of ood_portal.yml.
 func portalBefore(e steps.Env) string { return portalFile + ".before-" + e.Link }
 
-// callsPreHook reports whether ood_portal.yml configures the portal to run carrick's hook.
 func callsPreHook(text []byte) bool {
 	values, err := portalValues(string(text))
 	if err != nil {
@@ -115,16 +115,17 @@ func callsPreHook(text []byte) bool {
 	return hookCalled(values)
 }
 
-// hookKey is the key of ood_portal.yml for the command that the portal runs as root.
+// hookKey is the key in ood_portal.yml for the hook command, which the portal runs as root.
 const hookKey = "pun_pre_hook_root_cmd"
 
-// hookCalled reports whether that command contains the path of carrick's hook. Another program can run the hook.
+// hookCalled reports whether the hook command in ood_portal.yml contains the path of carrick's hook, even as an
+// argument of another program.
 func hookCalled(values map[string]any) bool {
 	command, _ := values[hookKey].(string)
 	return slices.Contains(strings.Fields(command), preHook)
 }
 
-// preHookFile is the hook that the portal runs. Undo keeps it as long as ood_portal.yml calls it.
+// preHookFile is carrick's hook. Undo keeps the file as long as ood_portal.yml calls the hook.
 type preHookFile struct {
 	action.File
 	portal portalUndo
@@ -143,7 +144,7 @@ func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, e
 		if it := &c.Items[i]; it.What == f.Path && !it.Left {
 			it.Verb, it.Left = steps.Leave, true
 			it.Note = fmt.Sprintf(
-				"is kept while %s makes the portal run it: remove pun_pre_hook_root_cmd there, then undo again",
+				"is kept while %s names this hook: remove pun_pre_hook_root_cmd from that file, then undo again",
 				portalFile,
 			)
 		}
@@ -151,7 +152,7 @@ func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, e
 	return c, nil
 }
 
-// called reports whether ood_portal.yml will still call the hook after its own undo, which runs first.
+// called reports whether ood_portal.yml still calls the hook after the undo of ood_portal.yml, which runs first.
 func (f preHookFile) called(ctx context.Context, e steps.Env) (bool, error) {
 	e.Action = "portal"
 	c, err := f.portal.PlanUndo(ctx, e)

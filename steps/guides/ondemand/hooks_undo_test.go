@@ -14,7 +14,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// An undo keeps the hook as long as a portal's file that another user has changed calls it.
+// Undo keeps the hook as long as ood_portal.yml calls it, which is the case if another user has changed that file.
 func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	const hook, portal = "/etc/ood/hooks/k8s-pre-hook.sh", "/etc/ood/config/ood_portal.yml"
 	_, healthy := stood(t, "healthy")
@@ -64,8 +64,9 @@ func TestUndoKeepsAHookThatThePortalCalls(t *testing.T) {
 	before := content(t, root, portal)
 	wrapped := "/usr/bin/timeout 30 " + hook
 	for text, want := range map[string]string{
-		before + "no: [yaml\n":                    "",
-		strings.ReplaceAll(before, hook, wrapped): `remove from it manually: pun_pre_hook_root_cmd: "` + wrapped,
+		before + "no: [yaml\n": "",
+		strings.ReplaceAll(before, hook, wrapped): `remove these lines from the file manually: pun_pre_hook_root_cmd: "` +
+			wrapped,
 	} {
 		write(text)
 		left := map[string]string{}

@@ -12,13 +12,12 @@ import (
 	"carrick/steps"
 )
 
-// upstreamScript is one of upstream's scripts that the pre-hook calls.
 type upstreamScript struct {
 	path   string
 	direct bool // the pre-hook executes the file directly, so it must be executable
 }
 
-// upstreamScripts returns the files with a base name that a hook refers to by absolute path.
+// upstreamScripts returns the scripts with the given base name that the hook mentions by absolute path.
 func upstreamScripts(does hookReading, name string) []upstreamScript {
 	var out []upstreamScript
 	for _, w := range strings.Fields(does.words) {
@@ -32,18 +31,17 @@ func upstreamScripts(does hookReading, name string) []upstreamScript {
 	return out
 }
 
-// usedScripts returns the file names of upstream's scripts that users' logins depend on, with the consequence if one
-// fails.
+// usedScripts maps the base name of each upstream script that logins require to the consequence of a failure.
 func usedScripts(e steps.Env) map[string]string {
 	out := map[string]string{bootstrapName: "users get no namespace"}
 	if withOIDC(e) {
-		out[path.Base(credsHook)] = "users' tokens are not written to their kubeconfig"
+		out[path.Base(credsHook)] = "users' tokens are not written to their kubeconfigs"
 	}
 	return out
 }
 
-// upstreamBroken returns which of the upstream scripts that a hook runs certainly do nothing, or "". If a hook names
-// several files of the same name, it is enough that one of them works.
+// upstreamBroken returns why an upstream script of the hook cannot work, or "" if all can. at is the path of the
+// script. If the hook mentions several files with the same base name, only one of them must work.
 func upstreamBroken(ctx context.Context, e steps.Env, does hookReading) (problem, at string, err error) {
 	var problems []string
 	used := usedScripts(e)
@@ -74,8 +72,9 @@ func upstreamBroken(ctx context.Context, e steps.Env, does hookReading) (problem
 	return strings.Join(problems, "; "), at, nil
 }
 
-// brokenScript returns why one of upstream's scripts certainly does nothing, or "". Its content depends on the version,
-// so the only faults are a missing file, a file without commands, and an exit before kubectl runs.
+// brokenScript returns why the given upstream script cannot work, or "" if there is no reason. The content of the
+// script depends on upstream's version. Therefore brokenScript detects only a missing file, a file without commands,
+// and an exit before kubectl runs.
 func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	b, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +90,7 @@ func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	}) {
 		return at + " has no commands", nil
 	}
-	if !strings.HasPrefix(script, "#!") { // bash runs it anyway
+	if !strings.HasPrefix(script, "#!") { // bash also runs a file without #!
 		script = "#!/bin/bash\n" + script
 	}
 	does, err := readHook(script)
@@ -106,16 +105,17 @@ func brokenScript(ctx context.Context, e steps.Env, at string) (string, error) {
 	return "", nil
 }
 
-// upstreamWorks verifies that the upstream scripts that a hook runs exist and do something.
 func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Result {
 	if e.Host.IsFolder() {
 		there, err := fileExists(ctx, e, path.Dir(hooksFolder))
 		if err != nil {
 			return steps.Errored(err)
 		}
-		if !there { // the folder needs no other file of Open OnDemand's package
-			return steps.Skipped("%s is not in the folder that represents the web node. Copy it there: scp -rp WEBNODE:%[1]s %s",
-				path.Dir(hooksFolder), steps.Quoted(e.Host.Root+path.Dir(path.Dir(hooksFolder))))
+		if !there { // a directory that represents the web node does not need the package's files
+			return steps.Skipped(
+				"%s is missing from the directory that represents the web node. Copy it there: scp -rp WEBNODE:%[1]s %s",
+				path.Dir(hooksFolder), steps.Quoted(e.Host.Root+path.Dir(path.Dir(hooksFolder))),
+			)
 		}
 	}
 	problem, at, err := upstreamBroken(ctx, e, does)
@@ -135,15 +135,15 @@ func upstreamWorks(ctx context.Context, e steps.Env, does hookReading) steps.Res
 	return steps.Failed(problem, fix).WithoutAction()
 }
 
-// upstreamUnsafe returns which of the upstream scripts that a hook runs can be changed by users other than root or
-// cannot be executed, or "". fix is the command that corrects it.
+// upstreamUnsafe returns a problem if users other than root can change an upstream script of the hook, or if root
+// cannot execute the script. fix is the command that corrects the script's permissions.
 func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix string, err error) {
 	b, err := e.Host.Read(ctx, hook)
 	if err != nil {
 		return "", "", err
 	}
 	does, err := readHook(string(b))
-	if err != nil { // the check that reads the hook reports the error
+	if err != nil { // another check reports the error
 		return "", "", nil
 	}
 	for _, name := range []string{bootstrapName, path.Base(credsHook)} {
@@ -160,11 +160,11 @@ func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix
 				return "", "", err
 			}
 			if problem == "" && s.direct && info.Mode.Perm()&0o100 == 0 {
-				problem = fmt.Sprintf("%s has mode %04o: %s cannot execute it",
+				problem = fmt.Sprintf("%s has mode %04o, so %s cannot execute it",
 					s.path, info.Mode.Perm(), shownWord(hook))
 			}
 			if problem != "" {
-				note := "    # read it first: root runs what is in it"
+				note := "    # read the file first: root runs it"
 				return problem, permissionFix(e, s.path, "chown root:root %s && chmod 0755 %s"+note), nil
 			}
 		}
@@ -172,15 +172,16 @@ func upstreamUnsafe(ctx context.Context, e steps.Env, hook string) (problem, fix
 	return "", "", nil
 }
 
-// reinstall returns the fix for a broken script of Open OnDemand's package, or "" if the script is in another folder.
+// reinstall returns the fix for a broken script of Open OnDemand's package, or "" if the script is not from the
+// package.
 func reinstall(ctx context.Context, e steps.Env, at string) (string, error) {
 	if path.Dir(at) != hooksFolder {
-		return "", nil // carrick's hook runs the package's script
+		return "", nil // use the default fix: carrick's hook runs the package's script
 	}
 	if e.Host.IsFolder() {
-		return "copy the web node's files there: scp -rp WEBNODE:" + hooksFolder + " " +
+		return "copy the web node's files into the directory: scp -rp WEBNODE:" + hooksFolder + " " +
 			steps.Quoted(e.Host.Root+path.Dir(hooksFolder)) +
-			"; if they are broken on the web node, reinstall the package ondemand there", nil
+			"; if the files on the web node are also broken, reinstall the ondemand package on the web node", nil
 	}
 	unit, _, err := apache(ctx, e)
 	if err != nil {

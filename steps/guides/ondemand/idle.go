@@ -19,7 +19,7 @@ import (
 	"carrick/steps/check"
 )
 
-// idleName is the name of the namespace reaper's chart, and of carrick's release and namespace for it.
+// idleName is the Helm chart of the namespace reaper. carrick's release and its namespace have the same name.
 const idleName = "k8-namespace-reaper"
 
 const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.yaml, templates), main.go"
@@ -27,40 +27,41 @@ const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.
 func idle() steps.Step {
 	return steps.Step{
 		Name: "idle", Title: "Idle namespaces",
-		Why: "k8-namespace-reaper deletes users' namespaces, with everything in them, once Prometheus has seen no pod " +
-			"there for a while. If Prometheus has no pod metrics, every namespace looks idle, so this step comes last.",
+		Why: "k8-namespace-reaper deletes a user's namespace, with everything in it, if Prometheus has seen no pod there " +
+			"for some time. Without pod metrics, every namespace looks idle, so this step comes last.",
 		Ask: []steps.Question{
 			{
 				Key: "idle.enabled", Title: "Deletion of idle user namespaces", Kind: steps.YesNo, On: steps.Remote,
-				Adopt:   adoptReaper(idleName),
-				Help:    "Yes installs k8-namespace-reaper. A deleted namespace is recreated empty at its user's next login.",
-				Default: steps.Fixed(false, "default, because it deletes namespaces with everything in them"),
+				Adopt: adoptReaper(idleName),
+				Help: "Enter yes to install k8-namespace-reaper. The hook recreates a deleted namespace, empty, at the user's " +
+					"next login.",
+				Default: steps.Fixed(false, "default, because the reaper deletes namespaces with everything in them"),
 			},
 			{
 				Key: "idle.prometheus", Title: "Prometheus URL inside the cluster", Kind: steps.URL,
 				On: steps.Remote, When: usesIdle,
-				Help: "The address at which pods reach Prometheus: http://SERVICE.NAMESPACE:PORT. It must have the metrics of " +
-					"kube-state-metrics for this cluster.",
+				Help: "The address at which pods reach Prometheus: http://SERVICE.NAMESPACE:PORT. This Prometheus must have " +
+					"the metrics of kube-state-metrics for this cluster.",
 				Default: steps.FromFact("prometheus", "from a Service of the cluster"),
 			},
 			{
 				Key: "idle.after", Title: "Idle time before deletion", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
 				Check: checkDuration,
-				Help: "A duration such as 168h, no longer than the retention of Prometheus: use that Prometheus has forgotten " +
-					"counts as none.",
-				Default: steps.Fixed("168h", "the chart's default; the published page's 8h is one working day"),
+				Help: "A duration such as 168h. If the duration exceeds the retention time of Prometheus, namespaces in use " +
+					"can look idle.",
+				Default: steps.Fixed("168h", "the chart's default; the published guide's 8h is only one working day"),
 			},
 			{
 				Key: "idle.last-used", Title: "Minimum time since the last login", Kind: steps.Text,
 				NotFromPeer: true, When: usesIdle, Check: checkDuration,
-				Help: "A duration such as 4h. A namespace is kept for this long after each login, which the hook records in " +
-					"an annotation.",
+				Help: "A duration such as 4h. The reaper keeps a namespace for this long after each login. The hook records " +
+					"the login in an annotation.",
 				Default: steps.Fixed("4h", "the chart's default"),
 			},
 			{
 				Key: "idle.source", Title: "Chart source", Kind: steps.Text, NotFromPeer: true, When: usesIdle,
 				Check:   checkSource,
-				Help:    "A chart repository (https://…, oci://…), or a folder on this machine that contains the chart.",
+				Help:    "A chart repository (https://…, oci://…), or a directory on this machine that contains the chart.",
 				Default: steps.Fixed("https://osc.github.io/k8-namespace-reaper", "upstream's repository"),
 			},
 			{
@@ -70,7 +71,7 @@ func idle() steps.Step {
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "prometheus", Title: "a Prometheus in the cluster", On: steps.Remote, Learn: prometheusThere},
+			{Name: "prometheus", Title: "a Prometheus in the cluster", On: steps.Remote, Learn: findPrometheus},
 		},
 		Actions: []steps.Action{
 			{
@@ -93,8 +94,8 @@ func idle() steps.Step {
 	}
 }
 
-// afterPrometheus is a manifest that is applied only after a successful query of Prometheus. Its plan reports a missing
-// permission for the query before anything is written.
+// afterPrometheus is a manifest that carrick applies only after a successful Prometheus query. Its plan includes the
+// permission for the query, so that a missing permission is reported before carrick writes anything.
 type afterPrometheus struct{ action.Manifest }
 
 // Plan adds the permission for the query to the required permissions.
@@ -126,8 +127,8 @@ func idleConfig(e steps.Env) map[string]any {
 	}
 }
 
-// anchored returns an expression that matches only complete namespace names. The reaper matches an unanchored
-// expression anywhere in a name.
+// anchored returns a regular expression that matches only complete names of users' namespaces. The reaper matches an
+// unanchored expression anywhere in a name.
 func anchored(e steps.Env) string { return "^" + regexp.QuoteMeta(namespacePrefix(e)) + ".+$" }
 
 func checkDuration(v string) error {
@@ -138,22 +139,22 @@ func checkDuration(v string) error {
 	return nil
 }
 
-// prometheusLabels are the labels of the Services that common charts create.
+// prometheusLabels lists the labels that common charts set on Prometheus Services.
 var prometheusLabels = []string{
 	"app.kubernetes.io/name=prometheus", "app=kube-prometheus-stack-prometheus", "app=prometheus",
 }
 
-// prometheusSpaces are the namespaces that common charts and distributions use for Prometheus.
-var prometheusSpaces = []string{
+// prometheusNamespaces lists the namespaces that common charts and distributions use for Prometheus.
+var prometheusNamespaces = []string{
 	"monitoring", "prometheus", "kube-prometheus-stack", "kube-system", "openshift-monitoring", "cattle-monitoring-system",
 }
 
-const answerPrometheus = "answer idle.prometheus with the one that has this cluster's pod metrics"
+const answerPrometheus = "set idle.prometheus to the address of the Prometheus with this cluster's pod metrics"
 
-// prometheusThere returns the address of the Service that looks like Prometheus. The responses of that Service decide
-// which namespaces are deleted, and any user with a namespace can create one. So it must be in one of the usual
-// namespaces and be the only one there.
-func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
+// findPrometheus returns the address of the Service that looks like Prometheus. The responses from this Service decide
+// which namespaces are deleted, and any user with a namespace can create a similar Service. Therefore findPrometheus
+// requires exactly one such Service in prometheusNamespaces.
+func findPrometheus(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]string{} // by namespace
 	prefix := namespacePrefix(e)
 	for _, label := range prometheusLabels {
@@ -181,7 +182,7 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	usual := maps.Clone(at)
-	maps.DeleteFunc(usual, func(ns, _ string) bool { return !slices.Contains(prometheusSpaces, ns) })
+	maps.DeleteFunc(usual, func(ns, _ string) bool { return !slices.Contains(prometheusNamespaces, ns) })
 	switch found := slices.Sorted(maps.Values(usual)); {
 	case len(found) == 1:
 		return found[0], nil
@@ -191,8 +192,8 @@ func prometheusThere(ctx context.Context, e steps.Env) (any, error) {
 		return nil, steps.Absent("no Service has the labels of a Prometheus")
 	}
 	return nil, fmt.Errorf(
-		"services that look like Prometheus exist only outside the usual namespaces (%s), where other users may have "+
-			"created them: %s; %s",
-		strings.Join(prometheusSpaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus,
+		"services that look like Prometheus exist only outside the usual namespaces (%s), where any user can create "+
+			"one: %s; %s",
+		strings.Join(prometheusNamespaces, ", "), strings.Join(slices.Sorted(maps.Values(at)), ", "), answerPrometheus,
 	)
 }

@@ -24,8 +24,8 @@ func idleChecks() []steps.Check {
 		{
 			Name: "prometheus-knows-pods", Title: "Prometheus has metrics of this cluster's pods", On: steps.Remote,
 			From: "the API server's proxy, or this machine", When: usesIdle, Needs: []string{"signed-in"},
-			Why: "If kube_pod_container_info is empty, the reaper assumes that no pod ran in any namespace, and deletes them " +
-				"all after reapAfter.",
+			Why: "If kube_pod_container_info is empty, the reaper assumes that no pod ran in any namespace, and deletes all " +
+				"user namespaces after reapAfter.",
 			References: []string{idleSource},
 			Run:        prometheusKnows,
 		},
@@ -42,15 +42,15 @@ func idleChecks() []steps.Check {
 		{
 			Name: "idle-regexp", Title: "k8-namespace-reaper deletes only users' namespaces", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "The reaper matches user-.+ anywhere in a name, Prometheus the whole name: old-user-data matches for " +
-				"the reaper and never appears to be in use.",
+			Why: "The reaper matches user-.+ anywhere in a name, but Prometheus matches the whole name. The reaper " +
+				"would select old-user-data and always consider it idle.",
 			References: []string{idleSource},
 			Run:        idleExpression,
 		},
 		{
 			Name: "idle-volumes", Title: "No user namespace contains a volume claim", On: steps.Remote, When: usesIdle,
 			Needs:      []string{"signed-in"},
-			Why:        "Deleting a namespace deletes its volume claims, and with most storage classes their data.",
+			Why:        "Deleting a namespace deletes its volume claims and, with most StorageClasses, their data.",
 			References: []string{idleSource},
 			Run:        idleVolumes,
 		},
@@ -58,7 +58,7 @@ func idleChecks() []steps.Check {
 			Name: "idle-ready", Title: "k8-namespace-reaper is running", On: steps.Remote, When: usesIdle,
 			FixedBy:    "idle-reaper",
 			Needs:      []string{"signed-in"},
-			Why:        "Otherwise unused namespaces accumulate.",
+			Why:        "Without the reaper, unused namespaces accumulate.",
 			References: []string{idleSource},
 			Run:        idleRuns,
 		},
@@ -69,18 +69,19 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	e.Cluster.StartList("", check.Namespaces)
 	address := e.Answers.Text("idle.prometheus")
 	if address == "" {
-		return steps.Failed("the address of Prometheus is unknown", "answer idle.prometheus")
+		return steps.Failed("the address of Prometheus is unknown", "set idle.prometheus to the URL of Prometheus")
 	}
 	got, via, err := askPrometheus(ctx, e, address)
 	switch {
 	case via == "" && apierrors.IsNotFound(err):
 		return steps.Failed(
 			"no Service in the cluster has the address "+address,
-			e.Kubectl()+" get services -A | grep -i prometheus    # then answer idle.prometheus",
+			e.Kubectl()+" get services -A | grep -i prometheus    # then set idle.prometheus",
 		)
 	case apierrors.IsServiceUnavailable(err) || apierrors.IsNotFound(err):
 		return steps.Failed(
-			"nothing answers at "+via+": "+failure.Explain(err), e.Kubectl()+" get endpointslices -A | grep -i prometheus",
+			"Prometheus does not answer at "+via+": "+failure.Explain(err),
+			e.Kubectl()+" get endpointslices -A | grep -i prometheus",
 		)
 	case err != nil:
 		return steps.Errored(err)
@@ -88,8 +89,8 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("Prometheus ("+via+") rejects the query: "+clean.Text(got.Error), "")
 	}
 	all := ". The reaper would then delete EVERY user namespace after " + e.Answers.Text("idle.after")
-	missing := "install kube-state-metrics and have this Prometheus scrape it, or answer idle.prometheus with the " +
-		"one that does"
+	missing := "install kube-state-metrics and configure this Prometheus to scrape it, or set idle.prometheus to a " +
+		"Prometheus that does"
 	if len(got.Data.Result) == 0 {
 		return steps.Failed("Prometheus ("+via+") has no pod metrics: "+podQuery+" is empty"+all, missing)
 	}
@@ -106,7 +107,7 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 						"namespace%s", via,
 					clean.Text(as), all,
 				),
-				"configure it to scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)",
+				"configure Prometheus to scrape kube-state-metrics with honor_labels: true (a ServiceMonitor: honorLabels: true)",
 			)
 		}
 		text, _ := r.Value[1].(string)
@@ -118,14 +119,16 @@ func prometheusKnows(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !slices.ContainsFunc(there, func(ns *corev1.Namespace) bool { return known[ns.Name] }) {
 		return steps.Failed(
-			fmt.Sprintf("Prometheus (%s) has metrics of %.0f containers, none in a namespace of this cluster%s", via, n, all),
+			fmt.Sprintf(
+				"Prometheus (%s) has metrics of %.0f containers, but none of them is in a namespace of this cluster%s", via, n, all,
+			),
 			missing,
 		)
 	}
-	return steps.Passed("%.0f containers in %d namespaces, according to %s", n, len(known), via)
+	return steps.Passed("Prometheus has metrics of %.0f containers in %d namespaces (%s)", n, len(known), via)
 }
 
-// idleExpression checks the arguments of the running reaper, even if another tool installed it.
+// idleExpression checks the arguments of the running reaper, even if another tool installed the reaper.
 func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 	all, err := reaperAt(ctx, e, idleName)
 	if err != nil {
@@ -166,20 +169,20 @@ func idleExpression(ctx context.Context, e steps.Env) steps.Result {
 			}
 			found := fmt.Sprintf("%s has --namespace-regexp=%s, which matches anywhere in a name", at, text)
 			if len(others) > 0 {
-				return steps.Failed(found+"; it also matches "+few(others), fix)
+				return steps.Failed(found+"; the expression also matches "+few(others), fix)
 			}
 			return steps.Warned(found, fix)
 		case labels != userLabel+"="+userValue:
 			return steps.Warned(
-				fmt.Sprintf("%s has no --namespace-labels=%s=%s: other namespaces with a name like a user's are deleted, too",
+				fmt.Sprintf("%s has no --namespace-labels=%s=%s, so it also deletes other namespaces whose names match",
 					at, userLabel, userValue), fix,
 			)
 		}
 	}
-	return steps.Passed("%s selects by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
+	return steps.Passed("%s selects namespaces by an anchored name and by label", all[0].Namespace+"/"+all[0].Name)
 }
 
-// alsoMatched returns the namespaces that an expression matches although they do not belong to a user.
+// alsoMatched returns the namespaces that match the expression text but do not belong to a user.
 func alsoMatched(ctx context.Context, e steps.Env, text string) ([]string, error) {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -220,13 +223,14 @@ func idleVolumes(ctx context.Context, e steps.Env) steps.Result {
 	if len(with) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%d of %d user namespaces contain volume claims: %s. Deleting a namespace deletes them", len(with), len(spaces),
+				"%d of %d user namespaces contain volume claims: %s. Deleting a namespace deletes its volume claims", len(with),
+				len(spaces),
 				few(with),
 			),
-			e.Kubectl()+" get persistentvolumeclaims -A    # or give their volumes persistentVolumeReclaimPolicy: Retain",
+			e.Kubectl()+" get persistentvolumeclaims -A    # or set persistentVolumeReclaimPolicy: Retain on their volumes",
 		)
 	}
-	return steps.Passed("none of %d user namespaces contains a volume claim", len(spaces))
+	return steps.Passed("none of the %d user namespaces contains a volume claim", len(spaces))
 }
 
 func idleRuns(ctx context.Context, e steps.Env) steps.Result {
@@ -242,7 +246,7 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 		have, _ = argOf(d, "prometheus-address")
 		if have == "" {
 			return steps.Failed(
-				d.Namespace+"/"+d.Name+" has no --prometheus-address: it does not start", e.ApplyStep("idle"),
+				d.Namespace+"/"+d.Name+" has no --prometheus-address, so it does not start", e.ApplyStep("idle"),
 			)
 		}
 	}

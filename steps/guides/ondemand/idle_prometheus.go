@@ -21,7 +21,7 @@ import (
 	"carrick/steps/check"
 )
 
-// samples is a response of Prometheus.
+// samples is the JSON response from Prometheus to a query.
 type samples struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
@@ -33,10 +33,11 @@ type samples struct {
 	} `json:"data"`
 }
 
-// podQuery requests the metric by which the reaper finds pods in a namespace (OSC/k8-namespace-reaper: main.go).
+// podQuery uses the same metric as the reaper (OSC/k8-namespace-reaper: main.go).
 const podQuery = "count by (namespace, exported_namespace) (kube_pod_container_info)"
 
-// askPrometheus queries an in-cluster address through the API server, and any other address from this machine.
+// askPrometheus sends podQuery to address. It uses the API server's proxy for an in-cluster address and a direct
+// connection for any other address. The string describes this route.
 func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
 	var out samples
 	u, err := url.Parse(address)
@@ -54,12 +55,12 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 			map[string]string{"query": podQuery},
 		)
 		if err != nil {
-			at, besideErr := beside(ctx, e, s, u)
+			at, endpointErr := nonPodEndpoint(ctx, e, s, u)
 			if at != "" {
 				return askDirectly(ctx, at, via+" ("+at+", from this machine)")
 			}
-			if besideErr != nil {
-				err = besideErr
+			if endpointErr != nil {
+				err = endpointErr
 			}
 			return out, via, err
 		}
@@ -71,8 +72,7 @@ func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, s
 	return askDirectly(ctx, strings.TrimRight(address, "/"), u.Host+", from this machine")
 }
 
-// prometheusService returns the Service that an address refers to, and its namespace. inside is false if the address is
-// not in the cluster.
+// prometheusService returns the Service at address and its namespace. inside is false if address is not in the cluster.
 func prometheusService(
 	ctx context.Context, e steps.Env, address string,
 ) (s *corev1.Service, ns string, inside bool, err error) {
@@ -102,9 +102,9 @@ func askDirectly(ctx context.Context, address, via string) (out samples, said st
 	return out, via, err
 }
 
-// beside returns the URL of an endpoint of a Service that is not a pod, or "" if there is none. The API server proxies
-// only to pods, but carrick can query an endpoint outside the cluster from this machine.
-func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
+// nonPodEndpoint returns the URL of a Service endpoint that is not a pod, or "" if the Service has no such endpoint.
+// The API server proxies only to pods, but carrick can query an endpoint outside the cluster from this machine.
+func nonPodEndpoint(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (string, error) {
 	slices, err := check.List[discoveryv1.EndpointSlice](
 		ctx, e.Cluster, check.EndpointSlices, s.Namespace,
 		cluster.Selector{Labels: discoveryv1.LabelServiceName + "=" + s.Name},
@@ -131,7 +131,7 @@ func beside(ctx context.Context, e steps.Env, s *corev1.Service, u *url.URL) (st
 	return "", nil
 }
 
-// proxiedName returns the name of a Service as the API server's proxy expects it, with a prefix for https.
+// proxiedName returns name as the API server's proxy expects it. The proxy requires a prefix for https.
 func proxiedName(u *url.URL, name string) string {
 	if u.Scheme == "https" {
 		return "https:" + name

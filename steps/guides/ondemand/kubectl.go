@@ -24,8 +24,8 @@ func kubectl() steps.Step {
 			Key: "kubectl.path", Title: "kubectl path on the web node", Kind: steps.Path, NotFromPeer: true,
 			Adopt: adoptKubectl,
 			Help: "An absolute path such as /usr/local/bin/kubectl, used in the cluster file and in the script that renews " +
-				"the token. carrick does not download kubectl; if it is missing, the fix shows how.",
-			Default: steps.Fixed("/usr/local/bin/kubectl", "from the published page"),
+				"the token. carrick does not download kubectl. If kubectl is missing, the check shows how to install it.",
+			Default: steps.Fixed("/usr/local/bin/kubectl", "from the published guide"),
 			Check:   validKubectl,
 		}},
 		Actions: []steps.Action{
@@ -51,16 +51,16 @@ func kubectl() steps.Step {
 	}
 }
 
-// validKubectl returns an error if the path of kubectl is not safe without quotes. The adapter inserts it unquoted into
-// a command of the user's shell (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, base_cmd, 86656b38).
+// validKubectl rejects paths that need quotes in a shell. The adapter inserts the path unquoted into a shell command
+// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb, base_cmd, 86656b38).
 func validKubectl(p string) error {
 	if err := validPath(p); err != nil {
 		return err
 	}
 	if !scriptPath.MatchString(p) {
 		return fmt.Errorf(
-			"%q: Open OnDemand runs it in a shell without quoting it: use only letters, digits, slashes and ._+-. On the web "+
-				"node: ln -s %s /usr/local/bin/kubectl",
+			"%q: Open OnDemand runs this path in a shell without quotes, so use only letters, digits, slashes and ._+-. On "+
+				"the web node: ln -s %s /usr/local/bin/kubectl",
 			p, steps.Quoted(p),
 		)
 	}
@@ -69,7 +69,6 @@ func validKubectl(p string) error {
 
 func kubectlPath(e steps.Env) string { return e.Answers.Text("kubectl.path") }
 
-// adoptKubectl adopts the path in the cluster file, or else kubectl in /usr/local/bin or /usr/bin.
 func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 	data, err := e.Host.Read(ctx, clusterPath(e))
 	if err == nil {
@@ -81,7 +80,7 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 			} `yaml:"v2"`
 		}
 		if yaml.Unmarshal(data, &file) == nil && file.V2.Job.Bin != "" {
-			return file.V2.Job.Bin, "bin in " + clusterPath(e), nil
+			return file.V2.Job.Bin, "job.bin in " + clusterPath(e), nil
 		}
 	}
 	for _, path := range []string{"/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
@@ -90,28 +89,27 @@ func adoptKubectl(ctx context.Context, e steps.Env) (any, string, error) {
 			return nil, "", err
 		}
 		if there {
-			return path, "found on the web node", nil
+			return path, "the web node", nil
 		}
 	}
 	return nil, "", steps.Absent("neither /usr/local/bin nor /usr/bin contains kubectl")
 }
 
-// inFolder returns a skip with the command to run manually if a folder represents the web node.
+// inFolder returns a skipped result if err is host.ErrFolder, because carrick cannot run commands in a directory that
+// represents the web node. The result tells the user to run command manually.
 func inFolder(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
 		return steps.Skipped(
-			"a folder represents the web node, so this cannot run here. Run on the web node: %s", command,
+			"a directory represents the web node, so carrick cannot run commands there. Run on the web node: %s", command,
 		), true
 	}
 	return steps.Result{}, false
 }
 
-// onWebNode returns a fix that must be run on the web node.
 func onWebNode(command string) string { return "run on the web node: " + command }
 
-// permissionFix returns the command that changes the owner or the mode of a file on the web node. In command, %s stands
-// for the path. If users can replace the file or a folder of its path, the command could change a file of their choice.
-// The fix then secures the folder, and an admin must inspect the file.
+// permissionFix returns command with each %s replaced by path. If users can replace the file or a directory above it,
+// command could change a file of their choice. In this case, permissionFix returns the command from takeFolder instead.
 func permissionFix(e steps.Env, path, command string) string {
 	leads, err := e.Host.RootsAlone(path)
 	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
@@ -123,23 +121,23 @@ func permissionFix(e steps.Env, path, command string) string {
 	return onWebNode(strings.ReplaceAll(command, "%s", steps.Quoted(leads)))
 }
 
-// systemFolders matches folders that belong to root on every web node, and never to a user.
+// systemFolders matches directories that always belong to root.
 var systemFolders = regexp.MustCompile(`^/(etc|opt|usr|root|bin|sbin|lib|lib64|run/systemd)(/|$)`)
 
-// takeFolder returns the command that makes root the owner of a folder through which users can replace a file. The
-// folders above it belong to root. If it is not a system folder, it can be a user's home directory or be writable for
-// all users, so the fix only inspects it.
+// takeFolder returns the fix if users can replace file through folder. Root owns all directories above folder. If
+// folder is a system directory, the fix makes root its owner. Any other directory can be a home directory or a shared
+// directory, so the fix only lists its permissions.
 func takeFolder(e steps.Env, folder, file string) string {
-	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) { // also if it is a symlink
+	// Folder also returns an error if folder is a symlink.
+	if _, err := e.Host.Folder(folder); err != nil || !systemFolders.MatchString(folder) {
 		return "namei -l " + steps.Quoted(file) +
-			"    # users can replace the file: check who can write to the folders above it, then move it"
+			"    # users can replace the file: check who can write to the directories above it, then move the file"
 	}
 	at := steps.Quoted(folder)
 	return "chown root:root " + at + " && chmod go-w " + at + "    # then read " + steps.Quoted(file) +
 		": another user may have replaced it"
 }
 
-// download returns the script that installs a version of kubectl after verifying its checksum.
 func download(version, path string) string {
 	at := "https://dl.k8s.io/release/" + version + "/bin/linux/$arch/kubectl"
 	return fmt.Sprintf(`# run on the web node, as root

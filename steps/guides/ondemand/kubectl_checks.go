@@ -22,16 +22,16 @@ func kubectlChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "kubectl-installed", Title: "Users can run kubectl, and only root can change it", On: steps.Local,
-			Why: "The dashboard runs it as the user. Open OnDemand defaults to /usr/bin/kubectl, but the published page " +
-				"installs /usr/local/bin/kubectl.",
+			Why: "The dashboard runs kubectl as the user. Open OnDemand's default is /usr/bin/kubectl, but the published " +
+				"guide installs /usr/local/bin/kubectl.",
 			References: []string{page, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb (bin)"},
 			Run:        kubectlThere,
 		},
 		{
 			Name: "kubectl-version", Title: "The kubectl version is within one minor of the cluster", On: steps.Local,
 			Needs: []string{"kubectl-installed"},
-			Why: "Kubernetes supports no wider skew. The published page's download bucket has no release since 1.30 and can " +
-				"return an error page.",
+			Why: "Kubernetes does not support a wider skew. The published guide's download bucket has no release since 1.30 " +
+				"and can return an error page.",
 			References: []string{
 				"https://kubernetes.io/releases/version-skew-policy/#kubectl", "kubernetes/kubernetes: issue 127796",
 			},
@@ -39,24 +39,23 @@ func kubectlChecks() []steps.Check {
 		},
 		{
 			Name: "kubectl-sudo", Title: "The hook's sudo finds kubectl", On: steps.Local, Needs: []string{"kubectl-installed"},
-			Why: "At login the hook runs sudo -u USER kubectl. If secure_path lacks its directory, no credentials are " +
-				"written and no error is shown.",
+			Why: "At login the hook runs sudo -u USER kubectl. If secure_path lacks kubectl's directory, the hook " +
+				"writes no credentials and no error is shown.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/set-k8s-creds.sh"},
 			Run:        kubectlForSudo,
 		},
 	}
 }
 
-// released matches the upstream release in a server's version. Distributions append suffixes to it.
+// released matches the upstream release in a server version, without a distribution's suffix.
 var released = regexp.MustCompile(`^v\d+\.\d+\.\d+`)
 
-// fittingDownload returns the fix for a kubectl that is missing or has the wrong version. It installs the matching one
-// at path.
-func fittingDownload(e steps.Env, path string) string {
+// matchingDownload returns the fix that installs the cluster's version of kubectl at path.
+func matchingDownload(e steps.Env, path string) string {
 	server, err := e.Peer.Text("server-version")
 	if err != nil || released.FindString(server) == "" {
 		return "check the cluster's version: " + e.PeerKubectl() +
-			" version; then download that kubectl from https://dl.k8s.io"
+			" version; then download the same version of kubectl from https://dl.k8s.io"
 	}
 	return download(released.FindString(server), path)
 }
@@ -73,7 +72,8 @@ func kubectlThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(problem, kubectlFix(ctx, e))
 }
 
-// kubectlFix returns the fix for a kubectl that users cannot run, or that users other than root can change.
+// kubectlFix returns the command that opens the directories above kubectl if nothing else is wrong. Otherwise it
+// returns the fix from reinstallKubectl.
 func kubectlFix(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	info, err := e.Host.Stat(ctx, at)
@@ -82,13 +82,13 @@ func kubectlFix(ctx context.Context, e steps.Env) string {
 			return onWebNode(open)
 		}
 	}
-	return kubectlAgain(ctx, e)
+	return reinstallKubectl(ctx, e)
 }
 
-// kubectlAgain returns the fix for a kubectl that is missing, that users cannot run, or that they can change. It
-// installs a new file, because a chown would give root a file that another user wrote. If users can replace the file at
-// its path, it installs kubectl in another folder.
-func kubectlAgain(ctx context.Context, e steps.Env) string {
+// reinstallKubectl returns the fix that installs a new kubectl. A chown of the existing file is not safe, because
+// another user might have written it. If users can replace the file at its path, the fix installs kubectl in another
+// directory.
+func reinstallKubectl(ctx context.Context, e steps.Env) string {
 	at := kubectlPath(e)
 	for _, other := range []string{at, "/usr/local/bin/kubectl", "/usr/bin/kubectl"} {
 		problem, err := passable(ctx, e, other)
@@ -96,14 +96,13 @@ func kubectlAgain(ctx context.Context, e steps.Env) string {
 		case problem != "" || err != nil && !errors.Is(err, fs.ErrNotExist):
 			continue
 		case other != at:
-			return fittingDownload(e, other) + "\n# then answer kubectl.path with " + other
+			return matchingDownload(e, other) + "\n# then set kubectl.path to " + other
 		}
-		return fittingDownload(e, at)
+		return matchingDownload(e, at)
 	}
-	return "answer kubectl.path with the path of a kubectl that only root can change"
+	return "set kubectl.path to the path of a kubectl that only root can change"
 }
 
-// kubectlVersion compares the minor versions of kubectl and the cluster.
 func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	server, err := e.Peer.Text("server-version")
 	if err != nil {
@@ -126,7 +125,7 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		return r
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) || isNoProgram(err) {
-		return steps.Failed(at+" does not run: "+failure.Explain(err), fittingDownload(e, at))
+		return steps.Failed(at+" does not run: "+failure.Explain(err), matchingDownload(e, at))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -137,22 +136,22 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 		} `json:"clientVersion"`
 	}
 	if json.Unmarshal([]byte(out), &said) != nil || said.Client.Version == "" {
-		return steps.Failed(at+" does not report its version in kubectl's format", fittingDownload(e, at))
+		return steps.Failed(at+" does not report its version in kubectl's format", matchingDownload(e, at))
 	}
 	ours, err := version.ParseGeneric(said.Client.Version)
 	if err != nil {
 		return steps.Failed(
-			fmt.Sprintf("%s reports version %q, which is not a valid version", at, said.Client.Version), fittingDownload(e, at),
+			fmt.Sprintf("%s reports version %q, which is not a valid version", at, said.Client.Version), matchingDownload(e, at),
 		)
 	}
 	found := fmt.Sprintf("kubectl %s, cluster %s", said.Client.Version, server)
 	if away := int(ours.Minor()) - int(theirs.Minor()); ours.Major() != theirs.Major() || away < -1 || away > 1 {
-		return steps.Failed(found+": more than one minor version apart", fittingDownload(e, at))
+		return steps.Failed(found+": more than one minor version apart", matchingDownload(e, at))
 	}
 	return steps.Passed("%s", found)
 }
 
-// versionOf returns the output of kubectl version. It runs kubectl again only if the file changes.
+// versionOf caches the output of kubectl version by the size and modification time of the file.
 func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {
@@ -167,7 +166,7 @@ func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	)
 }
 
-// isNoProgram reports whether a file could not be started because it is not a program for this machine.
+// isNoProgram reports whether err means that the file is not a program for this machine.
 func isNoProgram(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) ||
 		err != nil && strings.Contains(err.Error(), "exec format error")

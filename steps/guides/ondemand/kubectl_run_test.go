@@ -14,7 +14,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Session.Probe runs every check, whatever it needs. A program that another user can change is not run even so.
+// Session.Probe runs every check, even if the checks that it depends on fail. carrick must still not run a program that
+// a user other than root can change.
 func TestOnlyRootsProgramsAreRun(t *testing.T) {
 	const kubectl = "/usr/local/bin/kubectl"
 	for _, tc := range []struct {

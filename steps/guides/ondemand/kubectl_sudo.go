@@ -15,8 +15,8 @@ import (
 	"carrick/steps"
 )
 
-// securePath returns the secure_path that a sudoers file sets for commands that root runs as other users. said reports
-// whether the file sets or unsets it. The last setting applies, within a file and across files.
+// securePath returns the last secure_path that the sudoers file sets for root. If said is false, the file neither sets
+// nor unsets secure_path.
 func securePath(data []byte) (path string, said bool) {
 	text := strings.ReplaceAll(string(data), "\\\n", " ")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -24,7 +24,7 @@ func securePath(data []byte) (path string, said bool) {
 		if !ok || rest == "" {
 			continue
 		}
-		// Other scopes apply to callers other than root, to commands or to target users.
+		// Defaults with other scopes apply to callers other than root, to commands or to target users.
 		if scope := rest[0]; scope != ' ' && scope != '\t' {
 			rest, ok = strings.CutPrefix(rest, ":root")
 			if !ok || rest == "" || rest[0] != ' ' && rest[0] != '\t' {
@@ -44,8 +44,7 @@ func securePath(data []byte) (path string, said bool) {
 	return path, said
 }
 
-// settings returns the parts of a Defaults line. They are separated by commas, except in quotes or after a backslash.
-// The character # starts a comment.
+// settings splits a Defaults line at its commas, except in quotes or after a backslash. It ignores a comment after #.
 func settings(line string) []string {
 	var out []string
 	var b strings.Builder
@@ -93,7 +92,7 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case first == "":
-		return steps.Failed(fmt.Sprintf("kubectl is in no directory of sudo's secure_path (%s in %s)", secure, from), fix)
+		return steps.Failed(fmt.Sprintf("no directory in sudo's secure_path contains kubectl (%s in %s)", secure, from), fix)
 	}
 	if problem, err := executable(ctx, e, first); err != nil {
 		return steps.Errored(err)
@@ -108,15 +107,16 @@ func kubectlForSudo(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if !same {
 		return steps.Warned(
-			fmt.Sprintf("sudo finds %s, not %s, so a login uses two versions of kubectl", first, at),
+			fmt.Sprintf("sudo finds %s, not %s, so a login uses two different kubectl binaries", first, at),
 			onWebNode("ln -sf "+steps.Quoted(at)+" "+steps.Quoted(first)),
 		)
 	}
 	return ranBySudo(ctx, e, first+", from secure_path in "+from)
 }
 
-// ranBySudo runs kubectl through sudo as the trial user. It does so only if a trial user is set, a folder does not
-// represent the web node, and secure_path is known to lead to a kubectl that only root can change.
+// ranBySudo runs kubectl through sudo as the trial user. known is the caller's finding about kubectl in secure_path.
+// The caller must have verified that only root can change this kubectl. ranBySudo does not run kubectl if no trial user
+// is set, if a directory represents the web node, or if secure_path is not set.
 func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	user := e.Answers.Text("trial.user")
 	bySecurePath := !strings.HasSuffix(known, "no secure_path")
@@ -136,7 +136,7 @@ func ranBySudo(ctx context.Context, e steps.Env, known string) steps.Result {
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case err == nil:
-		return steps.Passed("%s; sudo -u %s kubectl runs", known, user)
+		return steps.Passed("%s; sudo -u %s kubectl works", known, user)
 	case strings.Contains(said, "password is required"):
 		return steps.Skipped(
 			"sudo requires a password here; run as root: sudo -u %s kubectl version --client", steps.Quoted(user),
@@ -158,7 +158,7 @@ func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error)
 		return "", "", err
 	}
 	for _, name := range names {
-		if !strings.Contains(name, ".") && !strings.HasSuffix(name, "~") { // sudo ignores the others
+		if !strings.Contains(name, ".") && !strings.HasSuffix(name, "~") { // sudo ignores other files
 			files = append(files, "/etc/sudoers.d/"+name)
 		}
 	}
@@ -179,7 +179,8 @@ func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error)
 	return secure, from, nil
 }
 
-// firstIn returns the first file with that name in the folders of a PATH, or "" if there is none.
+// firstIn returns the first file with the given name in folders, a list of directories like PATH. It returns "" if
+// there is no such file.
 func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, error) {
 	for _, folder := range strings.Split(folders, ":") {
 		if !path.IsAbs(folder) {
@@ -193,7 +194,7 @@ func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, er
 	return "", nil
 }
 
-// linkFolder returns the folder of secure_path in which a link to kubectl belongs.
+// linkFolder returns the directory for a symlink to kubectl.
 func linkFolder(secure string) string {
 	for _, folder := range strings.Split(secure, ":") {
 		if folder == "/usr/bin" || folder == "/usr/local/bin" {
@@ -203,7 +204,7 @@ func linkFolder(secure string) string {
 	return "/usr/bin"
 }
 
-// sameFile reports whether two paths lead to files with the same content.
+// sameFile reports whether the files at a and b have the same content.
 func sameFile(ctx context.Context, e steps.Env, a, b string) (bool, error) {
 	if a == b {
 		return true, nil

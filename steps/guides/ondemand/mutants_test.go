@@ -11,7 +11,7 @@ func TestMutants(t *testing.T) {
 	stepstest.Mutants(t, ondemand.Guide(), assets, "testdata", harmless)
 }
 
-// harmless are changes that no check has to see.
+// harmless lists changes that no check has to detect.
 var harmless = []stepstest.Harmless{
 	{
 		Where: `file /etc/ood/config/clusters\.d/test\.yml: line [12] (deleted|altered)`,

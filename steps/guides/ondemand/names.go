@@ -6,9 +6,9 @@ import (
 	"carrick/steps"
 )
 
-// These names are hard-coded in upstream's hooks and roles.
+// Names that are hard-coded in upstream's hooks and roles.
 const (
-	namespace   = "ondemand" // of the ServiceAccount
+	namespace   = "ondemand" // the namespace of the ServiceAccount
 	account     = "ondemand" // the ServiceAccount, its ClusterRole and the binding
 	initializer = "ood-initializer"
 	userRole    = "ood-user"
@@ -16,11 +16,11 @@ const (
 	userValue   = "open-ondemand" // value of userLabel on users' namespaces
 )
 
-// These are the paths on the web node.
+// Paths on the web node.
 const (
 	clustersFolder = "/etc/ood/config/clusters.d"
 	hookEnv        = "/etc/ood/config/hook.env"
-	wrongHookEnv   = "/etc/ood/config/hooks.env" // the wrong name that the published page uses in three places
+	wrongHookEnv   = "/etc/ood/config/hooks.env" // wrong name that the published guide uses in three places
 	portalFile     = "/etc/ood/config/ood_portal.yml"
 	registryFile   = "/etc/ood/config/image-registry.json"
 	hooksFolder    = "/opt/ood/hooks/k8s-bootstrap" // upstream's hooks; the package owns them
@@ -33,13 +33,13 @@ const (
 	passwdFile     = "/etc/passwd"
 )
 
-// userNamespace returns the namespace that the adapter uses for a user. Since ood_core v0.27.0 the adapter replaces
-// dots and at signs with dashes.
+// userNamespace returns the namespace that the adapter uses for user. Since ood_core v0.27.0 the adapter replaces dots
+// and at signs with dashes.
 func userNamespace(e steps.Env, user string) string {
 	return namespacePrefix(e) + strings.NewReplacer(".", "-", "@", "-").Replace(user)
 }
 
-// hookNamespace returns the namespace that the hook creates for a user. The hook uses the login name unchanged.
+// hookNamespace returns the namespace that the hook creates for user. The hook uses the login name unchanged.
 func hookNamespace(e steps.Env, user string) string { return namespacePrefix(e) + user }
 
 func namespacePrefix(e steps.Env) string { return e.Answers.Text("users.namespace-prefix") }
@@ -48,8 +48,7 @@ func clusterPath(e steps.Env) string {
 	return clustersFolder + "/" + e.Answers.Text("cluster.id") + ".yml"
 }
 
-// auth returns the method that portal users use to authenticate at the API server.
+// auth returns cluster.auth: how portal users authenticate at the API server (oidc, managed or gke).
 func auth(e steps.Env) string { return e.Answers.Text("cluster.auth") }
 
-// withOIDC reports whether the auth type is oidc.
 func withOIDC(e steps.Env) bool { return auth(e) == "oidc" }

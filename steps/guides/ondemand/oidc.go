@@ -18,26 +18,26 @@ func oidc() steps.Step {
 				Key: "oidc.issuer", Title: "OIDC issuer URL", Kind: steps.URL, NotFromPeer: true, Adopt: adoptIssuer,
 				When: withOIDC,
 				Help: "The issuer as ADDRESS/.well-known/openid-configuration states it, such as " +
-					"https://idp.example.org/realms/main. It is not the token endpoint, which upstream's example uses.",
+					"https://idp.example.org/realms/main. Do not enter the token endpoint, which upstream's example uses.",
 				Default: issuerDefault,
 			},
 			{
 				Key: "oidc.client-id", Title: "Portal's OIDC client id", Kind: steps.Text,
 				Adopt: adoptEnv("CLIENT_ID"), When: withOIDC,
-				Help: "CLIENT_ID in hook.env. kubectl renews a user's tokens as this client, so it must be the client that " +
-					"they were issued to.",
+				Help: "CLIENT_ID in hook.env. kubectl renews a user's tokens as this client, so they must have been issued to " +
+					"this client.",
 				Default: steps.FromFact("portal-client", "the portal's oidc_client_id"),
 			},
 			{
 				Key: "oidc.client-secret", Title: "Portal's OIDC client secret", Kind: steps.Text, Secret: true, Opt: true,
 				When: withOIDC,
-				Help: "CLIENT_SECRET in hook.env. Leave it empty to keep the existing one, or else to use the portal's own " +
-					"secret of that client. Users can read it in their kubeconfig.",
+				Help: "CLIENT_SECRET in hook.env. If it is empty, carrick keeps the existing secret, or else uses the portal's " +
+					"secret for that client. Users can read the secret in their kubeconfig.",
 			},
 			{
 				Key: "oidc.audience", Title: "API server's OIDC client id", Kind: steps.Text, When: withOIDC,
 				Help: "--oidc-client-id of kube-apiserver, or issuer.audiences in its AuthenticationConfiguration. The token's " +
-					"audience must include it.",
+					"audience must include this id.",
 				Default: func(e steps.Env) (any, string) {
 					if s, err := serverOIDC(e.Peer); err == nil && s.clientID != "" {
 						return s.clientID, "kube-apiserver's --oidc-client-id"
@@ -49,8 +49,9 @@ func oidc() steps.Step {
 				Key: "oidc.user-token", Title: "Access token of a real user", Kind: steps.Text, Secret: true, Opt: true,
 				When: withOIDC,
 				Help: "Used to verify the audience and the username. In a user's session on the portal, run: kubectl config view " +
-					"--raw -o jsonpath='{.users[*].user.auth-provider.config.id-token}'. To check the renewed token as well, run " +
-					"kubectl get pods once the first has expired, and enter what the command prints then on a second line.",
+					"--raw -o jsonpath='{.users[*].user.auth-provider.config.id-token}'. To check the renewed token as well, wait " +
+					"until this token has expired, run kubectl get pods, and run the first command again. Enter the new token on a " +
+					"second line.",
 			},
 		},
 		Facts: []steps.Fact{
@@ -74,7 +75,7 @@ func oidc() steps.Step {
 // discovery is the path of a provider's metadata (OpenID Connect Discovery).
 const discovery = "/.well-known/openid-configuration"
 
-// issuerMeant returns the issuer for the URL of one of its endpoints.
+// issuerMeant derives the issuer from address, the URL of one of its endpoints. It returns any other URL unchanged.
 func issuerMeant(address string) string {
 	address = strings.TrimSuffix(address, discovery)
 	if at := strings.Index(address, "/protocol/openid-connect"); at > 0 {
@@ -88,7 +89,7 @@ func issuerMeant(address string) string {
 	return address
 }
 
-// portalIssuer returns the issuer from the portal's metadata URL.
+// portalIssuer derives the issuer from oidc_provider_metadata_url in ood_portal.yml.
 func portalIssuer(ctx context.Context, e steps.Env) (any, error) {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -111,7 +112,6 @@ func issuerDefault(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// portalClient returns the client with which the portal logs users in.
 func portalClient(ctx context.Context, e steps.Env) (any, error) {
 	_, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -123,8 +123,8 @@ func portalClient(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("%s does not set oidc_client_id", portalFile)
 }
 
-// adoptIssuer adopts the issuer in hook.env. If hook.env contains the URL of an endpoint, it adopts that endpoint's
-// issuer.
+// adoptIssuer proposes IDP_ISSUER_URL from hook.env. If its value is the URL of an endpoint, adoptIssuer proposes the
+// endpoint's issuer.
 func adoptIssuer(ctx context.Context, e steps.Env) (any, string, error) {
 	v, from, err := adoptEnv("IDP_ISSUER_URL")(ctx, e)
 	text, _ := v.(string)
@@ -132,13 +132,13 @@ func adoptIssuer(ctx context.Context, e steps.Env) (any, string, error) {
 		return nil, "", err
 	}
 	if meant := issuerMeant(text); meant != text {
-		return meant, from + ", which names one of its endpoints", nil
+		return meant, from + ", which contains the URL of one of its endpoints", nil
 	}
 	return text, from, nil
 }
 
-// otherRealm returns the Keycloak realm with /auth added or removed, or "" if the issuer is not a Keycloak realm.
-// Keycloak used /auth before version 17.
+// otherRealm returns the URL of a Keycloak realm with /auth added or removed, or "" for any other issuer. Keycloak used
+// /auth before version 17.
 func otherRealm(issuer string) string {
 	u, err := url.Parse(issuer)
 	if err != nil {

@@ -31,27 +31,28 @@ func oidcChecks() []steps.Check {
 			Name: "issuer", Title: "The issuer matches its discovery document", On: steps.Local, From: "this machine",
 			When: withOIDC,
 			Why: "The API server reads ISSUER" + discovery +
-				"and rejects tokens of any other issuer, even by a slash. Upstream's example has the token endpoint.",
+				" and rejects other issuers, even if only a slash differs. Upstream's example is a token endpoint.",
 			References: []string{clientGoSource, hookEnvSource}, Run: issuerSays,
 		},
 		{
-			Name: "one-issuer", Title: "The portal logs users in through that issuer", On: steps.Local, When: withOIDC,
+			Name: "one-issuer", Title: "The portal logs users in through the same issuer", On: steps.Local, When: withOIDC,
 			Needs:      []string{"portal-file"},
-			Why:        "The API server receives the token of the portal login.",
+			Why:        "The API server receives tokens of the portal login, so it must trust the portal's issuer.",
 			References: []string{page}, Run: oneIssuer,
 		},
 		{
 			Name: "token-audience", Title: "A user's token has the API server's client as audience", On: steps.Local,
 			When: withOIDC,
-			Why: "The API server rejects a token without its client id in aud. Add it with a mapper, exchange tokens " +
-				"in the hook, or share one client.",
+			Why: "The API server rejects a token without its client id in aud. Add the id with a mapper, exchange tokens in " +
+				"the hook, or use one client.",
 			References: []string{page, apiServerSource, clientGoSource}, Run: tokenAudience,
 		},
 		{
-			Name: "server-issuer", Title: "The API server accepts tokens of that issuer", On: steps.Remote, When: withOIDC,
+			Name: "server-issuer", Title: "The API server accepts tokens of the portal's issuer", On: steps.Remote,
+			When:  withOIDC,
 			Needs: []string{"signed-in"},
-			Why: "The API server accepts one issuer and one client id, set by flags or in a configuration file, never " +
-				"both. It rejects other tokens.",
+			Why: "The API server accepts one issuer and one client id, from either flags or a configuration file. It " +
+				"rejects all other tokens.",
 			References: []string{apiServerSource}, Run: serverIssuer,
 		},
 		{
@@ -59,17 +60,18 @@ func oidcChecks() []steps.Check {
 			When:  withOIDC,
 			Needs: []string{"signed-in"},
 			Why: "The hook binds roles to the bare login name. Without --oidc-username-prefix=- the API server " +
-				"prefixes it with the issuer unless it is an email.",
+				"prefixes the name with the issuer unless it is an email.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/rolebinding.yaml", apiServerSource},
 			Run:        serverUsername,
 		},
 	}
 }
 
-// systemCAs are the CA bundles that a web node trusts.
+// systemCAs lists the paths of the system's CA bundle on Red Hat and on Debian.
 var systemCAs = []string{"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/certs/ca-certificates.crt"}
 
-// trusted returns the CA bundle of the web node, or nil if it has none. Then this machine's CAs are used.
+// trusted returns the web node's CA bundle. If there is none, it returns nil, and the HTTP client uses the CAs of the
+// machine on which carrick runs.
 func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
 	for _, p := range systemCAs {
 		b, err := e.Host.Read(ctx, p)
@@ -83,7 +85,7 @@ func trusted(ctx context.Context, e steps.Env) ([]byte, error) {
 	return nil, nil
 }
 
-// oidcProvider is the response of a provider's discovery endpoint.
+// oidcProvider is the response from a provider's discovery endpoint.
 type oidcProvider struct {
 	status int
 	issuer string
@@ -118,13 +120,13 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	if meant := issuerMeant(issuer); meant != issuer {
 		return steps.Failed(
 			issuer+" is an endpoint, not the issuer. The issuer is "+meant,
-			"answer oidc.issuer with "+steps.Quoted(meant)+" in "+e.LinkFile(),
+			"set oidc.issuer to "+steps.Quoted(meant)+" in "+e.LinkFile(),
 		)
 	}
 	if !strings.HasPrefix(issuer, "https://") {
 		return steps.Failed(
 			issuer+" does not start with https://, which the API server requires",
-			"answer oidc.issuer with an https:// URL in "+e.LinkFile(),
+			"set oidc.issuer to an https:// URL in "+e.LinkFile(),
 		)
 	}
 	look := "curl -sS " + steps.Quoted(strings.TrimSuffix(issuer, "/")+discovery)
@@ -144,14 +146,14 @@ func issuerSays(ctx context.Context, e steps.Env) steps.Result {
 	case said.status == http.StatusOK:
 		return steps.Failed(
 			fmt.Sprintf("the provider's issuer is %s, but oidc.issuer is %s", shownWord(said.issuer), issuer),
-			"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
+			"set oidc.issuer to "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
 		)
 	}
 	if other := otherRealm(issuer); other != "" {
 		if said, err := askProvider(ctx, e, other); err == nil && said.status == http.StatusOK && said.issuer != "" {
 			return steps.Failed(
-				issuer+" does not exist, but "+shownWord(said.issuer)+" does: Keycloak has no /auth prefix since version 17",
-				"answer oidc.issuer with "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
+				issuer+" does not exist, but "+shownWord(said.issuer)+" exists: Keycloak has no /auth prefix since version 17",
+				"set oidc.issuer to "+steps.Quoted(said.issuer)+" in "+e.LinkFile(),
 			)
 		}
 	}
@@ -168,25 +170,26 @@ func oneIssuer(_ context.Context, e steps.Env) steps.Result {
 	if want := e.Answers.Text("oidc.issuer"); strings.TrimSuffix(have, "/") != strings.TrimSuffix(want, "/") {
 		return steps.Failed(fmt.Sprintf("the portal's issuer is %s, but oidc.issuer is %s",
 			shownWord(have), want),
-			"answer oidc.issuer with "+steps.Quoted(have)+" in "+e.LinkFile()+", and make the API server accept it:\n"+
+			"set oidc.issuer to "+steps.Quoted(have)+" in "+e.LinkFile()+
+				", and configure the API server to accept that issuer:\n"+
 				apiFlagsFor(e, have))
 	}
 	return steps.Passed("%s", have)
 }
 
-// mapper returns the steps in Keycloak's admin console that add the audience to the portal's tokens.
+// mapper returns instructions for a Keycloak audience mapper that adds oidc.audience to the portal's tokens.
 func mapper(e steps.Env) string {
 	return fmt.Sprintf(`# in Keycloak's admin console, in the realm of %[1]s
 Clients > %[2]s > Client scopes > %[2]s-dedicated > Configure a new mapper > Audience
   Name: kubernetes    Included Client Audience: %[3]s    Add to ID token: On    Add to access token: On
 Save; then log out of the portal and in again
-# other ways: a pre-PUN hook that exchanges the token for one of %[3]s, or one client for the portal and the API server`,
+# alternatives: a pre-PUN hook that exchanges the token for a token of %[3]s, or one client for the portal and the API server`,
 		e.Answers.Text("oidc.issuer"), cmp.Or(e.Answers.Text("oidc.client-id"), "CLIENT"),
 		cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT"))
 }
 
-// userTokens returns the given tokens of a user: the access token of the login, and optionally the ID token with which
-// kubectl replaced it.
+// userTokens splits oidc.user-token. The first token is the access token from the login. The optional second token is
+// the ID token that replaced the expired access token.
 func userTokens(e steps.Env) (all []masked.Value) {
 	for _, w := range strings.Fields(e.Answers.Masked("oidc.user-token").Reveal()) {
 		all = append(all, masked.New(w))
@@ -194,9 +197,9 @@ func userTokens(e steps.Env) (all []masked.Value) {
 	return all
 }
 
-// tokenAudience checks each token. After the login's token has expired, kubectl replaces it with an ID token
-// (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go), and Keycloak's audience mapper does not apply to ID
-// tokens by default (keycloak/keycloak:
+// tokenAudience also checks the audience of a renewed token. When the access token from the login expires, kubectl
+// replaces it with an ID token (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go). By default, Keycloak's
+// audience mapper does not apply to ID tokens (keycloak/keycloak:
 // services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
 func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
@@ -213,7 +216,7 @@ func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 		}
 	}
 	r := audienceOf(e, all[0])
-	r.Found += "; the renewed ID token was not checked. Once this token has expired, run kubectl get pods in that " +
+	r.Found += "; the renewed ID token was not checked. Once this token has expired, run kubectl get pods in the user's " +
 		"session and enter both tokens, one per line"
 	return r
 }
@@ -224,19 +227,19 @@ func audienceOf(e steps.Env, raw masked.Value) steps.Result {
 	switch {
 	case err != nil:
 		return steps.Failed(
-			"the token cannot be used with an API server: "+err.Error(), "have the provider issue access tokens as JWTs",
+			"the token cannot be used with an API server: "+err.Error(), "configure the provider to issue access tokens as JWTs",
 		)
 	case t.Issuer != issuer:
 		return steps.Failed(
 			fmt.Sprintf("the token's issuer is %s, not %s", shownWord(t.Issuer), issuer),
-			"answer oidc.issuer with the token's issuer, or use a token of the answered one",
+			"set oidc.issuer to the token's issuer, or use a token of the issuer in oidc.issuer",
 		)
 	case !slices.Contains(t.Audience, audience):
 		return steps.Failed(
-			fmt.Sprintf("the audience is %s and does not include %s", audienceWords(t.Audience), audience), mapper(e),
+			fmt.Sprintf("the token's audience is %s, which does not include %s", audienceWords(t.Audience), audience), mapper(e),
 		)
 	}
-	found := "the audience includes " + audience
+	found := "the token's audience includes " + audience
 	if t.Expired(time.Now()) {
 		found += "; the token has expired, which does not affect this check"
 	}

@@ -17,7 +17,7 @@ import (
 // oidcServer contains the OIDC flags of kube-apiserver.
 type oidcServer struct{ issuer, clientID, claim, prefix, config string }
 
-// flags returns the fields by flag name, which is also their key in the fact.
+// flags maps flag names to fields. The fact server-oidc uses the flag names as keys.
 func (s *oidcServer) flags() map[string]*string {
 	return map[string]*string{
 		"oidc-issuer-url": &s.issuer, "oidc-client-id": &s.clientID, "oidc-username-claim": &s.claim,
@@ -25,7 +25,8 @@ func (s *oidcServer) flags() map[string]*string {
 	}
 }
 
-// learnServerOIDC reads the flags from the API server's pods, which exist on control planes that kubeadm created.
+// learnServerOIDC reads the flags from kube-apiserver's pods. Only some clusters, such as those created by kubeadm, run
+// kube-apiserver in pods.
 func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 	pods, err := check.List[corev1.Pod](
 		ctx, e.Cluster, check.Pods, "kube-system", cluster.Selector{Labels: "component=kube-apiserver"},
@@ -56,7 +57,7 @@ func learnServerOIDC(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// argumentsOf returns the flags of a command line by name.
+// argumentsOf parses words, a command line, into flags and their values.
 func argumentsOf(words []string) map[string]string {
 	out := map[string]string{}
 	for i, w := range words {
@@ -86,13 +87,13 @@ func serverOIDC(of steps.Facts) (oidcServer, error) {
 	return s, nil
 }
 
-// configured reports whether the flags configure OIDC. If not, why is the result for the check.
+// configured reports whether the flags configure OIDC. If they do not, why is the result for the check to return.
 func (s oidcServer) configured() (why steps.Result, ok bool) {
 	switch {
 	case s.config != "":
 		return steps.Skipped(
-			"the API server reads %s from its own disk, which carrick cannot see; check jwt[].issuer.url, audiences and "+
-				"claimMappings.username there",
+			"the API server reads %s from the control-plane node's disk, which carrick cannot read. Check jwt[].issuer.url, "+
+				"audiences and claimMappings.username in that file",
 			s.config,
 		), false
 	case s.issuer == "":
@@ -107,10 +108,10 @@ const apiServerFlags = `# on each node of the control plane, in /etc/kubernetes/
 - --oidc-username-claim=preferred_username
 - --oidc-username-prefix=-`
 
-// apiFlags returns apiServerFlags with the answers filled in.
+// apiFlags returns apiServerFlags with the issuer and the client id from the answers.
 func apiFlags(e steps.Env) string { return apiFlagsFor(e, e.Answers.Text("oidc.issuer")) }
 
-// apiFlagsFor is like apiFlags, with another issuer than the answered one.
+// apiFlagsFor is like apiFlags, but with the given issuer.
 func apiFlagsFor(e steps.Env, issuer string) string {
 	client := cmp.Or(e.Answers.Text("oidc.audience"), "CLIENT")
 	return strings.NewReplacer("ISSUER", issuer, "=CLIENT", "="+client).Replace(apiServerFlags)
@@ -160,24 +161,24 @@ func serverUsername(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case claim == "sub":
 		return steps.Failed(
-			"--oidc-username-claim is sub, usually a number or a UUID, but the RoleBindings name the login name",
+			"--oidc-username-claim is sub, which is usually a number or a UUID, but the RoleBindings use the login name",
 			apiFlags(e),
 		)
 	case s.prefix == "" && claim != "email":
 		return steps.Failed(
 			"--oidc-username-prefix is not set, so the username is "+shownWord(s.issuer+"#NAME")+
-				", but the RoleBindings name plain NAME",
+				", but the RoleBindings use NAME without a prefix",
 			apiFlags(e),
 		)
 	case s.prefix != "-" && s.prefix != "":
 		return steps.Failed(
 			"--oidc-username-prefix is "+shownWord(s.prefix)+", so the username is "+shownWord(s.prefix+"NAME")+
-				", but the RoleBindings name plain NAME",
+				", but the RoleBindings use NAME without a prefix",
 			apiFlags(e),
 		)
 	case claim == "email":
 		return steps.Warned(
-			"--oidc-username-claim is email, but the RoleBindings name the login name, which is rarely an email address",
+			"--oidc-username-claim is email, but the RoleBindings use the login name, which is rarely an email address",
 			apiFlags(e),
 		)
 	}

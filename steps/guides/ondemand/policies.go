@@ -13,16 +13,16 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the ConfigMaps that k8-ldap-configmap writes, with users' namespaces as keys (OSC/k8-ldap-configmap:
-// internal/mapper, charts/k8-ldap-configmap/values.yaml, cf23ec49). The values of the first two are numbers. Those of
-// the third are JSON arrays of strings.
+// ConfigMaps that k8-ldap-configmap writes (OSC/k8-ldap-configmap: internal/mapper,
+// charts/k8-ldap-configmap/values.yaml, cf23ec49). Their keys are users' namespaces. The values in user-uid-map and
+// user-gid-map are numbers. The values in user-gids-map are JSON arrays of strings.
 const (
 	uidMap  = "user-uid-map"
 	gidMap  = "user-gid-map"
 	gidsMap = "user-gids-map" // exists only if the mapper user-gids is enabled
 )
 
-// These are the names of carrick's own policies and of the asset that contains them.
+// carrick's ValidatingAdmissionPolicies, and the asset file that contains them.
 const (
 	idPoliciesFile = "id-policies.yaml"
 	uidPolicy      = "ondemand-uid"
@@ -38,8 +38,8 @@ func policies() steps.Step {
 	return steps.Step{
 		Name: "policies", Title: "Policies",
 		Why: "Users with kubectl can submit any pod in their namespace. Pod security levels restrict mounts (none: " +
-			"restricted, NFS: baseline, host paths: privileged) but not uid and gid; an admission policy or Kyverno pins " +
-			"those to the values from LDAP.",
+			"restricted, NFS: baseline, host paths: privileged) but not uid and gid. An admission policy or Kyverno pins both " +
+			"to the values from LDAP.",
 		Ask: []steps.Question{
 			{
 				Key: "policies.level", Title: "Pod security level of users' namespaces", Kind: steps.Pick, On: steps.Remote,
@@ -49,14 +49,14 @@ func policies() steps.Step {
 					{Value: check.Baseline, Title: "baseline: NFS mounts"},
 					{Value: check.Privileged, Title: "privileged: host paths; pod security rejects nothing"},
 				},
-				Help: "The pre-hook sets it on each user's namespace at login. If the level is too strict for the mounts, " +
-					"every app is rejected.",
+				Help: "The pre-hook sets this level on each user's namespace at login. If the level is too strict for the " +
+					"mounts, every app is rejected.",
 				Default: defaultLevel,
 			},
 			{
 				Key: "policies.ids", Title: "Enforcement of pods' uid and gid", Kind: steps.Pick, On: steps.Remote,
 				Of: []steps.Choice{
-					{Value: "none", Title: "none: nothing, or another tool such as Kyverno"},
+					{Value: "none", Title: "none: not enforced, or enforced by another tool such as Kyverno"},
 					{
 						Value: "admission-policy",
 						Title: "admission-policy: ValidatingAdmissionPolicy with the ConfigMaps of k8-ldap-configmap (Kubernetes " +
@@ -71,7 +71,7 @@ func policies() steps.Step {
 				Key: "policies.maps-namespace", Title: "Namespace of the uid and gid ConfigMaps", Kind: steps.Namespace,
 				On: steps.Remote, Opt: true, When: pinsIDs,
 				Help: "The namespace where k8-ldap-configmap writes the ConfigMaps user-uid-map and user-gid-map. Anyone who " +
-					"can write them there decides as which uid users run.",
+					"can write these ConfigMaps controls the uid of users' pods.",
 				Default: steps.FromFact("id-maps", "the namespace of k8-ldap-configmap"),
 			},
 		},
@@ -94,7 +94,8 @@ func policies() steps.Step {
 
 func pinsIDs(e steps.Env) bool { return e.Answers.Text("policies.ids") == "admission-policy" }
 
-// needed returns the strictest Pod Security level that allows the cluster file's mounts, and why.
+// needed returns the strictest Pod Security level that permits the mount types in the cluster file. why is the reason,
+// for use in findings.
 func needed(e steps.Env) (level, why string, err error) {
 	types, err := e.Peer.List("mount-types")
 	if err != nil {
@@ -114,20 +115,23 @@ func levelOf(mounts []string) (level, why string) {
 	return check.Restricted, "nothing is mounted"
 }
 
-// defaultLevel returns the level for the answered mounts, because a single apply writes both the cluster file and the
-// hook that sets the level.
+// defaultLevel returns the Pod Security level for the mounts in clusterfile.mounts. It does not read the cluster file,
+// because the file can still contain the old mounts. One apply writes both the cluster file and the hook that sets the
+// level.
 func defaultLevel(e steps.Env) (any, string) {
 	types, err := mountTypesOf(e.Answers.Text("clusterfile.mounts"))
 	if err != nil {
-		return check.Restricted, "no mounts are known"
+		return check.Restricted, "default; the mounts are unknown"
 	}
-	return levelOf(types)
+	level, _ := levelOf(types)
+	return level, "the mounts in clusterfile.mounts"
 }
 
 // ldapSpace is the default namespace of k8-ldap-configmap's chart.
 const ldapSpace = "k8-ldap-configmap"
 
-// mapsNamespace returns the namespace of the ConfigMaps, or an error if it is unknown.
+// mapsNamespace returns policies.maps-namespace, or else the discovered namespace of the ConfigMaps. It returns an
+// error if neither is known.
 func mapsNamespace(e steps.Env) (string, error) {
 	if ns := e.Answers.Text("policies.maps-namespace"); ns != "" {
 		return ns, nil
@@ -135,8 +139,9 @@ func mapsNamespace(e steps.Env) (string, error) {
 	return e.Own.Text("id-maps")
 }
 
-// userIDMaps returns the chart's namespace if both ConfigMaps exist there. Anyone who can create ConfigMaps in a
-// namespace could create both and choose the UIDs of users' pods. So another namespace must be answered explicitly.
+// userIDMaps returns the namespace k8-ldap-configmap if it contains both user-uid-map and user-gid-map. It never
+// returns any other namespace, because anyone who can create ConfigMaps there could then choose the UIDs of users'
+// pods. To use another namespace, an admin must set policies.maps-namespace.
 func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 	at := map[string]int{}
 	e.Cluster.StartSelected(check.ConfigMaps, "", cluster.Selector{Fields: "metadata.name=" + gidMap})
@@ -165,13 +170,13 @@ func userIDMaps(ctx context.Context, e steps.Env) (any, error) {
 		)
 	}
 	return nil, steps.Absent(
-		"ConfigMaps %s and %s are in %s, not in %s: answer policies.maps-namespace with the namespace of k8-ldap-configmap",
+		"ConfigMaps %s and %s are in %s, not in %s: set policies.maps-namespace to the namespace of k8-ldap-configmap",
 		uidMap, gidMap, strings.Join(both, ", "), ldapSpace,
 	)
 }
 
-// groupsMap returns the ConfigMap with users' additional groups. If it does not exist, it returns the ConfigMap of GIDs
-// instead. No value in that one is a JSON array, so it grants no additional group.
+// groupsMap returns the ConfigMap that the groups policy reads: user-gids-map if it exists, or else user-gid-map. The
+// values in user-gid-map are not JSON arrays, so the policy then permits no additional groups.
 func groupsMap(ctx context.Context, e steps.Env) (any, error) {
 	ns, err := mapsNamespace(e)
 	if err != nil {

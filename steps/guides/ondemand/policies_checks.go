@@ -23,8 +23,8 @@ func policyChecks() []steps.Check {
 		{
 			Name: "no-pod-security-policies", Title: "No PodSecurityPolicy blocks users' pods", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "Enforced PodSecurityPolicies (removed in 1.25) block pods without permission, and USE_POD_SECURITY_POLICY " +
-				"always aborts the hook: bash's UID is read-only.",
+			Why: "PodSecurityPolicies (before 1.25) reject pods that cannot use one. USE_POD_SECURITY_POLICY always aborts " +
+				"the hook, because UID is read-only in bash.",
 			References: []string{
 				"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
 				"https://kubernetes.io/docs/concepts/security/pod-security-policy/",
@@ -34,8 +34,8 @@ func policyChecks() []steps.Check {
 		{
 			Name: "level-allows-mounts", Title: "Pod security levels of users' namespaces fit their mounts",
 			On: steps.Remote, Needs: []string{"signed-in"},
-			Why: "Host paths require privileged, NFS requires baseline, no mounts restricted. A stricter level rejects " +
-				"every app, a looser one exposes the nodes.",
+			Why: "Host paths require privileged, NFS requires baseline. Without mounts, use restricted. A stricter " +
+				"level rejects every app; a looser level exposes the nodes.",
 			References: []string{levelPage, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb"},
 			Run:        levelFits,
 		},
@@ -50,9 +50,9 @@ func policyChecks() []steps.Check {
 		{
 			Name: "level-allows-pods", Title: "No running pod violates the level", On: steps.Remote,
 			Needs:      []string{"signed-in"},
-			Why:        "A level does not stop running pods, but an app that violates it cannot start again.",
+			Why:        "A level does not stop running pods, but an app that violates the level cannot start again.",
 			References: []string{"https://kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-namespace-labels/"},
-			Run:        levelBreaks,
+			Run:        levelViolations,
 		},
 		{
 			Name: "network-policies-enforced", Title: "The cluster's network enforces NetworkPolicies", On: steps.Remote,
@@ -63,10 +63,10 @@ func policyChecks() []steps.Check {
 			Run:        networkEnforced,
 		},
 		{
-			Name: "id-maps", Title: "The cluster knows every user's uid and gid", On: steps.Remote, When: pinsIDs,
+			Name: "id-maps", Title: "The ConfigMaps contain every user's uid and gid", On: steps.Remote, When: pinsIDs,
 			Needs: []string{"signed-in"},
-			Why: "The policy looks users up by namespace in the ConfigMaps of k8-ldap-configmap and rejects every pod " +
-				"of a user who is missing.",
+			Why: "The policy looks up users by namespace in the ConfigMaps of k8-ldap-configmap and rejects every pod of a " +
+				"user without an entry.",
 			References: []string{"OSC/k8-ldap-configmap: charts/k8-ldap-configmap/values.yaml (userPrefix)", policySource},
 			Run:        mapsKnow,
 		},
@@ -102,18 +102,18 @@ func podSecurityPolicies(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(
 				fmt.Sprintf(
 					"PodSecurityPolicies are enforced: pod %s/%s was admitted by %s. Users' pods are rejected until they are "+
-						"allowed to use one",
+						"allowed to use a PodSecurityPolicy",
 					p.Namespace, p.Name, by,
 				),
 				e.Kubectl()+
-					" create clusterrole ood-psp --verb=use --resource=podsecuritypolicies.policy --resource-name=NAME    # and "+
-					"bind it to users; keep USE_POD_SECURITY_POLICY false. Better: upgrade to Kubernetes 1.25, where pod security "+
-					"levels replace them",
+					" create clusterrole ood-psp --verb=use --resource=podsecuritypolicies.policy --resource-name=NAME    # then "+
+					"bind the ClusterRole to users; keep USE_POD_SECURITY_POLICY false. Better: upgrade to Kubernetes 1.25 or "+
+					"newer, which uses pod security levels instead",
 			)
 		}
 	}
 	return steps.Warned(
-		"the API server serves PodSecurityPolicy, but no pod was admitted by one, so it is not enforced",
+		"the API server serves PodSecurityPolicy but does not enforce it: no pod has the annotation kubernetes.io/psp",
 		"keep USE_POD_SECURITY_POLICY false: Kubernetes 1.25 removes PodSecurityPolicy",
 	)
 }
@@ -123,8 +123,10 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	need, why, unknown := needed(e)
 	if unknown == nil && check.Narrowness(level) > check.Narrowness(need) {
 		return steps.Failed(
-			fmt.Sprintf("policies.level is %s, but %s, which requires %s. Every such app is rejected", level, why, need),
-			"answer policies.level with "+need,
+			fmt.Sprintf(
+				"policies.level is %s, but %s, which requires %s. Every app with these mounts is rejected", level, why, need,
+			),
+			"set policies.level to "+need,
 		)
 	}
 	all, err := userNamespaces(ctx, e)
@@ -143,7 +145,8 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	fix := fmt.Sprintf(
-		"%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook sets it at each user's next login", e.Kubectl(),
+		"%s label --overwrite namespaces -l %s=%s %s=%s    # the pre-hook sets the label at each user's next login",
+		e.Kubectl(),
 		userLabel, userValue, check.EnforceLabel, level,
 	)
 	switch {
@@ -151,7 +154,7 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Skipped("no namespace has the label %s=%s yet: no user has logged in", userLabel, userValue)
 	case len(narrow) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s, which requires %s. Namespaces that are stricter and reject apps: %s", why, need, few(narrow)), fix,
+			fmt.Sprintf("%s, which requires %s. These namespaces are stricter and reject apps: %s", why, need, few(narrow)), fix,
 		)
 	case len(none) > 0:
 		return steps.Warned(
@@ -169,8 +172,9 @@ func levelFits(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s in all %d namespaces (%s)", level, len(all), why)
 }
 
-// podSpace returns the namespace in which the check submits a portal pod.
-func podSpace(ctx context.Context, e steps.Env) (string, error) {
+// previewNamespace returns the namespace for the dry run of a portal pod: the trial user's namespace if it exists, or
+// else the first user's namespace. It returns "" if no user has a namespace.
+func previewNamespace(ctx context.Context, e steps.Env) (string, error) {
 	all, err := userNamespaces(ctx, e)
 	if err != nil || len(all) == 0 {
 		return "", err
@@ -186,24 +190,24 @@ func podSpace(ctx context.Context, e steps.Env) (string, error) {
 }
 
 func adapterPodTaken(ctx context.Context, e steps.Env) steps.Result {
-	space := namespaceTaken(ctx, e)
+	space := namespaceAccepted(ctx, e)
 	if space.Status != steps.Pass && space.Status != steps.Warn {
 		return space
 	}
-	pod := adapterPodTried(ctx, e)
+	pod := previewAdapterPod(ctx, e)
 	if space.Status == steps.Warn && (pod.Status == steps.Pass || pod.Status == steps.Skip) {
 		return space
 	}
 	return pod
 }
 
-func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
-	ns, err := podSpace(ctx, e)
+func previewAdapterPod(ctx context.Context, e steps.Env) steps.Result {
+	ns, err := previewNamespace(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if ns == "" {
-		return steps.Skipped("no namespace has the label %s=%s yet to try a pod in", userLabel, userValue)
+		return steps.Skipped("no namespace has the label %s=%s yet, so no pod can be tested", userLabel, userValue)
 	}
 	types, err := e.Peer.List("mount-types")
 	if err != nil {
@@ -226,9 +230,9 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 		if strings.Contains(said, "no params found") || strings.Contains(said, "no uid is known") ||
 			strings.Contains(said, "no gid is known") {
 			return steps.Failed(fmt.Sprintf("a pod %s is rejected in %s: %s", with, ns, said),
-				"see \"The cluster knows every user's uid and gid\". If that check passes, the API server still uses old "+
-					"ConfigMaps, which happens after all policies that used them were deleted and recreated (kubernetes/kubernetes: "+
-					"admission/plugin/policy/generic/policy_source.go). Restart kube-apiserver")
+				"see \"The ConfigMaps contain every user's uid and gid\". If that check passes, restart kube-apiserver, because "+
+					"it uses outdated ConfigMaps after all policies that use them were deleted and recreated "+
+					"(kubernetes/kubernetes: admission/plugin/policy/generic/policy_source.go)")
 		}
 		fix := check.RefusedFix(e.Kubectl(), steps.Quoted(ns), said)
 		if by, _ := check.Refuser(said); by == check.ByLevel {
@@ -236,18 +240,18 @@ func adapterPodTried(ctx context.Context, e steps.Env) steps.Result {
 				" --show-labels    # is this level intended? See \"Pod security levels of users' namespaces fit their mounts\""
 		} else if fix == "" {
 			fix = e.Kubectl() + " -n " + steps.Quoted(ns) +
-				" get resourcequotas,limitranges    # the message names what rejects it"
+				" get resourcequotas,limitranges    # the message names the object that rejects the pod"
 		}
 		return steps.Failed(fmt.Sprintf("a pod %s is rejected in %s: %s", with, ns, said), fix)
 	}
 	return steps.Errored(err)
 }
 
-// namespaceTaken verifies that the API server would accept a new user's namespace as upstream's hook creates it
-// (OSC/ondemand: hooks/k8s-bootstrap/yaml/namespace.yaml). If the admin lacks a permission for this test, that is not a
-// failure. If a policy or webhook rejects the namespace, that is only a warning, because it can treat the
-// ServiceAccount ondemand differently from the admin.
-func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
+// namespaceAccepted sends a dry-run request that creates a new user's namespace in the same way as upstream's hook
+// (OSC/ondemand: hooks/k8s-bootstrap/yaml/namespace.yaml). A missing permission of the admin is not a failure. A
+// rejection by a policy or webhook is only a warning, because the policy or webhook can treat the admin differently
+// from the ServiceAccount ondemand.
+func namespaceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	name := namespacePrefix(e) + "carrick-preview"
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
@@ -263,19 +267,20 @@ func namespaceTaken(ctx context.Context, e steps.Env) steps.Result {
 	fix := check.RefusedFix(e.Kubectl(), steps.Quoted(name), said)
 	if fix == "" {
 		fix = e.Kubectl() +
-			" get validatingwebhookconfigurations,validatingadmissionpolicies    # the message names what rejects it"
+			" get validatingwebhookconfigurations,validatingadmissionpolicies    # the message names the object that rejects " +
+			"the namespace"
 	}
 	by, _ := check.Refuser(said)
 	answered := by == check.ByPolicy || by == check.ByWebhook && !strings.Contains(said, "failed calling webhook")
 	if answered {
-		return steps.Warned("a new user's namespace is rejected for this admin: "+said, fix)
+		return steps.Warned("a new user's namespace is rejected if this admin creates it: "+said, fix)
 	}
 	return steps.Failed("a new user's namespace is rejected: "+said, fix)
 }
 
-// levelBreaks sends the API server a dry-run request for the level on each namespace. The API server responds with the
-// pods that violate it.
-func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
+// levelViolations sets policies.level on each user's namespace in a dry run. The response from the API server lists the
+// running pods that violate the level.
+func levelViolations(ctx context.Context, e steps.Env) steps.Result {
 	level := e.Answers.Text("policies.level")
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
@@ -294,15 +299,15 @@ func levelBreaks(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(words) > 0 {
 		return steps.Warned(
-			fmt.Sprintf("%s would reject running pods: %s%s", level, few(words), more),
-			"those apps need a securityContext in their submit.yml.erb, or a less strict level (policies.level)",
+			fmt.Sprintf("the level %s would reject running pods: %s%s", level, few(words), more),
+			"add a securityContext to those apps' submit.yml.erb, or choose a less strict level (policies.level)",
 		)
 	}
-	return steps.Passed("%s would reject no running pod%s", level, more)
+	return steps.Passed("no running pod violates the level %s%s", level, more)
 }
 
-// These are the DaemonSets of network plugins: those that enforce NetworkPolicies, and those that do not enforce them
-// on their own.
+// Name prefixes of the DaemonSets of network plugins. The plugins in enforcing enforce NetworkPolicies. The plugins in
+// networksWithoutPolicies do not enforce them by default.
 var (
 	enforcing = []string{
 		"calico-node", "canal", "cilium", "anetd", "antrea-agent", "kube-router", "weave-net", "ovnkube-node", "kube-ovn-cni",
@@ -319,7 +324,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	var without []string
 	for _, d := range sets {
 		if slices.ContainsFunc(enforcing, func(n string) bool { return strings.HasPrefix(d.Name, n) }) || policyAgent(d) {
-			return steps.Passed("enforced by %s/%s", d.Namespace, d.Name)
+			return steps.Passed("DaemonSet %s/%s enforces NetworkPolicies", d.Namespace, d.Name)
 		}
 		if slices.ContainsFunc(networksWithoutPolicies, func(n string) bool { return strings.HasPrefix(d.Name, n) }) {
 			without = append(without, d.Namespace+"/"+d.Name)
@@ -330,15 +335,15 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(nodes) > 0 && strings.Contains(nodes[0].Status.NodeInfo.KubeletVersion, "+k3s") {
-		return steps.Passed("enforced by k3s, unless it was started with --disable-network-policy")
+		return steps.Passed("k3s enforces NetworkPolicies, unless it was started with --disable-network-policy")
 	}
-	prove := "test it: a pod in one user's namespace must not reach a pod in another's; otherwise install Calico, " +
-		"Cilium or another network plugin that enforces them"
+	prove := "check that a pod in one user's namespace cannot reach a pod in another user's namespace; otherwise " +
+		"install Calico, Cilium or another network plugin that enforces NetworkPolicies"
 	if len(without) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the network plugin is %s, which does not enforce NetworkPolicies by default (kindnet does since kind 0.24), so "+
-					"users' pods can reach each other",
+				"the network plugin is %s, which does not enforce NetworkPolicies by default (kindnet does since kind 0.24). "+
+					"Users' pods can reach each other",
 				strings.Join(without, ", "),
 			),
 			prove,
@@ -346,7 +351,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"none of the %d DaemonSets is a network plugin that carrick recognizes, so it is unknown whether NetworkPolicies "+
+			"carrick recognizes none of the %d DaemonSets as a network plugin, so it is unknown whether NetworkPolicies "+
 				"are enforced",
 			len(sets),
 		),
@@ -354,7 +359,7 @@ func networkEnforced(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// policyAgent reports whether the Amazon VPC CNI runs with its network policy agent.
+// policyAgent reports whether d is the Amazon VPC CNI with its network policy agent enabled.
 func policyAgent(d *appsv1.DaemonSet) bool {
 	return strings.HasPrefix(d.Name, "aws-node") &&
 		slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {

@@ -23,7 +23,7 @@ import (
 	"carrick/steps/check"
 )
 
-// userIDMap returns the data of one of the ConfigMaps, by user namespace.
+// userIDMap returns the data of the given ConfigMap. Its keys are users' namespaces.
 func userIDMap(ctx context.Context, e steps.Env, name string) (map[string]string, error) {
 	ns, err := mapsNamespace(e)
 	if err != nil {
@@ -70,14 +70,14 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 				),
 				e.Helm()+" upgrade k8-ldap-configmap k8-ldap-configmap/k8-ldap-configmap -n "+steps.Quoted(at)+
 					" --reuse-values --set 'mappers={user-uid,user-gid,user-gids}'    # then "+e.ApplyStep("policies")+
-					"; or answer clusterfile.supplemental-groups with no",
+					"; or set clusterfile.supplemental-groups to no",
 			)
 		}
 		if apierrors.IsNotFound(err) {
 			return steps.Failed(
 				fmt.Sprintf("ConfigMap %s/%s does not exist", at, name),
 				e.Kubectl()+" get configmaps -A --field-selector metadata.name="+name+
-					"    # then answer policies.maps-namespace with the namespace of k8-ldap-configmap",
+					"    # then set policies.maps-namespace to the namespace of k8-ldap-configmap",
 			)
 		}
 		if err != nil {
@@ -97,17 +97,20 @@ func mapsKnow(ctx context.Context, e steps.Env) steps.Result {
 			steps.Quoted(namespacePrefix(e))
 		switch {
 		case len(odd) > 0:
-			return steps.Failed(fmt.Sprintf("ConfigMap %s/%s has no %s for %s", at, name, idForm[name], few(odd)), fix)
+			return steps.Failed(
+				fmt.Sprintf("ConfigMap %s/%s has an invalid value (not a %s) for %s", at, name, idFormat[name], few(odd)), fix,
+			)
 		case len(unknown) > 0:
 			return steps.Failed(
 				fmt.Sprintf(
-					"ConfigMap %s/%s (%d users) has no entry for %s. Every pod is rejected there", at, name, len(data), few(unknown),
+					"ConfigMap %s/%s (%d users) has no entry for %s. The policy rejects every pod in a namespace without an entry", at,
+					name, len(data), few(unknown),
 				),
 				fix,
 			)
 		}
 	}
-	return steps.Passed("ConfigMaps in %s have all %d users' namespaces", at, len(spaces))
+	return steps.Passed("ConfigMaps in %s have entries for all %d users' namespaces", at, len(spaces))
 }
 
 func idsPinned(ctx context.Context, e steps.Env) steps.Result {
@@ -117,7 +120,8 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 	types, err := e.Peer.List("mount-types")
 	if err == nil && len(types) == 0 && e.Answers.Text("policies.level") == check.Restricted {
 		return steps.Passed(
-			"the cluster file mounts no site files, and restricted allows users to mount only through a claim",
+			"the cluster file mounts no site files, and the level restricted allows users to mount them only through a " +
+				"PersistentVolumeClaim",
 		)
 	}
 	by, err := otherPolicies(ctx, e)
@@ -125,17 +129,16 @@ func idsPinned(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if len(by) > 0 {
-		return steps.Passed("%s check runAsUser; carrick does not inspect what they require", strings.Join(by, ", "))
+		return steps.Passed("%s check runAsUser; carrick does not check which values they allow", strings.Join(by, ", "))
 	}
 	return steps.Warned(
-		"nothing on this cluster restricts the uid of pods. Users with kubectl can run as any user and read that user's "+
-			"files wherever they are mounted",
-		"answer policies.ids with admission-policy, which uses the ConfigMaps of k8-ldap-configmap; or use Kyverno with "+
+		"no policy on this cluster restricts the uid of pods. Users with kubectl can run pods as any user and read that "+
+			"user's files wherever they are mounted",
+		"set policies.ids to admission-policy, which uses the ConfigMaps of k8-ldap-configmap; or use Kyverno with "+
 			"OSC/osc-helm-charts charts/kyverno-policies",
 	)
 }
 
-// ownPolicies verifies that carrick's policies exist, deny requests, and have no type-checking warnings.
 func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	groups, unknown := groupsMap(ctx, e)
 	at, nowhere := mapsNamespace(e)
@@ -145,7 +148,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		if errors.Is(err, failure.ErrNotServed) {
 			return steps.Failed(
 				"the API server does not serve ValidatingAdmissionPolicy, which requires Kubernetes 1.30",
-				"answer policies.ids with none, and use Kyverno",
+				"set policies.ids to none, and use Kyverno",
 			)
 		}
 		if err != nil {
@@ -168,7 +171,7 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 		case b.Spec.PolicyName != name || !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
 			return steps.Failed(
 				fmt.Sprintf(
-					"ValidatingAdmissionPolicyBinding %s does not deny (policy %s, %v)", name, b.Spec.PolicyName,
+					"ValidatingAdmissionPolicyBinding %s does not deny pods (policy %s, actions %v)", name, b.Spec.PolicyName,
 					b.Spec.ValidationActions,
 				),
 				"",
@@ -194,7 +197,8 @@ func ownPolicies(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("uid, gid and groups are enforced by %s, %s and %s", uidPolicy, gidPolicy, groupsPolicy)
 }
 
-// otherPolicies returns policies of Kubernetes or Kyverno that refer to runAsUser.
+// otherPolicies returns the policies from other tools that mention runAsUser, formatted as "KIND NAME". It omits
+// policies that only forbid root.
 func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 	var out []string
 	find := func(kind string, objs []*unstructured.Unstructured, err error) error {
@@ -216,14 +220,14 @@ func otherPolicies(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, find("Kyverno ClusterPolicy", theirs, err)
 }
 
-// requiresNonRootOnly reports whether a policy is a standard one that only forbids root and does not restrict the UID
-// otherwise.
+// requiresNonRootOnly reports whether a policy only forbids UID 0. It compares the policy's name with the names that
+// common policy collections use.
 func requiresNonRootOnly(o *unstructured.Unstructured) bool {
 	return strings.HasPrefix(o.GetName(), "require-run-as-non-root") || strings.HasPrefix(o.GetName(), "require-non-root")
 }
 
-// adapterDefaults returns the resources of an app's pod if its submit.yml.erb sets none (OSC/ood_core:
-// lib/ood_core/job/adapters/kubernetes/resources.rb).
+// adapterDefaults returns the resources that the adapter sets on an app's pod if submit.yml.erb sets none
+// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/resources.rb).
 func adapterDefaults() corev1.ResourceRequirements {
 	most := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"),
@@ -231,8 +235,9 @@ func adapterDefaults() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: most, Limits: most}
 }
 
-// adapterPod returns a pod as the portal's adapter submits it for the user of a namespace, with one mount of each type
-// (OSC/ood_core: lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb).
+// adapterPod returns a pod like those that the portal's adapter creates (OSC/ood_core:
+// lib/ood_core/job/adapters/kubernetes/templates/pod.yml.erb). in is the user's namespace. mounts lists the types of
+// the pod's mounts.
 func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*unstructured.Unstructured, error) {
 	uid, gid := idOf(ctx, e, uidMap, in), idOf(ctx, e, gidMap, in)
 	no, yes := false, true
@@ -279,12 +284,12 @@ func adapterPod(ctx context.Context, e steps.Env, in string, mounts []string) (*
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
-// idForm describes the required format of a value in each ConfigMap.
-var idForm = map[string]string{
-	uidMap: "number above 0", gidMap: "number above 0", gidsMap: `JSON array of texts, such as ["5001"],`,
+// idFormat describes the format of the values in each ConfigMap, for use in findings.
+var idFormat = map[string]string{
+	uidMap: "number above 0", gidMap: "number above 0", gidsMap: `JSON array of strings, such as ["5001"]`,
 }
 
-// idsIn parses a value of one of the ConfigMaps. It returns -1 for each part that is not a number.
+// idsIn returns the IDs in text, a value in the given ConfigMap. It returns -1 for each element that is not a number.
 func idsIn(name, text string) []int64 {
 	texts := []string{text}
 	if name == gidsMap {
@@ -303,7 +308,7 @@ func idsIn(name, text string) []int64 {
 	return ids
 }
 
-// idOf returns a user's ID in one of the ConfigMaps, or 1000 if it is unknown.
+// idOf returns the user's ID from the given ConfigMap, or 1000 if there is no valid ID. in is the user's namespace.
 func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 	data, err := userIDMap(ctx, e, name)
 	if err != nil {
@@ -315,12 +320,12 @@ func idOf(ctx context.Context, e steps.Env, name, in string) int64 {
 	return 1000
 }
 
-// allGroups reports whether the adapter adds all of a user's groups to each pod, except system groups (OSC/ood_core:
+// allGroups reports whether the adapter adds the user's groups, except system groups, to each pod (OSC/ood_core:
 // lib/ood_core/job/adapters/kubernetes/batch.rb, supplemental_groups, 86656b38).
 func allGroups(e steps.Env) bool { return e.Answers.Bool("clusterfile.supplemental-groups") }
 
-// groupsOf returns the groups that the adapter adds if allGroups is true: the user's primary group and the known
-// additional groups.
+// groupsOf returns the supplemental groups that the adapter sets: the user's primary group gid and the user's groups in
+// user-gids-map. It omits system groups.
 func groupsOf(ctx context.Context, e steps.Env, gid int64, in string) []int64 {
 	groups := []int64{gid}
 	if data, err := userIDMap(ctx, e, gidsMap); err == nil {

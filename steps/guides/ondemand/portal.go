@@ -11,17 +11,17 @@ import (
 	"carrick/steps"
 )
 
-// updatePortal writes Apache's configuration from ood_portal.yml.
+// updatePortal is upstream's program that generates Apache's configuration from ood_portal.yml.
 const updatePortal = "/opt/ood/ood-portal-generator/sbin/update_ood_portal"
 
-// tokenExports are the variables of a login session that set-k8s-creds.sh needs.
+// tokenExports lists the environment variables from the portal login that set-k8s-creds.sh requires.
 var tokenExports = []string{"OIDC_ACCESS_TOKEN", "OIDC_REFRESH_TOKEN"}
 
-// apacheFiles are the files that update_ood_portal writes on Red Hat and on Debian.
+// apacheFiles lists the files that update_ood_portal writes on Red Hat and on Debian.
 var apacheFiles = []string{"/etc/httpd/conf.d/ood-portal.conf", "/etc/apache2/sites-available/ood-portal.conf"}
 
-// openPortal returns the text and the values of ood_portal.yml. Both are empty if the file does not exist, which
-// upstream accepts.
+// openPortal returns the text and the parsed values of ood_portal.yml. If the file does not exist, both are empty, and
+// upstream uses its defaults.
 func openPortal(ctx context.Context, e steps.Env) (text string, values map[string]any, err error) {
 	b, err := e.Host.Read(ctx, portalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,6 @@ func openPortal(ctx context.Context, e steps.Env) (text string, values map[strin
 	return string(b), values, err
 }
 
-// portalText returns ood_portal.yml with carrick's keys set.
 func portalText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	text, values, err := openPortal(ctx, e)
 	if err != nil {
@@ -44,7 +43,8 @@ func portalText(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return masked.New(text), err
 }
 
-// portalSettings returns the settings that carrick writes. It depends on the existing values.
+// portalSettings returns the settings that carrick writes to ood_portal.yml. It keeps existing values of node_uri and
+// rnode_uri, and existing entries of pun_pre_hook_exports.
 func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	out := []portalSetting{{[]string{"pun_pre_hook_root_cmd"}, preHook}}
 	for _, key := range []string{"node_uri", "rnode_uri"} {
@@ -67,10 +67,10 @@ func portalSettings(e steps.Env, have map[string]any) []portalSetting {
 	)
 }
 
-// portalUnset reports whether upstream's Ruby code treats a value of ood_portal.yml as missing.
+// portalUnset reports whether upstream's Ruby code treats v as missing.
 func portalUnset(v any) bool { return v == nil || v == "" || v == false }
 
-// exported returns the variables that the portal passes to the hook.
+// exported returns the variables in pun_pre_hook_exports, which the portal passes to the hook.
 func exported(values map[string]any) []string {
 	text, _ := values["pun_pre_hook_exports"].(string)
 	var out []string
@@ -82,8 +82,8 @@ func exported(values map[string]any) []string {
 	return out
 }
 
-// apache returns the systemd unit of the web server, and the file that update_ood_portal writes. The file is "" if it
-// does not exist yet.
+// apache returns the web server's systemd unit and its configuration file. file is "" if update_ood_portal has not
+// written the configuration yet.
 func apache(ctx context.Context, e steps.Env) (unit, file string, err error) {
 	for _, f := range apacheFiles {
 		there, err := fileExists(ctx, e, f)

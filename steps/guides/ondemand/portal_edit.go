@@ -11,19 +11,18 @@ import (
 	"carrick/steps/action"
 )
 
-// portalSetting is a setting of ood_portal.yml that carrick writes, either at the top level or in a mapping.
 type portalSetting struct {
-	path  []string // one or two keys
+	path  []string // one key, or two for a setting in a mapping
 	value string
 }
 
 func (s portalSetting) name() string { return strings.Join(s.path, ".") }
 
-// portalEdit edits the text of ood_portal.yml line by line. Most of the file is comments, and no YAML library preserves
-// them exactly. The result is parsed again to verify that only the settings have changed.
+// portalEdit edits ood_portal.yml line by line, because no YAML library preserves its many comments exactly.
+// withPortalSettings then parses the result and verifies that no other setting has changed.
 type portalEdit struct{ lines []string }
 
-// withPortalSettings applies settings to a text. Settings that already have the required value are unchanged.
+// withPortalSettings applies settings to text. It does not change settings that already have the required value.
 func withPortalSettings(text string, settings []portalSetting) (string, error) {
 	was, err := portalValues(text)
 	if err != nil {
@@ -67,7 +66,7 @@ func byHandPortal(s portalSetting) string {
 	return fmt.Sprintf("under %s: %s: %q", s.path[0], s.path[1], s.value)
 }
 
-// portalValues parses the text.
+// portalValues parses ood_portal.yml. For an empty file, it returns an empty map.
 func portalValues(text string) (map[string]any, error) {
 	out := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
@@ -90,7 +89,7 @@ func portalRoot(text string) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// portalSays reports whether the values already contain the setting. On and true are equal.
+// portalSays reports whether values contains s. If s.value is On, it also accepts on, true, yes and 1.
 func portalSays(values map[string]any, s portalSetting) bool {
 	v, ok := values[s.path[0]]
 	if len(s.path) == 2 {
@@ -100,12 +99,12 @@ func portalSays(values map[string]any, s portalSetting) bool {
 	return ok && (v == s.value || s.value == "On" && switchedOn(v))
 }
 
-// switchedOn reports whether Apache reads a value as on. Upstream's generator writes Ruby's true as true.
+// switchedOn reports whether Apache treats v as On. Upstream's generator writes the Ruby value true as "true".
 func switchedOn(v any) bool {
 	return slices.Contains([]string{"on", "true", "yes", "1"}, strings.ToLower(fmt.Sprint(v)))
 }
 
-// with returns a copy of values with the setting applied.
+// with returns a copy of values with s applied.
 func with(values map[string]any, s portalSetting) map[string]any {
 	out := map[string]any{}
 	for k, v := range values {
@@ -126,7 +125,6 @@ func with(values map[string]any, s portalSetting) map[string]any {
 	return out
 }
 
-// top sets a top-level key.
 func (e *portalEdit) top(root *yaml.Node, name, value string) {
 	line := name + ": " + oneLine(value)
 	if key, old := entry(root, name); key != nil {
@@ -136,7 +134,7 @@ func (e *portalEdit) top(root *yaml.Node, name, value string) {
 	e.add(name, line)
 }
 
-// nested sets a key of a mapping.
+// nested sets a key in the mapping parent. If parent does not exist, nested adds it.
 func (e *portalEdit) nested(root *yaml.Node, parent, name, value string) {
 	line := name + ": " + oneLine(value)
 	key, m := entry(root, parent)
@@ -162,10 +160,11 @@ func (e *portalEdit) nested(root *yaml.Node, parent, name, value string) {
 	}
 }
 
-// replace replaces a key and its value on the same line. It keeps the text before them and the comment after them.
+// replace replaces key and value with line. It keeps the indentation and the comment at the end of the line. If value
+// is not on the same line as key, replace does nothing.
 func (e *portalEdit) replace(key, value *yaml.Node, line string) {
 	if value.Tag != "!!null" && value.Line != key.Line {
-		return // the caller's comparison then returns the error
+		return // withPortalSettings then notices the missing change and returns an error
 	}
 	old := e.lines[key.Line-1]
 	line = old[:key.Column-1] + line
@@ -177,12 +176,12 @@ func (e *portalEdit) replace(key, value *yaml.Node, line string) {
 	e.lines[key.Line-1] = line
 }
 
-// insert inserts lines after the line with that number.
+// insert adds lines below line number after. Line numbers start at 1.
 func (e *portalEdit) insert(after int, lines ...string) {
 	e.lines = slices.Insert(e.lines, after, lines...)
 }
 
-// add adds lines after a commented-out key at the start of a line, or else at the end.
+// add inserts lines below a commented-out setting of the key, or at the end of the file.
 func (e *portalEdit) add(name string, lines ...string) {
 	for i, l := range e.lines {
 		if strings.HasPrefix(l, "#"+name+":") || strings.HasPrefix(l, "# "+name+":") {
@@ -200,5 +199,5 @@ func (e *portalEdit) add(name string, lines ...string) {
 	}
 }
 
-// oneLine returns a string as a quoted YAML scalar.
+// oneLine returns s as a quoted YAML scalar.
 func oneLine(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

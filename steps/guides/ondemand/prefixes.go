@@ -8,36 +8,36 @@ import (
 	"carrick/steps"
 )
 
-// prefix is a setting of both hook.env and the cluster file. They must agree, because the dashboard uses the objects
-// that the hook creates.
-type prefix struct{ question, env, key string }
+// prefix is a setting in both hook.env and the cluster file. The values must be equal, because the dashboard uses the
+// objects that the hook creates.
+type prefix struct{ question, env, key string } // the question's key, the key in hook.env, the key under job
 
 var prefixes = []prefix{
 	{"users.namespace-prefix", "NAMESPACE_PREFIX", "namespace_prefix"},
 	{"users.username-prefix", "K8S_USERNAME_PREFIX", "username_prefix"},
 }
 
-// both returns the values in the two files. ok reports whether they are equal.
+// both returns the values in hook.env and in the cluster file. ok reports whether they are equal.
 func (p prefix) both(f envFile, d clusterDoc) (inEnv, inFile string, ok bool, err error) {
 	inEnv, err = f.get(p.env)
 	inFile = d.text("job." + p.key)
 	return inEnv, inFile, inEnv == inFile, err
 }
 
-// disputed reports whether the two files have different prefixes and no answer determines the correct one.
+// disputed reports whether the files contain different, non-empty prefixes and the user has not answered the question.
 func (p prefix) disputed(e steps.Env, f envFile, d clusterDoc) bool {
 	inEnv, inFile, same, err := p.both(f, d)
 	return err == nil && !same && inEnv != "" && inFile != "" && !e.Answered(p.question) && !e.LeftEmpty(p.question)
 }
 
-// ask returns the fix that answers which of the two values is correct.
+// ask returns the fix for a disputed prefix: answer the question with one of the two values.
 func (p prefix) ask(e steps.Env, inEnv, inFile string) string {
-	return fmt.Sprintf("answer %s with %q, as hook.env has it, or with %q, as the cluster file has it: carrick %s",
+	return fmt.Sprintf("set %s to %q, the value in hook.env, or to %q, the value in the cluster file: carrick %s",
 		p.question, inEnv, inFile, e.LinkFile())
 }
 
-// undisputed returns an AbsentError if a prefix differs between the two files and is not answered. If carrick overwrote
-// the wrong value, users could lose access to their existing namespaces.
+// undisputed returns an AbsentError if a prefix is disputed. If carrick overwrote the correct value, users could lose
+// access to their namespaces.
 func undisputed(ctx context.Context, e steps.Env) error {
 	f, err := openHookEnv(ctx, e)
 	if err == nil && f.unedited() {
@@ -88,13 +88,13 @@ func prefixesAgree(ctx context.Context, e steps.Env, d clusterDoc) steps.Result 
 	case len(off) == 0:
 		return steps.Passed("namespaces %sNAME, users %sNAME", d.text("job.namespace_prefix"), d.text("job.username_prefix"))
 	case len(fixes) > 0:
-		apply = strings.Join(fixes, "\n") + "\n# existing namespaces of users show the prefix: " + userNamespacesThere(e) +
+		apply = strings.Join(fixes, "\n") + "\n# existing namespaces of users show the prefix: " + peerUserNamespaces(e) +
 			"\n# then " + apply
 	}
 	return steps.Failed(strings.Join(off, "; "), apply)
 }
 
-// userNamespacesThere returns the command that lists users' namespaces.
-func userNamespacesThere(e steps.Env) string {
+// peerUserNamespaces returns the command with which the cluster's admin lists users' namespaces.
+func peerUserNamespaces(e steps.Env) string {
 	return e.PeerKubectl() + " get namespaces -l " + userLabel + "=" + userValue
 }

@@ -8,7 +8,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// proof is on users that no one logs in as: only carrick creates objects for them, and it deletes them.
+// proof returns the proof of the guide for the users carol and dave, who never log in. So only carrick creates objects
+// for them, and the undo deletes these objects.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
 		Bench: bench(), Theirs: ofUsers,

@@ -36,8 +36,8 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "host-regex", Title: "The portal's host_regex matches the cluster's nodes", On: steps.Local,
 			Needs: []string{"portal-file"},
-			Why: "The portal proxies only to hosts that it matches. The dashboard uses the reverse DNS name of a " +
-				"node's address, or the address.",
+			Why: "The portal proxies only to hosts that match host_regex. The dashboard uses the reverse DNS name of a node's " +
+				"address, or the address.",
 			References: []string{proxySource, "OSC/ood_core: lib/ood_core/job/adapters/kubernetes/helper.rb"}, Run: hostRegex,
 		},
 		{
@@ -86,7 +86,7 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	}
 	rx, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return steps.Skipped("host_regex %s cannot be evaluated here: %s", shownWord(text), clean.Text(err.Error()))
+		return steps.Skipped("carrick cannot evaluate host_regex %s: %s", shownWord(text), clean.Text(err.Error()))
 	}
 	var out []string
 	for _, n := range slices.Concat(names, addresses) {
@@ -97,8 +97,10 @@ func hostRegex(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(out) == len(names)+len(addresses):
 		return steps.Failed(
-			fmt.Sprintf("host_regex is %s, which matches none of the nodes: %s", shownWord(text), shortList(out, ", ")),
-			onWebNode("vi "+portalFile+" && "+updatePortal+"    # host_regex: append | and an expression that matches them"),
+			fmt.Sprintf("host_regex is %s, which matches no node name or address: %s", shownWord(text), shortList(out, ", ")),
+			onWebNode(
+				"vi "+portalFile+" && "+updatePortal+"    # to host_regex, append | and an expression that matches the nodes",
+			),
 		)
 	case len(out) > 0:
 		return steps.Warned(
@@ -116,8 +118,8 @@ func firstOf(words []string) string {
 	return words[0]
 }
 
-// userNodePorts returns addresses at which a user's app can be reached: a node's address with the node port of one of
-// the user's Services.
+// userNodePorts returns up to three addresses of users' apps. An address is the IP address of a node and the node port
+// of a user's Service.
 func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 	spaces, err := check.List[corev1.Namespace](
 		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},
@@ -153,7 +155,7 @@ func userNodePorts(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, steps.Absent("no user's app has a NodePort now: start one in the portal, then check again")
+		return nil, steps.Absent("no user's app has a NodePort: start an app in the portal, then check again")
 	}
 	return out, nil
 }
@@ -181,7 +183,7 @@ func proxyNodePort(ctx context.Context, e steps.Env) steps.Result {
 	if len(shut) > 0 {
 		return steps.Failed(
 			strings.Join(shut, "; "),
-			"open ports 30000-32767 of the nodes to the web node in the firewall, then: "+
+			"in the firewall, open ports 30000-32767 of the nodes to the web node, then: "+
 				onWebNode("nc -vz "+strings.Replace(ports[0], ":", " ", 1)),
 		)
 	}

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Both reapers are installed from charts with upstream's names and values, keep
-// to users' namespaces, and go again. The charts are stand-ins: nothing is reaped.
+// TestVerifyTheReapersComeAndGo installs both reapers from fake charts with upstream's names and values, verifies that
+// they are restricted to users' namespaces, and uninstalls them. The reapers do not run.
 func TestVerifyTheReapersComeAndGo(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -51,6 +51,6 @@ func TestVerifyTheReapersComeAndGo(t *testing.T) {
 	}
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }

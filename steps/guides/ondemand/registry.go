@@ -39,7 +39,7 @@ func registryQuestions() []steps.Question {
 			Key: "registry.host", Title: "Registry address", Kind: steps.Text, NotFromPeer: true, When: usesRegistry,
 			Check: probe.ValidRegistry,
 			Adopt: adoptRegistryHost,
-			Help:  "host or host:port, as the names of its images start, such as registry.example.org:5000.",
+			Help:  "The host or host:port at the start of the image names, such as registry.example.org:5000.",
 		},
 		{
 			Key: "registry.user", Title: "Registry user", Kind: steps.Text, When: usesRegistry, Check: validUser,
@@ -49,19 +49,19 @@ func registryQuestions() []steps.Question {
 		{
 			Key: "registry.password", Title: "Registry password", Kind: steps.Text, Secret: true, Opt: true,
 			When: usesRegistry,
-			Help: "Required once. If the file already has that user's login, its password is kept.",
+			Help: "Required once. If the file already contains that user's login, carrick keeps the password.",
 		},
 		{
 			Key: "registry.secret", Title: "Name of the pull Secret in users' namespaces", Kind: steps.Name, When: usesRegistry,
 			Adopt:   adoptRegistrySecret,
 			Help:    "IMAGE_PULL_SECRET in hook.env.",
-			Default: steps.Fixed("private-docker-registry", "the published page"),
+			Default: steps.Fixed("private-docker-registry", "the published guide"),
 		},
 		{
 			Key: "registry.ca", Title: "Registry CA file on the web node", Kind: steps.Path, NotFromPeer: true, Opt: true,
 			When: usesRegistry,
-			Help: "A PEM file, for a registry certificate that the system does not trust. The cluster's nodes must trust it " +
-				"as well. Leave it empty to use the system's CAs.",
+			Help: "A PEM file, required if the system does not trust the registry's certificate. The cluster's nodes must " +
+				"trust this CA as well. Leave it empty to use the system's CAs.",
 			Adopt: func(ctx context.Context, e steps.Env) (any, string, error) {
 				for _, folder := range []string{"/etc/containers/certs.d", "/etc/docker/certs.d"} {
 					at := path.Join(folder, e.Answers.Text("registry.host"), "ca.crt")
@@ -77,8 +77,8 @@ func registryQuestions() []steps.Question {
 
 func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.enabled") }
 
-// registryContent returns the registry file with the answered login. Without an answered password, it keeps the
-// existing password of that user.
+// registryContent keeps the existing image-registry.json if it contains the login from the answers. If
+// registry.password is not set, any password matches.
 func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	want := registryLogin{
 		Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"),
@@ -92,7 +92,7 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 		for _, l := range logins {
 			if l.Host == registryKey(want.Host) && l.User == want.User && (want.Password.IsZero() ||
 				l.Password == want.Password) {
-				return masked.New(string(have)), nil // including its other logins
+				return masked.New(string(have)), nil // keeps the file's other logins
 			}
 		}
 	}
@@ -102,17 +102,17 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return encodeRegistry(want)
 }
 
-// inHookEnv contains the registry settings of hook.env, which are empty if not set.
-type inHookEnv struct{ secret, file string }
+// registryEnv contains the registry settings of hook.env. A field is "" if its setting is not set.
+type registryEnv struct{ secret, file string }
 
-// registryInHookEnv reads the registry settings of hook.env. It ignores the package's example path.
-func registryInHookEnv(ctx context.Context, e steps.Env) (inHookEnv, error) {
+// registryInHookEnv ignores the example value of REGISTRY_DOCKER_CONFIG_JSON that upstream's package ships.
+func registryInHookEnv(ctx context.Context, e steps.Env) (registryEnv, error) {
 	data, err := e.Host.Read(ctx, hookEnv)
 	if err != nil {
-		return inHookEnv{}, err
+		return registryEnv{}, err
 	}
 	f := parseEnv(string(data))
-	var out inHookEnv
+	var out registryEnv
 	if out.secret, err = f.get("IMAGE_PULL_SECRET"); err != nil {
 		return out, err
 	}
@@ -125,7 +125,7 @@ func registryInHookEnv(ctx context.Context, e steps.Env) (inHookEnv, error) {
 	return out, nil
 }
 
-// registryAt returns the file that hook.env names if it exists, or else carrick's path.
+// registryAt returns the path in REGISTRY_DOCKER_CONFIG_JSON if that file exists, or else the path that carrick writes.
 func registryAt(ctx context.Context, e steps.Env) string {
 	in, err := registryInHookEnv(ctx, e)
 	if err != nil || !path.IsAbs(in.file) {
@@ -156,8 +156,9 @@ func adoptRegistrySecret(ctx context.Context, e steps.Env) (any, string, error) 
 	return in.secret, "IMAGE_PULL_SECRET in " + hookEnv, nil
 }
 
-// standingLogin returns the login in the file that hook.env names. It returns an error if there are several.
-func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, error) {
+// existingLogin returns the login in the existing registry file and the path of the file. It returns an error if the
+// file contains several logins.
+func existingLogin(ctx context.Context, e steps.Env) (registryLogin, string, error) {
 	at := registryAt(ctx, e)
 	data, err := e.Host.Read(ctx, at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +173,7 @@ func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, err
 	}
 	if len(logins) > 1 {
 		return registryLogin{}, at, fmt.Errorf(
-			"%s contains logins for %d registries, but carrick writes only one: answer registry.host and registry.user", at,
+			"%s contains logins for %d registries, but carrick writes only one login: set registry.host and registry.user", at,
 			len(logins),
 		)
 	}
@@ -183,7 +184,7 @@ func standingLogin(ctx context.Context, e steps.Env) (registryLogin, string, err
 }
 
 func adoptRegistryHost(ctx context.Context, e steps.Env) (any, string, error) {
-	l, at, err := standingLogin(ctx, e)
+	l, at, err := existingLogin(ctx, e)
 	if err != nil {
 		return nil, "", err
 	}
@@ -191,7 +192,7 @@ func adoptRegistryHost(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 func adoptRegistryUser(ctx context.Context, e steps.Env) (any, string, error) {
-	l, at, err := standingLogin(ctx, e)
+	l, at, err := existingLogin(ctx, e)
 	if err != nil {
 		return nil, "", err
 	}

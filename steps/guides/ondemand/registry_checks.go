@@ -23,21 +23,21 @@ func registryChecks() []steps.Check {
 		{
 			Name: "registry-file", Title: "The kubelet can read the registry login", On: steps.Local,
 			When: usesRegistry, FixedBy: "registry-file",
-			Why: "The hook copies the file as it is. The published page's base64 wraps a long login, which is not valid JSON, " +
-				"and pods fail to pull silently.",
+			Why: "The hook copies the file unchanged. The published guide's base64 wraps a long login, which is invalid JSON, " +
+				"and pods silently fail to pull.",
 			References: []string{page},
 			Run:        registryReadable,
 		},
 		{
 			Name: "registry-private", Title: "Only root can read the registry file", On: steps.Local, When: usesRegistry,
 			FixedBy: "registry-file", Needs: []string{"registry-file"},
-			Why: "It contains a password. Users can read it in their namespace, but other accounts on the web node " +
-				"should not.",
+			Why: "The file contains a password. Users can read it in their namespace, but other accounts on the web " +
+				"node must not.",
 			References: []string{page},
 			Run:        func(ctx context.Context, e steps.Env) steps.Result { return onlyRoots(ctx, e, registryAt(ctx, e)) },
 		},
 		{
-			Name: "registry-login", Title: "The registry accepts that login", On: steps.Local, From: "this machine",
+			Name: "registry-login", Title: "The registry accepts the login", On: steps.Local, From: "this machine",
 			When: usesRegistry, Needs: []string{"registry-file"},
 			Why: "An expired account or a wrong password shows only as ImagePullBackOff. Every user can read this " +
 				"login, so it should allow only pulls.",
@@ -46,15 +46,15 @@ func registryChecks() []steps.Check {
 		},
 		{
 			Name: "registry-hook", Title: "Pull Secret and registry file are both set, or neither is", On: steps.Local,
-			Why: "With only the name, the hook fails at a user's login because the file is missing. With only the " +
-				"file, it silently creates no Secret.",
+			Why: "With only the Secret name, the hook fails at a user's login because the file is missing. With only the " +
+				"file, the hook silently creates no Secret.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh", page},
 			Run:        registryInHook,
 		},
 	}
 }
 
-// registryLogins returns the logins in the file that the hook uses, and its path.
+// registryLogins returns all logins in the registry file that the hook uses, and the path of that file.
 func registryLogins(ctx context.Context, e steps.Env) (all []registryLogin, at string, err error) {
 	at = registryAt(ctx, e)
 	data, err := e.Host.Read(ctx, at)
@@ -72,7 +72,6 @@ type brokenRegistryError struct{ error }
 
 func (e brokenRegistryError) Unwrap() error { return e.error }
 
-// loginFor returns the login for the answered registry.
 func loginFor(e steps.Env, all []registryLogin) (registryLogin, bool) {
 	want := registryKey(e.Answers.Text("registry.host"))
 	i := slices.IndexFunc(all, func(l registryLogin) bool { return l.Host == want })
@@ -89,7 +88,7 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	case errors.Is(err, fs.ErrNotExist):
 		return steps.Undone(at + " does not exist")
 	case errors.Is(err, errWrapped):
-		return steps.Failed(at+": "+err.Error(), e.ApplyStep("registry")+"; or encode it in one line: base64 -w0")
+		return steps.Failed(at+": "+err.Error(), e.ApplyStep("registry")+"; or encode the login in one line: base64 -w0")
 	case errors.As(err, &broken):
 		return steps.Failed(at+": "+err.Error(), "")
 	case err != nil:
@@ -116,7 +115,8 @@ func registryReadable(ctx context.Context, e steps.Env) steps.Result {
 	case slices.Contains([]string{"admin", "root", "administrator"}, strings.ToLower(l.User)):
 		return steps.Warned(
 			fmt.Sprintf("%s contains the login of %q, which every user of the portal can read", at, l.User),
-			"create a robot account at the registry that can only pull, and answer registry.user and registry.password with it",
+			"create a robot account at the registry that can only pull, and set registry.user and registry.password "+
+				"to its login",
 		)
 	}
 	return steps.Passed("%s: %q at %s", at, clean.Text(l.User), l.Host)
@@ -129,7 +129,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	}
 	l, ok := loginFor(e, all)
 	if !ok {
-		return steps.Skipped("%s contains no login for that registry", at)
+		return steps.Skipped("%s contains no login for the registry in registry.host", at)
 	}
 	host := e.Answers.Text("registry.host")
 	try := probe.RegistryLogin{Registry: host, User: l.User, Password: l.Password.Reveal()}
@@ -141,7 +141,7 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 	key := "registry/" + host + "/" + l.User + "/" + l.Password.Hash() + "/" + masked.New(string(try.Roots)).Hash()
 	report, err := tracked.Look(ctx, key, 5*time.Minute, try.Try)
 	untrusted := (*tls.CertificateVerificationError)(nil)
-	hand := "try it manually: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
+	hand := "try the login manually: podman login " + steps.Quoted(host) + " -u " + steps.Quoted(l.User)
 	switch {
 	case errors.Is(err, probe.ErrLogin):
 		return steps.Failed(
@@ -150,15 +150,15 @@ func registryTakes(ctx context.Context, e steps.Env) steps.Result {
 				" --secret registry.password=@FILE",
 		)
 	case errors.Is(err, probe.ErrElsewhere):
-		return steps.Skipped("%s; carrick does not send the login there; %s", failure.Explain(err), hand)
+		return steps.Skipped("%s, and carrick does not send the login to that host; %s", failure.Explain(err), hand)
 	case errors.Is(err, probe.ErrNoRegistry):
 		return steps.Failed(
-			failure.Explain(err), "answer registry.host with the host that the image names start with, without a path; "+hand,
+			failure.Explain(err), "set registry.host to the host at the start of the image names, without a path; "+hand,
 		)
 	case errors.As(err, &untrusted):
 		return steps.Failed(
-			report.URL+" presents a certificate that is not trusted here: "+clean.Text(untrusted.Err.Error()),
-			"answer registry.ca with its CA; the cluster's nodes must trust it as well",
+			report.URL+" presents a certificate that this machine does not trust: "+clean.Text(untrusted.Err.Error()),
+			"set registry.ca to a file with the registry's CA; the cluster's nodes must trust that CA as well",
 		)
 	case err != nil:
 		return steps.Errored(err)
@@ -181,9 +181,9 @@ func registryInHook(ctx context.Context, e steps.Env) steps.Result {
 	fix := e.ApplyStep("hooks")
 	switch {
 	case in.secret == "" && in.file == "" && usesRegistry(e):
-		return steps.Skipped("%s names no registry yet; the step Hooks adds it", hookEnv)
+		return steps.Skipped("%s names no registry yet; the step Hooks adds the registry", hookEnv)
 	case in.secret == "" && in.file == "":
-		return steps.Passed("%s sets neither", hookEnv)
+		return steps.Passed("%s sets neither a pull Secret nor a registry file", hookEnv)
 	case in.secret == "":
 		return steps.Failed(hookEnv+" names a registry file but no pull Secret: IMAGE_PULL_SECRET is empty", fix)
 	case in.file == "":

@@ -15,21 +15,20 @@ import (
 	"carrick/cluster/probe"
 )
 
-// dockerHubKey is the key under which docker and the kubelet look up the login for Docker Hub.
+// dockerHubKey is the key for Docker Hub's login in Docker's config.json.
 const dockerHubKey = "https://index.docker.io/v1/"
 
-// registryLogin is one login of an image registry.
 type registryLogin struct {
 	Host     string // host[:port], or dockerHubKey
 	User     string
 	Password masked.Value
 }
 
-// errWrapped means that the base64 of a login is split over several lines. base64 without -w0 does so for a long one.
-var errWrapped = errors.New("the base64 is split over several lines: the published page's base64 breaks lines after " +
-	"76 characters, and JSON strings cannot contain line breaks")
+// errWrapped is returned for base64 with line breaks. Without -w0, base64 inserts one after every 76 characters.
+var errWrapped = errors.New("the base64 is split over several lines, but JSON strings cannot contain line breaks. " +
+	"The published guide's base64 breaks lines after 76 characters")
 
-// registryKey returns the key of a registry in the file.
+// registryKey returns the key under auths for host.
 func registryKey(host string) string {
 	if probe.RegistryHost(host) == probe.RegistryHost("docker.io") {
 		return dockerHubKey
@@ -37,7 +36,7 @@ func registryKey(host string) string {
 	return host
 }
 
-// encodeRegistry returns image-registry.json, a file in the format of Docker's config.json, with one login.
+// encodeRegistry returns image-registry.json in the format of Docker's config.json.
 func encodeRegistry(l registryLogin) (masked.Value, error) {
 	if err := probe.ValidRegistry(l.Host); err != nil {
 		return masked.Value{}, fmt.Errorf("registry.host: %w", err)
@@ -67,25 +66,28 @@ func validUser(user string) error {
 	case user == "":
 		return errors.New("it is empty")
 	case strings.Contains(user, ":"):
-		return errors.New("it contains a colon: registries end the name there")
+		return errors.New("it contains a colon, which separates the name from the password")
 	case strings.ContainsFunc(user, unicode.IsControl):
 		return errors.New("it contains a line break or another control character")
 	}
 	return nil
 }
 
-// validPassword validates a password. Its errors never contain the password.
+// validPassword never includes the password in its errors.
 func validPassword(password string) error {
 	switch {
 	case password == "":
 		return errors.New("it is empty")
 	case strings.ContainsFunc(password, unicode.IsControl):
-		return errors.New("it contains a line break or another control character; does the given file end with one?")
+		return errors.New(
+			"it contains a line break or another control character; check that the given file does not end with a line break",
+		)
 	}
 	return nil
 }
 
-// decodeRegistry parses such a file as the kubelet does. Errors contain no part of a login.
+// decodeRegistry parses data in the format of Docker's config.json, as the kubelet does. It sorts the logins by host.
+// Its errors contain no part of a login.
 func decodeRegistry(data []byte) ([]registryLogin, error) {
 	var file struct {
 		Auths map[string]struct {
@@ -132,12 +134,13 @@ func decodeAuth(auth string) (user, password string, err error) {
 	case !ok || user == "" || password == "":
 		return "", "", errors.New("auth is not USER:PASSWORD in base64")
 	case strings.HasSuffix(password, "\n"):
-		return "", "", errors.New("the password in auth ends with a line break, as echo without -n adds it")
+		return "", "", errors.New("the password in auth ends with a line break, which echo adds without -n")
 	}
 	return user, password, nil
 }
 
-// notRegistryJSON returns an error that describes why a file is not valid JSON, and where.
+// notRegistryJSON returns the error for an invalid registry file. The error contains the line number of a syntax error,
+// but no part of the file.
 func notRegistryJSON(data []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -146,7 +149,7 @@ func notRegistryJSON(data []byte, err error) error {
 	at := min(int(syntax.Offset), len(data))
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
 	if at > 0 && data[at-1] == '\n' {
-		line-- // the newline itself is the error
+		line-- // the invalid character is the newline at the end of the previous line
 		if wraps(data, at) {
 			return fmt.Errorf("line %d: %w", line, errWrapped)
 		}
@@ -154,7 +157,7 @@ func notRegistryJSON(data []byte, err error) error {
 	return fmt.Errorf("line %d: not valid JSON", line)
 }
 
-// wraps reports whether a line ends within base64 that was wrapped after 76 characters.
+// wraps reports whether a line ends inside a base64 string. at is the offset of the end of the line.
 func wraps(data []byte, at int) bool {
 	lines := bytes.Split(data[:at-1], []byte("\n"))
 	last := lines[len(lines)-1]

@@ -49,7 +49,7 @@ func TestRegistryFileRefuses(t *testing.T) {
 	}
 }
 
-// TestPublishedRegistryFile runs the published page's lines with a long password.
+// TestPublishedRegistryFile runs the published page's commands with a password so long that base64 wraps it.
 func TestPublishedRegistryFile(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `AUTH=$(printf %s "robot:$1" | base64)
 cat <<EOF
@@ -81,7 +81,7 @@ func TestRegistryFilesOfOthers(t *testing.T) {
 		"not base64":          {`{"auths": {"ghcr.io": {"auth": "hunter2 hunter2"}}}`, "auth is not base64"},
 		"escaped line ends":   {`{"auths": {"ghcr.io": {"auth": "aHVudGVyMjpo\nYXo="}}}`, "several lines"},
 		"no colon":            {`{"auths": {"ghcr.io": {"auth": "` + auth("hunter2") + `"}}}`, "not USER:PASSWORD"},
-		"echo without -n":     {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2\n") + `"}}}`, "echo without -n"},
+		"echo without -n":     {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2\n") + `"}}}`, "which echo adds without -n"},
 		"something behind it": {`{"auths": {"ghcr.io": {"auth": "` + auth("u:hunter2") + `"}}} {}`, "line 1: not valid JSON"},
 		"a hostile name":      {`{"auths": {"\u001b[2J": {"auth": "x"}}}`, "auth is not base64"},
 	} {

@@ -1,6 +1,6 @@
 package ondemand
 
-// renamed maps names of earlier versions to today's.
+// renamed maps names from earlier versions of carrick to the current names.
 var renamed = map[string]string{
 	"account-powers":          "account-permissions",
 	"as-root":                 "running-as-root",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestHealthyRenewal keeps the files of the healthy state as carrick writes them.
+// TestHealthyRenewal verifies that the renewal files in testdata/healthy.txtar equal the files that carrick writes.
 func TestHealthyRenewal(t *testing.T) {
 	r := renewal{"/usr/local/bin/kubectl", rootKubeconfig, rootToken, 24}
 	script, err := r.script()

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// renewalChanged verifies that nothing but their own files changes the renewal's units.
+// renewalChanged verifies that systemd uses the unit files that carrick wrote and that no drop-in changes them.
 func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 	for _, at := range []string{renewService, renewTimer} {
 		unit := path.Base(at)
@@ -49,30 +49,30 @@ func renewalChanged(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("")
 }
 
-// ownDropIn reports whether a drop-in applies only to this unit.
+// ownDropIn reports whether the drop-in applies only to unit.
 func ownDropIn(at, unit string) bool { return path.Base(path.Dir(at)) == unit+".d" }
 
-// breaking matches the settings that can prevent the renewal from running on time or from succeeding. Drop-ins for
-// several units often set others: LXD and Incus ship service.d/zzz-lxc-service.conf, and Fedora ships
+// breaking matches the settings that can delay the renewal or make it fail. It omits settings from common drop-ins that
+// apply to several units: LXD and Incus ship service.d/zzz-lxc-service.conf, and Fedora ships
 // service.d/10-timeout-abort.conf.
 var breaking = regexp.MustCompile(`^((Exec|Condition|Assert|Environment)\w*|User|Group|Type|Unit|Persistent|` +
 	`PassEnvironment|UnsetEnvironment|WorkingDirectory|RootDirectory|` +
 	`On((Active|Boot|Startup|UnitActive|UnitInactive)Sec|Calendar|ClockChange|TimezoneChange))$`)
 
-// restricting matches settings that can break the renewal unless their value disables them.
+// restricting matches settings that can make the renewal fail unless their value is in disabling.
 var restricting = regexp.MustCompile(
 	`^(ProtectSystem|ProtectHome|ReadOnlyPaths|InaccessiblePaths|PrivateNetwork|IPAddressDeny|RestrictAddressFamilies)$`)
 
-// turnedOff are the values that disable a restricting setting.
-var turnedOff = []string{"", "no", "false", "off", "0"}
+// disabling lists the lower-case values that turn off a restricting setting.
+var disabling = []string{"", "no", "false", "off", "0"}
 
-// changedKeys returns the keys that a drop-in sets. It omits their values, because they can contain a proxy's password.
-// For a drop-in of several units, it returns only the keys that can break the renewal.
+// changedKeys returns the keys that the drop-in sets. It omits the values, because a value can contain a proxy
+// password. If the drop-in applies to several units, changedKeys returns only the keys that can make the renewal fail.
 func changedKeys(text, at, unit string) (keys []string) {
 	for _, l := range check.UnitLines(text) {
 		key, value, _ := strings.Cut(l, "=")
 		key = strings.TrimSpace(key)
-		restricts := restricting.MatchString(key) && !slices.Contains(turnedOff, strings.ToLower(strings.TrimSpace(value)))
+		restricts := restricting.MatchString(key) && !slices.Contains(disabling, strings.ToLower(strings.TrimSpace(value)))
 		if !slices.Contains(keys, key) && (ownDropIn(at, unit) || restricts || breaking.MatchString(key)) {
 			keys = append(keys, key)
 		}
@@ -80,8 +80,8 @@ func changedKeys(text, at, unit string) (keys []string) {
 	return keys
 }
 
-// without returns the command that removes a drop-in from a unit. A drop-in that also applies to other units is not
-// deleted. A symlink to /dev/null with the same name in the unit's own folder overrides it.
+// without returns the command that stops the drop-in from changing unit. If the drop-in applies only to unit, the
+// command deletes it. Otherwise the command masks it for unit with a symlink to /dev/null.
 func without(at, unit string) string {
 	if ownDropIn(at, unit) {
 		return "rm " + steps.Quoted(at)

@@ -15,14 +15,13 @@ import (
 	"carrick/steps"
 )
 
-// homeKubeconfig is kubectl's default. The published page creates root's kubeconfig there.
+// homeKubeconfig is kubectl's default kubeconfig for root. The published guide creates root's kubeconfig at this path.
 const homeKubeconfig = "/root/.kube/config"
 
-// inUse is a file that root uses, and the reason.
+// inUse is a file that root uses. Why is the reason, for use in findings.
 type inUse struct{ Path, Why string }
 
-// rootsKubeconfig returns the kubeconfig with which root reaches the cluster: carrick's if it exists, or else the one
-// that the hook uses now.
+// rootsKubeconfig returns carrick's kubeconfig if it exists, or else the kubeconfig that the hook currently uses.
 func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	there, err := fileExists(ctx, e, rootKubeconfig)
 	if err != nil {
@@ -34,8 +33,8 @@ func rootsKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	return hooksKubeconfig(ctx, e)
 }
 
-// hooksKubeconfig returns the kubeconfig that upstream's bootstrap uses now: the one that hook.env sets, or else the
-// one that the pre-hook exports, or else kubectl's default.
+// hooksKubeconfig returns the kubeconfig that upstream's bootstrap uses. KUBECONFIG in hook.env takes precedence over
+// KUBECONFIG in the pre-hook.
 func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	hook, err := hookInUse(ctx, e)
 	if err != nil {
@@ -46,7 +45,7 @@ func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	}
 	script, err := e.Host.Read(ctx, hook)
 	if errors.Is(err, fs.ErrNotExist) {
-		return inUse{homeKubeconfig, "kubectl's default, as no pre-hook exists yet"}, nil
+		return inUse{homeKubeconfig, "kubectl's default, because no pre-hook exists yet"}, nil
 	}
 	if err != nil {
 		return inUse{}, err
@@ -61,8 +60,8 @@ func hooksKubeconfig(ctx context.Context, e steps.Env) (inUse, error) {
 	return inUse{path, "exported in " + hook}, nil
 }
 
-// hookInUse returns the script that the portal runs as root before a user's session, or else the path at which carrick
-// creates one.
+// hookInUse returns the path of the portal's pre-hook, which the portal runs as root before a user's session. The
+// default is the path at which carrick creates its hook.
 func hookInUse(ctx context.Context, e steps.Env) (string, error) {
 	data, err := e.Host.Read(ctx, portalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +85,8 @@ func hookInUse(ctx context.Context, e steps.Env) (string, error) {
 
 var kubeconfigLine = regexp.MustCompile(`^\s*(?:export\s+|declare\s+-x\s+)?KUBECONFIG=(.*)$`)
 
-// exportedKubeconfig returns the last path that a shell script assigns to KUBECONFIG, or "" if there is none.
+// exportedKubeconfig returns the last path that script assigns to KUBECONFIG, or "" if script does not set it. It
+// returns an error for any value that is not a single absolute path.
 func exportedKubeconfig(script string) (string, error) {
 	path := ""
 	for i, line := range strings.Split(script, "\n") {
@@ -97,7 +97,7 @@ func exportedKubeconfig(script string) (string, error) {
 		word, ok := shellWord(m[1])
 		if !ok || strings.Contains(word, ":") || !strings.HasPrefix(word, "/") {
 			return "", fmt.Errorf(
-				"line %d: the value of KUBECONFIG cannot be determined without running the script: set it to one absolute path",
+				"line %d: carrick cannot evaluate the value of KUBECONFIG; set KUBECONFIG to one absolute path",
 				i+1,
 			)
 		}
@@ -106,8 +106,8 @@ func exportedKubeconfig(script string) (string, error) {
 	return path, nil
 }
 
-// shellWord returns the first word of a line as a shell reads it. It returns false if that requires more than removing
-// quotes and expanding root's home directory.
+// shellWord returns the first word of line, without quotes and with root's home directory expanded. It returns false if
+// the word needs any other expansion.
 func shellWord(line string) (string, bool) {
 	line = strings.TrimRight(line, "\r")
 	var b strings.Builder
@@ -150,8 +150,8 @@ func fileExists(ctx context.Context, e steps.Env, path string) (bool, error) {
 	return err == nil, err
 }
 
-// private returns why users other than root can access a secret file, or "" if they cannot. If a folder represents the
-// web node, the owner is not checked.
+// private returns how users other than root can access the file at path, or "" if they cannot. If a directory
+// represents the web node, private does not check the owner.
 func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	info, err := e.Host.Stat(ctx, path)
 	if err != nil {
@@ -168,7 +168,6 @@ func private(ctx context.Context, e steps.Env, path string) (string, error) {
 	return "", nil
 }
 
-// onlyRoots verifies that only root can access a file.
 func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	problem, err := private(ctx, e, path)
 	switch {
@@ -180,13 +179,12 @@ func onlyRoots(ctx context.Context, e steps.Env, path string) steps.Result {
 	return steps.Passed("%s", path)
 }
 
-// makePrivate returns the fix that allows only root to access a file.
 func makePrivate(e steps.Env, path string) string {
 	return permissionFix(e, path, "chown root:root %s && chmod 0600 %s")
 }
 
-// executable returns why users of the web node cannot run a program, or why they can change it. It returns "" if
-// neither is the case.
+// executable returns the problem if users cannot run the program at path, or if users other than root can change or
+// replace it. It returns "" if there is no problem.
 func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	info, err := e.Host.Stat(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,7 +199,7 @@ func executable(ctx context.Context, e steps.Env, path string) (string, error) {
 	return passable(ctx, e, path)
 }
 
-// programFault is like executable, but does not check the folders of the path.
+// programFault is like executable, but does not check the directories above the file.
 func programFault(e steps.Env, info host.FileInfo, path string) string {
 	switch mode := info.Mode.Perm(); {
 	case !info.Mode.IsRegular():
@@ -209,22 +207,22 @@ func programFault(e steps.Env, info host.FileInfo, path string) string {
 	case mode&0o001 == 0:
 		return fmt.Sprintf("%s has mode %04o: users cannot run it", path, mode)
 	case mode&0o022 != 0:
-		return fmt.Sprintf("%s has mode %04o: users other than root can change what root runs", path, mode)
+		return fmt.Sprintf("%s has mode %04o, so users other than root can change the file", path, mode)
 	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s is owned by user %d, who can change what root runs", path, info.UID)
+		return fmt.Sprintf("%s is owned by user %d, who can change the file; root must own it", path, info.UID)
 	}
 	return ""
 }
 
-// passable returns which folder prevents users from reaching a file, or allows users other than root to replace it. It
-// returns "" if there is none.
+// passable returns the problem if users cannot reach the file at path, or if users other than root can replace it. It
+// returns "" if there is no problem.
 func passable(ctx context.Context, e steps.Env, path string) (string, error) {
 	problem, _, err := access(ctx, e, path)
 	return problem, err
 }
 
-// access is like passable, but also returns the command that makes the closed folders searchable. The command is "" if
-// the problem is another one.
+// access is like passable, but also returns the chmod command that makes all directories of path searchable. The
+// command is "" if users other than root can replace the file.
 func access(ctx context.Context, e steps.Env, path string) (problem, open string, err error) {
 	real, problem, err := replaceable(e, path)
 	if err != nil || problem != "" {
@@ -240,18 +238,18 @@ func access(ctx context.Context, e steps.Env, path string) (problem, open string
 	return problem, "chmod o+x " + strings.Join(folders, " "), nil
 }
 
-// replaceable returns how users other than root can replace the file at a path, or "" if they cannot. real is the path
-// with symlinks resolved.
+// replaceable returns how users other than root can replace the file at path, or "" if they cannot. real is path with
+// all symlinks resolved.
 func replaceable(e steps.Env, path string) (real, problem string, err error) {
 	real, err = e.Host.RootsAlone(path)
 	if foreign := (*host.FolderError)(nil); errors.As(err, &foreign) {
-		return "", fmt.Sprintf("users other than root can replace %s through %s", path, clean.Text(foreign.Path)), nil
+		return "", fmt.Sprintf("users other than root can replace %s because they can write to %s", path, clean.Text(foreign.Path)), nil
 	}
 	return real, "", err
 }
 
-// closed returns which folder of a path prevents users from reaching the file, or "" if none does. folders are all such
-// folders, quoted for a shell.
+// closed returns the problem if users cannot search a directory of path, or "" if they can search all of them. folders
+// lists the closed directories, quoted for a shell.
 func closed(ctx context.Context, e steps.Env, path string) (problem string, folders []string, err error) {
 	for at := strings.LastIndexByte(path, '/'); at > 0; at = strings.LastIndexByte(path[:at], '/') {
 		folder, err := e.Host.Stat(ctx, path[:at])

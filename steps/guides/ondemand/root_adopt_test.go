@@ -9,11 +9,11 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// adopted is what a state says of one question, asked by itself.
+// adopted returns what carrick adopts for the question key in a test state. No other question is adopted.
 func adopted(t *testing.T, state, key string) engine.Adopted {
 	t.Helper()
 	g := Guide()
-	for i := range g.Steps { // answers of the state are given: what is asked for is not
+	for i := range g.Steps { // keep the state's answers to all other questions
 		for j := range g.Steps[i].Ask {
 			if q := &g.Steps[i].Ask[j]; q.Key != key && q.Key != "registry.host" {
 				q.Adopt = nil
@@ -48,8 +48,11 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 		{"registry-of-another", "registry.host", "ghcr.io", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"healthy", "registry.user", "robot$ood", "/etc/ood/config/image-registry.json", engine.ByFinding},
 		{"registry-hook-astray", "registry.secret", "x", "IMAGE_PULL_SECRET in /etc/ood/config/hook.env", engine.ByFinding},
-		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "found on the web node", engine.ByFinding},
-		{"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "bin in /etc/ood/config/clusters.d/test.yml", engine.ByFinding},
+		{"cluster-file-none", "kubectl.path", "/usr/local/bin/kubectl", "the web node", engine.ByFinding},
+		{
+			"kubectl-elsewhere", "kubectl.path", "/opt/kubectl", "job.bin in /etc/ood/config/clusters.d/test.yml",
+			engine.ByFinding,
+		},
 	} {
 		a := adopted(t, c.state, c.key)
 		if got := strings.TrimSpace(toText(a.Value)); !strings.HasPrefix(got, c.want) || !strings.HasPrefix(a.From, c.from) ||
@@ -63,7 +66,8 @@ func TestWhatOfTheRegistryAndKubectlIsTakenOn(t *testing.T) {
 	}
 }
 
-// A Deployment that a user has labelled like a reaper answers nothing.
+// TestWhichReapersAreTakenOn verifies which installed reapers carrick adopts. A Deployment on which a user has set a
+// reaper's label is not adopted.
 func TestWhichReapersAreTakenOn(t *testing.T) {
 	for _, c := range []struct {
 		state, key, from string

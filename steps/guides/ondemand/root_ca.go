@@ -39,7 +39,7 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 	for _, c := range theirs {
 		if !slices.ContainsFunc(ours, c.Equal) {
 			return steps.Failed(
-				at+" is not the cluster's CA: it contains "+certificateName(ours[0])+", not "+certificateName(c)+
+				at+" is not the cluster's CA: it contains "+certificateName(ours[0])+", not certificate "+certificateName(c)+
 					" with the expected key",
 				"",
 			)
@@ -49,15 +49,16 @@ func caFileReadable(ctx context.Context, e steps.Env) steps.Result {
 		if r := readableByAll(ctx, e, at); r.Status != steps.Pass {
 			return r
 		}
-		if more := besidesCerts(have, ours, theirs); more != "" && string(have) != want {
+		if more := extraInCA(have, ours, theirs); more != "" && string(have) != want {
 			return steps.Warned(at+" contains more than the cluster's CA: "+more, "")
 		}
 	}
 	return steps.Passed("%s, valid until %s", at, ours[0].NotAfter.UTC().Format("2 January 2006"))
 }
 
-// besidesCerts returns what a CA file contains in addition to the wanted certificates, or "" if there is nothing.
-func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
+// extraInCA returns what the CA file contains in addition to the wanted certificates, or "" if it contains nothing
+// else. have is the content of the file. ours lists the certificates in it.
+func extraInCA(have []byte, ours, wanted []*x509.Certificate) string {
 	var encoded []byte
 	for _, c := range ours {
 		if !slices.ContainsFunc(wanted, c.Equal) {
@@ -71,14 +72,14 @@ func besidesCerts(have []byte, ours, wanted []*x509.Certificate) string {
 	return ""
 }
 
-// rootsCA returns the CA that root trusts for the cluster, and its location: the file that carrick writes, or else the
-// CA in root's kubeconfig.
+// rootsCA returns the CA with which root verifies the API server, and the path of its file. This is the CA file that
+// carrick writes, or else the CA in root's kubeconfig.
 func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error) {
 	pem, err = e.Host.Read(ctx, clusterCA)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return clusterCA, pem, err
 	}
-	in, used, broken := rootsWayIn(ctx, e)
+	in, used, broken := readRootKubeconfig(ctx, e)
 	switch {
 	case broken != nil || in.CAFile == clusterCA:
 		return clusterCA, nil, err
@@ -92,7 +93,6 @@ func rootsCA(ctx context.Context, e steps.Env) (at string, pem []byte, err error
 	return clusterCA, nil, err
 }
 
-// readableByAll verifies that all users of the web node can read a file.
 func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {
@@ -105,7 +105,7 @@ func readableByAll(ctx context.Context, e steps.Env, at string) steps.Result {
 	}
 	foreign := (*host.FolderError)(nil)
 	if _, err := e.Host.RootsAlone(at); errors.As(err, &foreign) {
-		return steps.Failed(fmt.Sprintf("users other than root can replace %s through %s", at, clean.Text(foreign.Path)),
+		return steps.Failed(fmt.Sprintf("users other than root can replace %s because they can write to %s", at, clean.Text(foreign.Path)),
 			permissionFix(e, at, "chmod 0644 %s")).WithoutAction()
 	}
 	problem, open, err := access(ctx, e, at)

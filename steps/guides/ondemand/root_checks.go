@@ -18,7 +18,7 @@ import (
 	"carrick/steps/check"
 )
 
-// withRoots is the vantage point of the checks that use root's credentials.
+// withRoots is the From value of checks that use root's credentials.
 const withRoots = "root's kubeconfig"
 
 const bootstrapSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
@@ -27,29 +27,29 @@ func rootChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ca-file", Title: "The CA file on the web node is the cluster's CA", On: steps.Local, FixedBy: "ca-file",
-			Why: "Root's kubectl and, through the cluster file, every user's trust only that file. It is public, and users " +
-				"must be able to read it.",
+			Why: "Root and, through the cluster file, every user trust only the CA in this file. It contains no secrets, and " +
+				"users must be able to read it.",
 			References: []string{page},
 			Run:        caFileReadable,
 		},
 		{
 			Name: "root-kubeconfig", Title: "Root has a kubeconfig", On: steps.Local, FixedBy: "root-kubeconfig",
-			Why:        "The hook runs kubectl as root with it.",
+			Why:        "The hook runs kubectl as root with this kubeconfig.",
 			References: []string{page},
 			Run:        rootKubeconfigThere,
 		},
 		{
 			Name: "root-kubeconfig-private", Title: "Only root can read root's kubeconfig", On: steps.Local,
 			FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why:        "With its credentials anyone who reads it can create namespaces and roles on the cluster.",
+			Why:        "Anyone who can read its credentials can create namespaces and roles on the cluster.",
 			References: []string{page},
 			Run:        rootKubeconfigPrivate,
 		},
 		{
 			Name: "root-kubeconfig-static", Title: "Root's kubeconfig needs no login and is never rewritten",
 			On: steps.Local, FixedBy: "root-kubeconfig", Needs: []string{"root-kubeconfig"},
-			Why: "A login plugin cannot prompt, as the hook runs unattended. An inline token must be rewritten, and " +
-				"the page's command exposes it in the process list.",
+			Why: "The hook runs unattended, so a login plugin cannot prompt. An inline token must be rewritten. The " +
+				"published guide's command exposes it in the process list.",
 			References: []string{page},
 			Run:        rootKubeconfigStatic,
 		},
@@ -72,8 +72,8 @@ func rootChecks() []steps.Check {
 		{
 			Name: "root-renews", Title: "Root can renew its own token", On: steps.Local, From: withRoots,
 			Needs: []string{"root-identity"}, When: rotating,
-			Why: "Upstream's ClusterRole does not allow it. The published page's renewal is always denied, and logins fail " +
-				"once the first token expires.",
+			Why: "Upstream's ClusterRole lacks this permission. The published guide's renewal is always denied, and logins " +
+				"fail once the first token expires.",
 			References: []string{
 				page, bootstrapSource, "OSC/ondemand: .github/workflows/tests.yml (makes the token as cluster-admin)",
 			},
@@ -82,13 +82,13 @@ func rootChecks() []steps.Check {
 	}
 }
 
-// hookKubeconfigCheck returns the check that the hook uses the same kubeconfig as these checks. It belongs to the step
-// that writes the hook.
+// hookKubeconfigCheck compares the hook's kubeconfig with the kubeconfig that the other root checks use. It belongs to
+// the step that writes the hook.
 func hookKubeconfigCheck() steps.Check {
 	return steps.Check{
-		Name: "hook-kubeconfig", Title: "The hook uses the kubeconfig that was checked", On: steps.Local,
+		Name: "hook-kubeconfig", Title: "The hook uses the kubeconfig that carrick checks", On: steps.Local,
 		FixedBy: "pre-hook", Needs: []string{"root-kubeconfig"},
-		Why:        "By default kubectl uses /root/.kube/config, which is an admin's on many web nodes.",
+		Why:        "By default kubectl uses /root/.kube/config, which contains admin credentials on many web nodes.",
 		References: []string{page, "OSC/osc-ood-config: hooks/pre-hook.sh"},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			used, err := hooksKubeconfig(ctx, e)
@@ -113,8 +113,9 @@ func hookKubeconfigCheck() steps.Check {
 	}
 }
 
-// rootsWayIn reads root's kubeconfig.
-func rootsWayIn(ctx context.Context, e steps.Env) (wayIn, inUse, error) {
+// readRootKubeconfig reads the current context of root's kubeconfig. It returns a brokenKubeconfigError if the
+// kubeconfig is invalid.
+func readRootKubeconfig(ctx context.Context, e steps.Env) (wayIn, inUse, error) {
 	used, err := rootsKubeconfig(ctx, e)
 	if err != nil {
 		return wayIn{}, used, err
@@ -130,7 +131,7 @@ func rootsWayIn(ctx context.Context, e steps.Env) (wayIn, inUse, error) {
 	return in, used, nil
 }
 
-// brokenKubeconfigError describes what is wrong with root's kubeconfig.
+// brokenKubeconfigError is returned if root's kubeconfig exists but is invalid.
 type brokenKubeconfigError struct {
 	path string
 	err  error
@@ -139,7 +140,7 @@ type brokenKubeconfigError struct {
 func (e brokenKubeconfigError) Error() string { return e.path + ": " + e.err.Error() }
 func (e brokenKubeconfigError) Unwrap() error { return e.err }
 
-// kubeconfigPath resolves a path in a kubeconfig, which can be relative to the kubeconfig's folder.
+// kubeconfigPath resolves name, a path in a kubeconfig. Relative paths start at the directory of the kubeconfig.
 func kubeconfigPath(kubeconfig, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)
@@ -148,7 +149,7 @@ func kubeconfigPath(kubeconfig, name string) string {
 }
 
 func rootKubeconfigThere(ctx context.Context, e steps.Env) steps.Result {
-	_, used, err := rootsWayIn(ctx, e)
+	_, used, err := readRootKubeconfig(ctx, e)
 	broken := brokenKubeconfigError{}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -170,29 +171,30 @@ func rootKubeconfigPrivate(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func rootKubeconfigStatic(ctx context.Context, e steps.Env) steps.Result {
-	in, used, err := rootsWayIn(ctx, e)
+	in, used, err := readRootKubeconfig(ctx, e)
 	switch {
 	case err != nil:
 		return steps.Errored(err)
 	case in.Plugin != "":
 		return steps.Failed(
-			fmt.Sprintf("%s logs in with %s, which requires a personal login", used.Path, clean.Text(in.Plugin)), "",
+			fmt.Sprintf("%s logs in with the plugin %s, which requires an interactive login", used.Path, clean.Text(in.Plugin)),
+			"",
 		)
 	case in.As != "":
 		return steps.Failed(
-			fmt.Sprintf("%s impersonates %q, with the permissions of the user it logs in as", used.Path, clean.Text(in.As)), "",
+			fmt.Sprintf("%s impersonates %q with the credentials of another user", used.Path, clean.Text(in.As)), "",
 		)
 	case in.TokenFile != "":
 		return steps.Passed("%s reads the token from %s", used.Path, kubeconfigPath(used.Path, in.TokenFile))
 	case !in.Token.IsZero():
-		return steps.Warned(used.Path+" contains the token itself, so each renewal must rewrite the kubeconfig", "")
+		return steps.Warned(used.Path+" contains an inline token, so each renewal must rewrite the kubeconfig", "")
 	case in.Certificate != nil || in.CertificateFile != "":
 		return steps.Warned(used.Path+" uses a client certificate, which cannot be revoked before it expires", "")
 	}
 	return steps.Failed(used.Path+" has no credentials", "")
 }
 
-// withRoot returns a client that uses only root's kubeconfig.
+// withRoot returns a cluster client with the credentials in root's kubeconfig.
 func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error) {
 	used, err := rootsKubeconfig(ctx, e)
 	if err != nil {
@@ -202,8 +204,8 @@ func withRoot(ctx context.Context, e steps.Env) (*cluster.Cluster, inUse, error)
 	return as, used, err
 }
 
-// clientUser returns the user of a kubeconfig's client certificate or plugin. Only the API server can tell which user a
-// token belongs to.
+// clientUser returns the user in the client certificate, or the credential plugin. For a token it returns "", because
+// only the API server can identify the token's user.
 func clientUser(in wayIn) string {
 	switch {
 	case in.Certificate != nil && len(in.Certificate.Organization) > 0:
@@ -217,7 +219,7 @@ func clientUser(in wayIn) string {
 }
 
 func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
-	in, used, err := rootsWayIn(ctx, e)
+	in, used, err := readRootKubeconfig(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -231,7 +233,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (kubeconfig.Error{}); errors.As(err, &broken) {
-		// a file that the kubeconfig refers to is missing or invalid
+		// the kubeconfig refers to a file that is missing or invalid
 		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom()
 	}
 	if errors.Is(err, failure.ErrProxy) {

@@ -16,14 +16,14 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the names in root's kubeconfig, as on the published page.
+// Names of the cluster and the user in root's kubeconfig, as in the published guide.
 const (
 	rootCluster = "kubernetes"
 	rootUser    = "ondemand@kubernetes"
 )
 
-// encodeRootKubeconfig returns root's kubeconfig. It contains no secret and never changes, because the token is in a
-// separate file that the renewal writes.
+// encodeRootKubeconfig returns root's kubeconfig. The kubeconfig refers to the token file, so it contains no secret and
+// a renewal does not change it.
 func encodeRootKubeconfig(server string) (masked.Value, error) {
 	if err := validServer(server); err != nil {
 		return masked.Value{}, fmt.Errorf("cluster.server: %w", err)
@@ -47,7 +47,6 @@ func encodeRootKubeconfig(server string) (masked.Value, error) {
 	return masked.New(head + string(data)), err
 }
 
-// validServer returns an error if the URL of an API server is invalid.
 func validServer(server string) error {
 	u, err := url.Parse(server)
 	switch {
@@ -60,27 +59,27 @@ func validServer(server string) error {
 	return nil
 }
 
-// wayIn is the current context of any kubeconfig: its server and credentials.
+// wayIn contains the server and the credentials of a kubeconfig's current context.
 type wayIn struct {
 	Context, Server string
 	CAFile          string
 	CA              []byte // inline PEM; takes precedence over CAFile
 	Token           masked.Value
 	TokenFile       string
-	Plugin          string     // the command or auth provider that provides credentials
-	Certificate     *pkix.Name // subject of the client certificate; nil: there is none, or it is in a file
+	Plugin          string     // command or auth provider that supplies credentials
+	Certificate     *pkix.Name // subject of the inline client certificate; nil if there is none
 	CertificateFile string
 	As              string
 }
 
-// readWayIn resolves the current context of a kubeconfig. Errors contain no part of its credentials.
+// readWayIn parses the kubeconfig data. Its errors contain no credentials.
 func readWayIn(data []byte) (wayIn, error) {
 	k, err := check.ReadLoosely(data)
 	if err != nil || k.Misshapen {
 		return wayIn{}, errors.New("not a kubeconfig: the YAML is invalid or has another structure")
 	}
 	if k.Current == "" {
-		return wayIn{}, errors.New("no current-context, and the hooks set none")
+		return wayIn{}, errors.New("current-context is not set, and the hooks do not select a context")
 	}
 	c, found := k.Context(k.Current)
 	if !found {
@@ -102,7 +101,8 @@ func readWayIn(data []byte) (wayIn, error) {
 	return in, nil
 }
 
-// subjectOf returns the subject of a client certificate, or nil if it cannot be parsed.
+// subjectOf returns the subject of data, a base64-encoded client certificate. It returns nil if the certificate is
+// invalid.
 func subjectOf(data string) *pkix.Name {
 	certs, err := probe.ParseCerts(decoded(data))
 	if err != nil {
@@ -111,7 +111,7 @@ func subjectOf(data string) *pkix.Name {
 	return &certs[0].Subject
 }
 
-// decoded returns the base64-decoded value of a key, or nil if it is empty or invalid.
+// decoded returns nil if data is empty or not valid base64.
 func decoded(data string) []byte {
 	out, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(data), ""))
 	if err != nil || len(out) == 0 {

@@ -10,7 +10,7 @@ import (
 	"carrick/steps/check"
 )
 
-// rootUses are the permissions of upstream's ClusterRole. The hooks use each of them, or grant it to users.
+// rootUses lists the permissions in upstream's ClusterRole. The hooks use these permissions or grant them to users.
 var rootUses = []struct {
 	group     string
 	resources []string
@@ -57,7 +57,7 @@ func rootPermissions(ctx context.Context, e steps.Env) steps.Result {
 		lacks[what] = append(lacks[what], d.Rule.Verb)
 	}
 	if len(order) == 0 {
-		return steps.Passed("all %d permissions of upstream's ClusterRole, in every namespace", len(rights))
+		return steps.Passed("root has all %d permissions of upstream's ClusterRole, in every namespace", len(rights))
 	}
 	var words []string
 	for _, what := range order {

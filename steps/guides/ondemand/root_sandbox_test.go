@@ -21,8 +21,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// realNode is a folder that stands for a web node before a real API server. Its
-// kubectl is a real one; systemd is a stand-in that keeps what it was told.
+// realNode is a folder that represents a web node of a cluster with a real API server. Its kubectl is real. Its systemd
+// is a fake that records the commands.
 type realNode struct {
 	t       *testing.T
 	box     *clustertest.Sandbox
@@ -81,7 +81,7 @@ func (n *realNode) run(ctx context.Context, name string, args ...string) (string
 	return "enabled\n", "", nil
 }
 
-// session is one of a link between the node and the sandbox's remote side.
+// session opens a link with that name between the node and the sandbox's remote side.
 func (n *realNode) session(name string) *engine.Session {
 	n.t.Helper()
 	h, err := host.NewWith(n.root, host.Options{
@@ -99,7 +99,7 @@ func (n *realNode) session(name string) *engine.Session {
 	)
 }
 
-// renew runs the node's script unchanged, except for the folder that the node's files are in.
+// renew runs the node's renewal script. Only the paths in it are replaced with paths in the node's folder.
 func (n *realNode) renew() (string, error) {
 	n.t.Helper()
 	dir := n.t.TempDir()
@@ -118,7 +118,7 @@ func (n *realNode) renew() (string, error) {
 	return string(out), err
 }
 
-// files are all files of the node, with their modes.
+// files maps the path of each file of the node to its mode and content.
 func (n *realNode) files() map[string]string {
 	n.t.Helper()
 	out := map[string]string{}
@@ -165,8 +165,8 @@ func (n *realNode) apply(s *engine.Session) {
 	}
 }
 
-// TestVerifyRootOnARealCluster makes root's token, kubeconfig and renewal, renews the
-// token by the script before a real API server, and takes all back.
+// TestVerifyRootOnARealCluster creates root's token, kubeconfig and renewal, renews the token with the script against a
+// real API server, and undoes everything.
 func TestVerifyRootOnARealCluster(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

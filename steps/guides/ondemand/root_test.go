@@ -26,7 +26,7 @@ func TestRootKubeconfigThereAndBack(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	// A value that looks like YAML or like a shell's stays a value.
+	// Characters that are special in YAML or a shell must not change the value.
 	hostile := "https://a/:{[&*!|>'\"@`$(x)--"
 	if data, err = encodeRootKubeconfig(hostile); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestRootKubeconfigThereAndBack(t *testing.T) {
 
 func TestWhatIsNoKubeconfig(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                               "no current-context",
+		"":                               "current-context is not set",
 		"hunter2: [":                     "not a kubeconfig",
 		"current-context: [hunter2]":     "not a kubeconfig",
 		"current-context: \"a\\e[2J\"\n": "that context does not exist",
@@ -109,7 +109,8 @@ func TestSecurePath(t *testing.T) {
 	}
 }
 
-// Open OnDemand and the hook run kubectl by a shell, which none of this may mean anything to.
+// Open OnDemand and the hook run kubectl through a shell, so kubectl's path must not contain characters that are
+// special to a shell.
 func TestWhichKubectlAShellTakes(t *testing.T) {
 	for p, want := range map[string]bool{
 		"/usr/local/bin/kubectl": true, "/opt/k8s-1.36/bin/kubectl+x": true,

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// rows are what upstream was found to need, and the checks that look at it.
+// rows lists the requirements that were found in upstream's code, and the checks that cover each.
 var rows = []stepstest.Row{
 	{Number: 1, Asks: "kubectl is one minor version away at most", Checks: []string{"kubectl-version"}},
 	{

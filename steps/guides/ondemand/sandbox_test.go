@@ -18,12 +18,12 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 	return box
 }
 
-// ofUsers are the namespaces of who logs in to the scenario's portal, and what is in them: the hook makes those, and
-// they stay.
+// ofUsers matches the namespaces of the users who log in to the scenario's portal, and the objects in these namespaces.
+// The hook creates them, so an undo keeps them.
 var ofUsers = regexp.MustCompile(`[ /](user|ood)-(alice|bob)(/|$)`).MatchString
 
-// From a web node as its package leaves it and a bare cluster to users who log in, and back to nothing, in the ways
-// that the answers allow.
+// ways lists sets of answers, by name. A cycle with each set starts with a newly installed web node and an empty
+// cluster, goes on until users can log in, and then undoes everything.
 var ways = map[string]map[string]any{
 	"as-it-comes": nil,
 	"otherwise": {
@@ -35,14 +35,14 @@ var ways = map[string]map[string]any{
 	"renewed by cron": {
 		"token.renewal": "cron", "registry.enabled": false, "walltime.enabled": false, "idle.enabled": false,
 	},
-	// no one logs in as these, so only carrick creates their namespaces
+	// carol and dave never log in, so only carrick creates their namespaces
 	"a trial": {"trial.user": "carol", "trial.other": "dave", "trial.enabled": true},
 }
 
-// fewWays are those that make test takes: together they undo every action.
+// fewWays lists the ways that make test runs. Together they undo every action.
 var fewWays = []string{"a trial", "otherwise", "renewed by cron"}
 
-// notInCycles are actions that need a real machine, and one that TestVerifyThePoliciesPinIDs undoes.
+// notInCycles lists actions that need a real machine, and id-policies, which TestVerifyThePoliciesPinIDs undoes.
 var notInCycles = []string{"restart-apache2", "selinux-boolean", "id-policies"}
 
 func TestCycle(t *testing.T) {

@@ -11,7 +11,7 @@ func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Web node and cluster",
 		Why: "Open OnDemand runs on the web node, and its Kubernetes apps run on the cluster. carrick reads the web node's " +
-			"files, directly or in a folder that represents it, and the cluster's API.",
+			"files, directly or in a directory that represents the web node, and the cluster's API.",
 		Ask:   slices.Concat(clusterQuestions(), userQuestions()),
 		Facts: slices.Concat(check.IdentityOn(steps.Remote), webNodeFacts()),
 		Checks: slices.Concat(
@@ -39,10 +39,10 @@ func clusterQuestions() []steps.Question {
 		{
 			Key: "cluster.server", Title: "API server URL for the web node", Kind: steps.URL,
 			NotFromPeer: true, Proposes: check.ServerFact, Adopt: adoptClusterKey("job.server.endpoint"),
-			Help: "A URL that the web node can reach, such as https://api.example.org:6443. It is written to root's " +
-				"kubeconfig and to every user's.",
+			Help: "A URL that the web node can reach, such as https://api.example.org:6443. carrick writes it to root's " +
+				"kubeconfig and to every user's kubeconfig.",
 			Default: func(e steps.Env) (any, string) {
-				if e.PeerFromFile() { // the server receives root's and users' tokens
+				if e.PeerFromFile() { // the server receives tokens, so a peer file must not choose it
 					return nil, ""
 				}
 				if server, err := e.Peer.Text(check.ServerFact); err == nil {
@@ -56,7 +56,7 @@ func clusterQuestions() []steps.Question {
 			Of: []steps.Choice{
 				{Value: "oidc", Title: "oidc: with the tokens of their portal login"},
 				{Value: "managed", Title: "managed: another tool provides each user's kubeconfig"},
-				{Value: "gke", Title: "gke: Google's own, with a service account file"},
+				{Value: "gke", Title: "gke: Google's authentication, with a service account file"},
 			},
 			Help:    "auth.type in the cluster file.",
 			Default: steps.Fixed("oidc", "default; the only type that carrick can check completely"),
@@ -70,14 +70,14 @@ func userQuestions() []steps.Question {
 			Key: "users.namespace-prefix", Title: "Prefix of users' namespaces", Kind: steps.Text, Opt: true, Check: checkPrefix,
 			Adopt: adoptPrefix("NAMESPACE_PREFIX", "job.namespace_prefix"),
 			Help: "NAMESPACE_PREFIX in hook.env and namespace_prefix in the cluster file, such as user-. Policies and " +
-				"reapers identify users' namespaces by it.",
-			Default: steps.Fixed("user-", "default of upstream's policies"),
+				"reapers identify users' namespaces by this prefix.",
+			Default: steps.Fixed("user-", "upstream's policies"),
 		},
 		{
 			Key: "users.username-prefix", Title: "Prefix of usernames in users' kubeconfigs", Kind: steps.Text, Opt: true,
 			Check: checkUserPrefix, Adopt: adoptPrefix("K8S_USERNAME_PREFIX", "job.username_prefix"),
-			Help: "K8S_USERNAME_PREFIX in hook.env and username_prefix in the cluster file. It distinguishes the users of " +
-				"two clusters in one kubeconfig. The API server never sees it.",
+			Help: "K8S_USERNAME_PREFIX in hook.env and username_prefix in the cluster file. The prefix distinguishes the " +
+				"users of two clusters in one kubeconfig. It is not sent to the API server.",
 			Default: steps.Fixed("", "default for a single cluster"),
 		},
 	}

@@ -22,8 +22,8 @@ import (
 
 const versionFile = "/opt/ood/VERSION"
 
-// oldest is the first Open OnDemand release whose adapter replaces dots and at signs in namespace names with dashes
-// (ood_core v0.27.0).
+// oldest is the first supported release of Open OnDemand. Its adapter (ood_core v0.27.0) is the first that replaces
+// dots and at signs in namespace names with dashes.
 var oldest = version.MustParseGeneric("4.0.0")
 
 func webNodeFacts() []steps.Fact {
@@ -43,27 +43,28 @@ func webNodeChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "ondemand-version", Title: "Open OnDemand is 4.0 or newer", On: steps.Local,
-			Why: "Before 4.0 the dashboard kept dots and at signs in namespace names, and such a namespace cannot " +
-				"exist. Since 4.0 it replaces them with dashes.",
+			Why: "Before 4.0 the dashboard kept dots and at signs in namespace names, which Kubernetes rejects. Since 4.0 the " +
+				"dashboard replaces them with dashes.",
 			References: []string{"OSC/ood_core: CHANGELOG.md (0.27.0)", "OSC/ondemand: packaging/rpm/ondemand.spec"},
 			Run:        ondemandVersion,
 		},
 		{
 			Name: "running-as-root", Title: "On the web node, carrick runs as root", On: steps.Local,
-			Why:        "The files that it writes must belong to root, and only root can read hook.env and root's kubeconfig.",
+			Why: "The files that carrick writes must belong to root, and only root can read hook.env and root's " +
+				"kubeconfig.",
 			References: []string{page},
 			Run:        asRoot,
 		},
 		{
 			Name: "portal-file", Title: "The portal's settings file can be parsed", On: steps.Local,
-			Why: "update_ood_portal generates Apache's configuration from it. At invalid YAML it stops, and the old " +
-				"configuration remains.",
+			Why: "update_ood_portal generates Apache's configuration from it. If the YAML is invalid, it stops and " +
+				"keeps the old configuration.",
 			References: []string{portalSource}, Run: portalFileReads,
 		},
 		{
 			Name: "user-names", Title: "Usernames make valid namespace names", On: steps.Local,
-			Why: "Namespaces allow a-z, 0-9 and -, at most 63 characters. For other names the hook requests an invalid one, " +
-				"and the login continues without it.",
+			Why: "Namespace names allow a-z, 0-9 and -, at most 63 characters. For other usernames the hook cannot create the " +
+				"namespace, and the login continues without it.",
 			References: []string{
 				"OSC/ood_core: pull request 859", "OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh",
 			},
@@ -110,20 +111,21 @@ func asRoot(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
 		return steps.Skipped(
-			"the folder %s represents the web node; %s/INSTALL will list what to copy there, with owners, modes and commands, "+
-				"once something is written",
+			"the directory %s represents the web node. Once carrick writes files there, %s/INSTALL lists how to copy them to "+
+				"the web node, with owners, modes and commands",
 			e.Host.Root, e.Host.Root,
 		)
 	case !e.Host.ByRoot():
 		return steps.Failed(
-			"carrick does not run as root: it cannot read files that only root can read, and cannot write",
+			"carrick does not run as root, so it cannot read files that only root can read, and cannot write any files",
 			"sudo carrick check "+e.LinkFile(),
 		)
 	}
 	return steps.Passed("carrick runs as root")
 }
 
-// loginNames returns the users that the web node lists. Many sites have a directory that does not list its users.
+// loginNames returns the login names from /etc/passwd and getent passwd. At sites without LDAP enumeration, getent
+// omits LDAP users.
 func loginNames(ctx context.Context, e steps.Env) (any, error) {
 	text, err := e.Host.Read(ctx, passwdFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,16 +145,17 @@ func loginNames(ctx context.Context, e steps.Env) (any, error) {
 	return names, nil
 }
 
-// routed is the output of ip route get in JSON.
+// routed is the JSON output of ip route get.
 type routed []struct {
 	Source string `json:"prefsrc"`
 }
 
-// webNodeAddresses returns the source addresses of the web node's connections to the API server and to the nodes.
+// webNodeAddresses returns the source addresses that the web node uses to connect to the API server and to the nodes.
 func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	if e.Host.IsFolder() {
 		return nil, steps.Absent(
-			"a folder represents the web node, so its addresses are unknown here; run there: ip route get %s", apiHost(e),
+			"a directory represents the web node, so the web node's addresses are unknown; run on the web node: ip route get %s",
+			apiHost(e),
 		)
 	}
 	to := []string{}
@@ -178,7 +181,9 @@ func webNodeAddresses(ctx context.Context, e steps.Env) (any, error) {
 	}
 	slices.Sort(out)
 	if out = slices.Compact(out); len(out) == 0 {
-		return nil, steps.Absent("the web node's route to the cluster cannot be determined; run there: ip route get %s", host)
+		return nil, steps.Absent(
+			"the web node's route to the cluster cannot be determined; run on the web node: ip route get %s", host,
+		)
 	}
 	return out, nil
 }
@@ -200,7 +205,8 @@ func apiHost(e steps.Env) string {
 
 var clusterIDWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
-// checkClusterID validates the file name of a cluster file. Upstream's example contains underscores.
+// checkClusterID validates cluster.id, the base name of the cluster file. Underscores are valid, because upstream's
+// example contains them.
 func checkClusterID(v string) error {
 	if !clusterIDWord.MatchString(v) {
 		return fmt.Errorf("%q cannot be the name of a cluster file: use letters, digits, dots, - and _", v)
@@ -210,7 +216,6 @@ func checkClusterID(v string) error {
 
 var prefixWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*)$`)
 
-// checkPrefix validates a prefix of namespace names.
 func checkPrefix(v string) error {
 	if v != "" && (!prefixWord.MatchString(v) || len(v) > 31) {
 		return fmt.Errorf("%q cannot start the name of a namespace: use at most 31 lower-case letters, digits and -", v)
@@ -220,7 +225,7 @@ func checkPrefix(v string) error {
 
 var userPrefixWord = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// checkUserPrefix validates the prefix of a username on kubectl's command line.
+// checkUserPrefix validates users.username-prefix, which upstream's hook passes to kubectl on the command line.
 func checkUserPrefix(v string) error {
 	if !userPrefixWord.MatchString(v) {
 		return fmt.Errorf(

@@ -18,24 +18,24 @@ import (
 	"carrick/steps/action"
 )
 
-// These are the objects on the cluster that store the token and allow its renewal.
+// Objects in the cluster that store the token and allow its renewal. renewFile is the asset for the renewal.
 const (
-	firstToken  = "ondemand-first-token" // rotating
-	tokenSecret = "token"                // non-expiring; the published page uses this name
+	firstToken  = "ondemand-first-token" // for rotating tokens
+	tokenSecret = "token"                // for non-expiring tokens; the published guide uses this name
 	renewRole   = "ondemand-token-renew"
 	renewFile   = "token-renew.yaml"
 )
 
 const tokenKey = "token"
 
-// leastLeft is the minimum remaining lifetime of a first token that is passed to the web node.
+// leastLeft is the minimum remaining lifetime of a first token. carrick replaces a first token that expires sooner.
 const leastLeft = 15 * time.Minute
 
 func token() steps.Step {
 	return steps.Step{
 		Name: "token", Title: "Token",
-		Why: "Since Kubernetes 1.24 a ServiceAccount gets no token automatically. A rotating token soon expires if it is " +
-			"stolen, but must be renewed. A non-expiring token is valid until its Secret is deleted.",
+		Why: "Since Kubernetes 1.24 no token is created for a ServiceAccount automatically. A stolen rotating token soon " +
+			"expires, but the token must be renewed. A non-expiring token is valid until its Secret is deleted.",
 		Ask: []steps.Question{
 			{
 				Key: "token.kind", Title: "Kind of root's token", Kind: steps.Pick, On: steps.Remote, Adopt: adoptTokenKind,
@@ -43,8 +43,8 @@ func token() steps.Step {
 					{Value: "rotating", Title: "rotating: expires, renewed by the web node"},
 					{Value: "non-expiring", Title: "non-expiring: kept in a Secret on the cluster, never renewed"},
 				},
-				Help: "A stolen rotating token expires after some hours. If the web node is off for longer than its lifetime, " +
-					"an admin must create a new one.",
+				Help: "A stolen rotating token expires after some hours. If the web node is off for longer than its lifetime, an " +
+					"admin must create a new token.",
 				Default: steps.Fixed("rotating", "Kubernetes' recommendation"),
 			},
 			{
@@ -60,7 +60,7 @@ func token() steps.Step {
 					{Value: "timer", Title: "timer: a systemd timer"},
 					{Value: "cron", Title: "cron: a file in /etc/cron.d"},
 				},
-				Help:    "The renewal runs every hour, so several can fail before the token expires.",
+				Help:    "The renewal runs every hour, so several renewals can fail before the token expires.",
 				Default: steps.Fixed("timer", "default; catches up after the machine was off"),
 			},
 		},
@@ -111,7 +111,7 @@ func askedFor(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("token.hours")) * time.Hour
 }
 
-// whichSecret returns the name of the Secret that contains the token.
+// whichSecret returns the name of the Secret that contains the web node's token.
 func whichSecret(e steps.Env) string {
 	if lasting(e) {
 		return tokenSecret
@@ -119,8 +119,9 @@ func whichSecret(e steps.Env) string {
 	return firstToken
 }
 
-// standingToken returns the token that the cluster stores for the web node.
-func standingToken(ctx context.Context, e steps.Env) (masked.Value, error) {
+// storedToken returns the web node's token from the cluster's Secret. It returns an AbsentError if the Secret or its
+// token does not exist yet.
+func storedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	name := whichSecret(e)
 	s, err := e.Cluster.Secret(ctx, namespace, name, tokenKey)
 	if apierrors.IsNotFound(err) {
@@ -136,7 +137,7 @@ func standingToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 }
 
 func theToken(ctx context.Context, e steps.Env) (any, error) {
-	m, err := standingToken(ctx, e)
+	m, err := storedToken(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 	}
 	if t.Expired(time.Now()) {
 		return nil, steps.Absent(
-			"the token in Secret %s/%s expired on %s; to create a new one: %s", namespace, whichSecret(e),
+			"the token in Secret %s/%s expired on %s; create a new token: %s", namespace, whichSecret(e),
 			t.Expires.Local().Format(time.DateTime), e.ApplyStep("token"),
 		)
 	}
@@ -157,7 +158,7 @@ func theToken(ctx context.Context, e steps.Env) (any, error) {
 }
 
 func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
-	m, err := standingToken(ctx, e)
+	m, err := storedToken(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +172,8 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	return t.Expires.UTC().Format(time.RFC3339), nil
 }
 
-// rootTokenEnds returns when root's token on the web node expires. The first token is not recreated before that time.
+// rootTokenEnds returns the expiry of root's token on the web node, in RFC 3339. Until then, carrick does not replace
+// an expired first token.
 func rootTokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err != nil {

@@ -21,23 +21,23 @@ func tokenChecks() []steps.Check {
 		{
 			Name: "renew-role", Title: "The ServiceAccount is allowed to renew its own token", On: steps.Remote, When: rotating,
 			FixedBy: "token-renew", Needs: []string{"service-account"},
-			Why: "Upstream's role lacks serviceaccounts/token. The published page's crontab entry is denied, and the first " +
-				"token expires without a successor.",
+			Why: "Upstream's role lacks serviceaccounts/token. The published guide's crontab entry is denied, and the first " +
+				"token expires without a replacement.",
 			References: []string{rolesSource, page},
 			Run:        renewAllowed,
 		},
 		{
 			Name: "token-created", Title: "A token is available for the web node", On: steps.Remote,
 			Needs: []string{"service-account"}, Timeout: 30 * time.Second,
-			Why:        "It is the only credential in root's kubeconfig.",
+			Why:        "The token is the only credential in root's kubeconfig.",
 			References: []string{page},
 			Run:        tokenMade,
 		},
 		{
 			Name: "token-lifetime", Title: "The API server grants the requested token lifetime", On: steps.Remote,
 			When: rotating, Needs: []string{"token-created"},
-			Why: "The server caps it at --service-account-max-token-expiration with only a warning. A renewal at " +
-				"longer intervals comes too late.",
+			Why: "The API server caps the lifetime at --service-account-max-token-expiration with only a warning. " +
+				"Renewals at longer intervals come too late.",
 			References: []string{"kubernetes/kubernetes pull request 107880"},
 			Run:        tokenGranted,
 		},
@@ -115,7 +115,7 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 			"Secret %s contains a token that is valid until %s", name, t.Expires.Local().Format(time.DateTime),
 		)
 	case rootLives(e):
-		return steps.Passed("the first token is no longer needed; root has its own")
+		return steps.Passed("the first token is no longer needed; root has its own token")
 	}
 	return steps.Failed(
 		fmt.Sprintf(
@@ -127,9 +127,9 @@ func tokenMade(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
-	m, err := standingToken(ctx, e)
+	m, err := storedToken(ctx, e)
 	if steps.IsAbsent(err) && rootLives(e) {
-		return steps.Skipped("the first token does not exist; root's own is checked on the %s", e.PeerName())
+		return steps.Skipped("the first token does not exist; root's own token is checked on the %s", e.PeerName())
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -139,19 +139,20 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
-		return steps.Skipped("the token does not state its lifetime")
+		return steps.Skipped("the token has no exp or no iat claim, so its lifetime is unknown")
 	}
 	got, asked := t.Expires.Sub(t.IssuedAt), askedFor(e)
 	if got >= asked-time.Minute {
-		return steps.Passed("granted %s of %s", inHours(got), inHours(asked))
+		return steps.Passed("the API server granted %s (requested: %s)", inHours(got), inHours(asked))
 	}
 	found := fmt.Sprintf(
-		"%s were requested and %s granted: the API server caps it, or token.hours has changed since", inHours(asked),
+		"%s were requested, but only %s were granted: the API server caps the lifetime, or token.hours has changed since",
+		inHours(asked),
 		inHours(got),
 	)
 	if got < 2*time.Hour {
 		return steps.Warned(
-			found+". An hourly renewal can be too late",
+			found+". An hourly renewal can come too late",
 			"raise the API server's --service-account-max-token-expiration to at least 2h, or choose a token that does not "+
 				"expire (token.kind)",
 		)
@@ -159,7 +160,7 @@ func tokenGranted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(
 		found,
 		fmt.Sprintf(
-			"answer token.hours with %d to match, or raise the API server's --service-account-max-token-expiration",
+			"set token.hours to %d to match, or raise the API server's --service-account-max-token-expiration",
 			int(got.Hours()),
 		),
 	)
@@ -175,7 +176,7 @@ func inHours(d time.Duration) string {
 func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	m, err := e.Own.Masked("token")
 	if err != nil && rootLives(e) {
-		return steps.Skipped("the first token is no longer needed; root's own is checked on the %s", e.PeerName())
+		return steps.Skipped("the first token is no longer needed; root's own token is checked on the %s", e.PeerName())
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -185,7 +186,7 @@ func tokenAccepted(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	const remade = "the API server rejects the token in Secret %s/%s: was the ServiceAccount recreated?"
+	const remade = "the API server rejects the token in Secret %s/%s, for example because the ServiceAccount was recreated"
 	refused := func() steps.Result {
 		return steps.Failed(fmt.Sprintf(remade, namespace, whichSecret(e)),
 			e.Kubectl()+" -n "+namespace+" delete secret "+whichSecret(e)+"    # then "+e.ApplyStep("token"))

@@ -21,14 +21,12 @@ func withTimer(e steps.Env) bool {
 
 func withCron(e steps.Env) bool { return rotating(e) && e.Answers.Text("token.renewal") == "cron" }
 
-// renewalOf returns the renewal that the answers configure.
 func renewalOf(e steps.Env) renewal {
 	return renewal{
 		Kubectl: kubectlPath(e), Kubeconfig: rootKubeconfig, Token: rootToken, Hours: e.Answers.Int("token.hours"),
 	}
 }
 
-// tokenFiles returns the web node's actions of the step token.
 func tokenFiles() []steps.Action {
 	text := func(of func(renewal) (string, error)) func(context.Context, steps.Env) (masked.Value, error) {
 		return func(_ context.Context, e steps.Env) (masked.Value, error) {
@@ -74,7 +72,7 @@ func tokenFiles() []steps.Action {
 	}
 }
 
-// unitsRead reports whether systemd has loaded the units in their current version.
+// unitsRead reports whether systemd has loaded the current unit files.
 func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
 	for _, unit := range []string{renewName + ".service", renewName + ".timer"} {
 		out, _, err := e.Host.Run(ctx, "systemctl", "show", "--property=NeedDaemonReload", unit)
@@ -85,7 +83,7 @@ func unitsRead(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// timerRuns reports whether the timer is enabled and active. Otherwise systemctl exits with a status other than 0.
+// timerRuns reports whether the timer is enabled and active. If not, systemctl exits with a nonzero status.
 func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 	for _, ask := range []string{"is-enabled", "is-active"} {
 		_, _, err := e.Host.Run(ctx, "systemctl", ask, renewName+".timer")
@@ -99,15 +97,15 @@ func timerRuns(ctx context.Context, e steps.Env) (bool, error) {
 	return true, nil
 }
 
-// isRootsToken reports whether a file contains a token of the ServiceAccount, expired or not. carrick can overwrite
-// such a file, as the renewal does.
+// isRootsToken reports whether have is a token of the ServiceAccount, expired or not. carrick is allowed to overwrite
+// such a file, because the renewal also overwrites it.
 func isRootsToken(have []byte) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	return err == nil && t.Subject == accountUser
 }
 
-// mountedToken returns the content of the token file: the existing token if it can be kept, or else the token that the
-// cluster stores for the web node.
+// mountedToken returns the existing token file if fits accepts it, or else the web node's token from the cluster's
+// Secret.
 func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	have, err := e.Host.Read(ctx, rootToken)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,9 +118,9 @@ func mountedToken(ctx context.Context, e steps.Env) (masked.Value, error) {
 	return fresh, missing
 }
 
-// fits reports whether the token file can be kept. Its token must belong to the ServiceAccount, and not to an earlier
-// ServiceAccount of the same name. If tokens are renewed, it must be valid for at least two renewals. Otherwise it must
-// never expire.
+// fits reports whether carrick keeps the existing token file. Its token must belong to the current ServiceAccount, not
+// to a deleted ServiceAccount of the same name. If renewed is true, the token must remain valid for enoughLife.
+// Otherwise the token must never expire.
 func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	t, err := bearer.Parse(masked.New(trimmed(have)))
 	if err != nil || t.Subject != accountUser {
@@ -138,8 +136,7 @@ func fits(have []byte, fresh masked.Value, renewed bool, now time.Time) bool {
 	return t.Expires.IsZero() || !t.Expired(now.Add(enoughLife(t)))
 }
 
-// enoughLife returns the minimum remaining lifetime of a token that is renewed: two hours, or half of its total
-// lifetime if that is less.
+// enoughLife returns the minimum remaining lifetime of a renewed token.
 func enoughLife(t bearer.Token) time.Duration {
 	if made := t.Expires.Sub(t.IssuedAt); !t.IssuedAt.IsZero() && made < 4*time.Hour {
 		return made / 2
@@ -147,8 +144,8 @@ func enoughLife(t bearer.Token) time.Duration {
 	return 2 * time.Hour
 }
 
-// rootsToken returns the token with which root reaches the cluster, and its location: the file that the renewal writes,
-// or else the token that root's kubeconfig uses.
+// rootsToken returns root's token and the path of its file: the file that the renewal writes, or else the file that
+// root's kubeconfig uses.
 func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string, err error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err == nil {
@@ -157,7 +154,7 @@ func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string
 	if !errors.Is(err, fs.ErrNotExist) {
 		return masked.Value{}, "", err
 	}
-	in, used, err := rootsWayIn(ctx, e)
+	in, used, err := readRootKubeconfig(ctx, e)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return masked.Value{}, "", steps.Absent("neither %s nor %s exists", rootToken, used.Path)
@@ -176,7 +173,7 @@ func rootsToken(ctx context.Context, e steps.Env) (token masked.Value, at string
 	return in.Token, used.Path, nil
 }
 
-// manualToken returns the commands with which an admin gives root a token without carrick.
+// manualToken returns the commands with which an admin creates root's token without carrick.
 func manualToken(e steps.Env) string {
 	return fmt.Sprintf(
 		"%s -n %s create token %s --duration %dh > token    # by an admin; then as root on the web node: install -m "+
@@ -185,5 +182,4 @@ func manualToken(e steps.Env) string {
 	)
 }
 
-// newTokenFix returns the fix for an expired token of root. It is needed once.
 func newTokenFix(e steps.Env) string { return e.ApplyStep("token") + "\n# or " + manualToken(e) }

@@ -13,35 +13,33 @@ import (
 	"carrick/steps"
 )
 
-// tokenFileChecks returns the web node's checks of the step token.
 func tokenFileChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "root-token", Title: "Root has a token of the ServiceAccount", On: steps.Local, FixedBy: "token-file",
-			Why:        "It is root's only credential. A token of another account has other permissions.",
+			Why:        "The token is root's only credential. A token of another ServiceAccount has other permissions.",
 			References: []string{page},
 			Run:        rootTokenThere,
 		},
 		{
 			Name: "root-token-private", Title: "Only root can read root's token", On: steps.Local, FixedBy: "token-file",
 			Needs:      []string{"root-token"},
-			Why:        "Anyone who reads it can create namespaces and roles on the cluster until it expires.",
+			Why:        "Anyone who can read the token can create namespaces and roles on the cluster until it expires.",
 			References: []string{page},
 			Run:        rootTokenPrivate,
 		},
 		{
 			Name: "root-token-lasts", Title: "Root's token is valid and does not expire soon", On: steps.Local,
-			FixedBy: "token-file",
-			Needs:   []string{"root-token"},
-			Why: "An expired token cannot renew itself. From then on a login creates no namespace, and no " +
-				"error is shown.",
+			FixedBy:    "token-file",
+			Needs:      []string{"root-token"},
+			Why:        "An expired token cannot be used to request a new one. After that, a login creates no namespace and shows no error.",
 			References: []string{page},
 			Run:        rootTokenLasts,
 		},
 		{
 			Name: "root-token-lifetime-granted", Title: "Root's token has the requested lifetime", On: steps.Local,
 			Needs: []string{"root-token"}, When: rotating,
-			Why: "The API server caps it at --service-account-max-token-expiration with only a warning. The granted " +
+			Why: "The API server caps the lifetime at --service-account-max-token-expiration with only a warning. The granted " +
 				"lifetime limits how long an outage can last.",
 			References: []string{"kubernetes/kubernetes: pull request 107880"},
 			Run:        rootTokenGranted,
@@ -61,9 +59,9 @@ func tokenFileChecks() []steps.Check {
 			Run:     renewalOn,
 		},
 		{
-			Name: "no-published-renewal", Title: "No renewal from the published page is left", On: steps.Local,
-			Why: "It exposes the token in the process list and writes it to /root/.kube/config. With upstream's roles " +
-				"each run is denied, and the last token remains.",
+			Name: "no-published-renewal", Title: "No renewal from the published guide is left", On: steps.Local,
+			Why: "The published renewal exposes the token in the process list and writes it to /root/.kube/config. With " +
+				"upstream's roles every run is denied.",
 			References: []string{page},
 			Run:        publishedRenewal,
 		},
@@ -101,7 +99,7 @@ func rootTokenPrivate(ctx context.Context, e steps.Env) steps.Result {
 	return onlyRoots(ctx, e, at)
 }
 
-// rootsClaims returns the claims of root's token, and its location.
+// rootsClaims returns the claims of root's token and the path of its file.
 func rootsClaims(ctx context.Context, e steps.Env) (t bearer.Token, at string, err error) {
 	token, at, err := rootsToken(ctx, e)
 	if err != nil {
@@ -119,7 +117,8 @@ func rootTokenLasts(ctx context.Context, e steps.Env) steps.Result {
 	return lasts(t, at, renewalOf(e).every(), rotating(e), time.Now(), newTokenFix(e))
 }
 
-// lasts judges the remaining lifetime of a token.
+// lasts returns a result for the remaining lifetime of t. every is the renewal interval. If renewed is false, the token
+// is never renewed. fix is the fix for an expired token.
 func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now time.Time, fix string) steps.Result {
 	ends := t.Expires.Local().Format(time.DateTime)
 	left := t.Expires.Sub(now)
@@ -130,7 +129,8 @@ func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now tim
 	case t.Expired(now):
 		return steps.Failed(
 			fmt.Sprintf(
-				"the token in %s expired at %s. It cannot renew itself, so an admin of the cluster must create a new one", at, ends,
+				"the token in %s expired at %s. It can no longer be used to request a new token, so a cluster admin must create one", at,
+				ends,
 			),
 			fix,
 		)
@@ -139,7 +139,9 @@ func lasts(t bearer.Token, at string, every time.Duration, renewed bool, now tim
 		r.Again = t.Expires
 	case left < 2*every:
 		r = steps.Warned(
-			fmt.Sprintf("the token in %s expires at %s, within two renewal intervals: the last renewals failed", at, ends),
+			fmt.Sprintf(
+				"the token in %s expires at %s, which is within two renewal intervals. The last renewals failed", at, ends,
+			),
 			onWebNode("sh "+renewScript+"; journalctl -t "+renewName),
 		)
 		r.Again = t.Expires
@@ -156,24 +158,25 @@ func rootTokenGranted(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if t.Expires.IsZero() || t.IssuedAt.IsZero() {
-		return steps.Skipped("the token in %s does not state its lifetime", at)
+		return steps.Skipped("the token in %s has no exp or no iat claim, so its lifetime is unknown", at)
 	}
 	return wasGranted(t.Expires.Sub(t.IssuedAt), renewalOf(e), at)
 }
 
-// wasGranted compares the granted lifetime with the requested one.
+// wasGranted returns a result for the granted lifetime got. It fails if the token can expire before its next renewal,
+// and warns if got is shorter than the requested lifetime.
 func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	asked := time.Duration(r.Hours) * time.Hour
 	if got >= asked-time.Minute {
 		return steps.Passed(
-			"the token in %s has a lifetime of %s and is renewed %s, so an outage can last %s", at, hoursAndMinutes(got),
+			"the token in %s has a lifetime of %s and is renewed %s, so an outage can last up to %s", at, hoursAndMinutes(got),
 			r.often(),
 			hoursAndMinutes(got-r.every()),
 		)
 	}
 	found := fmt.Sprintf(
-		"the token in %s has a lifetime of %s, not %s: the API server caps it (--service-account-max-token-expiration), or "+
-			"less was requested",
+		"the token in %s has a lifetime of %s, not %s: the API server caps the lifetime "+
+			"(--service-account-max-token-expiration), or a shorter lifetime was requested",
 		at, hoursAndMinutes(got), hoursAndMinutes(asked),
 	)
 	raise := "raise the API server's --service-account-max-token-expiration to " + hoursAndMinutes(asked)
@@ -181,17 +184,18 @@ func wasGranted(got time.Duration, r renewal, at string) steps.Result {
 	switch {
 	case got < 2*r.every() && got >= 2*fitting.every():
 		return steps.Failed(
-			found+". Renewed "+r.often()+", it can expire in between",
-			fmt.Sprintf("answer token.hours with %d, so that it is renewed %s; or %s", fitting.Hours, fitting.often(), raise),
+			found+". With a renewal "+r.often()+", the token can expire before it is renewed",
+			fmt.Sprintf("set token.hours to %d, so that the token is renewed %s; or %s", fitting.Hours, fitting.often(), raise),
 		)
 	case got < 2*r.every():
 		return steps.Failed(
-			found+". Renewed "+r.often()+", it can expire in between", raise+"; or answer token.kind with non-expiring",
+			found+". With a renewal "+r.often()+", the token can expire before it is renewed",
+			raise+"; or set token.kind to non-expiring",
 		)
 	}
 	return steps.Warned(
-		found+". An outage can last "+hoursAndMinutes(got-r.every()),
-		fmt.Sprintf("answer token.hours with %d to match; or %s", fitting.Hours, raise),
+		found+". An outage can last up to "+hoursAndMinutes(got-r.every()),
+		fmt.Sprintf("set token.hours to %d to match; or %s", fitting.Hours, raise),
 	)
 }
 
@@ -237,16 +241,17 @@ func renewalThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, run %s by %s", renewScript, r.often(), order[len(order)-1])
 }
 
-// rootsProgram returns how users other than root can change a program that root runs, or "" if they cannot.
+// rootsProgram returns how users other than root can change or replace the given program, which root runs. It returns
+// "" if they cannot.
 func rootsProgram(ctx context.Context, e steps.Env, at string) (string, error) {
 	info, err := e.Host.Stat(ctx, at)
 	switch {
 	case err != nil:
 		return "", err
 	case info.Mode.Perm()&0o022 != 0:
-		return fmt.Sprintf("%s has mode %04o: users other than root can change what root runs", at, info.Mode.Perm()), nil
+		return fmt.Sprintf("%s has mode %04o, so users other than root can change the file", at, info.Mode.Perm()), nil
 	case !e.Host.IsFolder() && info.UID > 0:
-		return fmt.Sprintf("%s is owned by user %d, who can change what root runs", at, info.UID), nil
+		return fmt.Sprintf("%s is owned by user %d, who can change the file; root must own it", at, info.UID), nil
 	}
 	_, problem, err := replaceable(e, at)
 	return problem, err

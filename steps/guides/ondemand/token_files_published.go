@@ -11,17 +11,17 @@ import (
 	"carrick/steps"
 )
 
-// tables are root's crontabs outside of scriptFolders.
-var tables = []string{"/etc/crontab", "/var/spool/cron/root", "/var/spool/cron/crontabs/root"}
+// crontabs lists the paths of crontabs that can contain jobs of root.
+var crontabs = []string{"/etc/crontab", "/var/spool/cron/root", "/var/spool/cron/crontabs/root"}
 
-// scriptFolders are the folders from which cron runs all files.
+// scriptFolders lists the directories whose files cron reads or runs.
 var scriptFolders = []string{"/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily"}
 
-// otherRenewal is a renewal of root's token that carrick did not create.
+// otherRenewal is a cron job that renews root's token, but that carrick did not create.
 type otherRenewal struct {
-	table     string // the cron file that runs it
-	script    string // the script that the file runs; "": the command is in the file itself
-	published bool   // as on the published page: writes the token into a kubeconfig
+	table     string // path of the crontab, or of the script in scriptFolders
+	script    string // path of the script that table runs; "" if table itself contains the command
+	published bool   // whether the job writes the token into a kubeconfig, as in the published guide
 }
 
 func (r otherRenewal) String() string {
@@ -31,10 +31,9 @@ func (r otherRenewal) String() string {
 	return r.table + " (" + clean.Text(r.script) + ")"
 }
 
-// otherRenewals looks for renewals in cron's files and in the scripts that they run. looked is the number of cron files
-// that were read.
+// otherRenewals searches cron's files and the scripts that they run. looked is the number of cron files read.
 func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, looked int, err error) {
-	files := tables
+	files := crontabs
 	for _, folder := range scriptFolders {
 		names, err := e.Host.List(ctx, folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +51,7 @@ func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, look
 		case errors.Is(err, fs.ErrPermission):
 			return nil, 0, err
 		case err != nil:
-			continue // not a file: cron ignores it, too
+			continue // not a regular file, so cron ignores it
 		}
 		looked++
 		if r, ok := renewalIn(ctx, e, string(data)); ok {
@@ -63,7 +62,8 @@ func otherRenewals(ctx context.Context, e steps.Env) (found []otherRenewal, look
 	return found, looked, nil
 }
 
-// renewalIn looks for a renewal in a cron file, or in a script that the file runs.
+// renewalIn searches table, the text of a cron file, and the scripts that it runs. It does not set the field table of
+// the result.
 func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bool) {
 	if renews, published := isRenewal(table); renews {
 		return otherRenewal{published: published}, true
@@ -89,8 +89,8 @@ func renewalIn(ctx context.Context, e steps.Env, table string) (otherRenewal, bo
 	return otherRenewal{}, false
 }
 
-// isRenewal reports whether a script requests a token of the ServiceAccount, and whether it also writes the token into
-// a kubeconfig, as on the published page.
+// isRenewal reports whether script requests a token of the ServiceAccount. published reports whether script also writes
+// the token into a kubeconfig, as in the published guide.
 func isRenewal(script string) (renews, published bool) {
 	for line := range strings.SplitSeq(script, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -112,20 +112,22 @@ func publishedRenewal(ctx context.Context, e steps.Env) steps.Result {
 	}
 	for _, r := range others {
 		if r.published {
-			return steps.Warned(r.String()+" renews the token as on the published page and writes it to a kubeconfig",
-				"remove it from "+steps.Quoted(r.table)+" once carrick's renewal runs; then remove the token that it left: "+
+			return steps.Warned(r.String()+" renews the token as in the published guide and writes the token to a kubeconfig",
+				"remove this renewal from "+steps.Quoted(r.table)+
+					" once carrick's renewal runs; then remove its token from the kubeconfig: "+
 					onWebNode("kubectl --kubeconfig="+homeKubeconfig+" config unset users."+rootUser+".token"))
 		}
 	}
-	return steps.Passed("cron's %d files contain no such renewal", looked)
+	return steps.Passed("none of cron's %d files contains a renewal from the published guide", looked)
 }
 
-// renewedElsewhere returns the result if carrick's script does not exist. A site can have its own renewal.
+// renewedElsewhere returns the result for a web node without carrick's renewal script. It passes if the site has its
+// own renewal.
 func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	others, _, err := otherRenewals(ctx, e)
 	if errors.Is(err, fs.ErrPermission) {
 		return steps.Skipped(
-			"%s does not exist, and another renewal cannot be ruled out: %s; run carrick as root", renewScript,
+			"%s does not exist, and carrick cannot check for another renewal: %s; run carrick as root", renewScript,
 			failure.Explain(err),
 		)
 	}
@@ -139,8 +141,9 @@ func renewedElsewhere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(others) > 0 {
 		return steps.Failed(
-			renewScript+" does not exist, and "+others[0].String()+" renews the token as on the published page, which does not "+
-				"write it to "+rootToken,
+			renewScript+" does not exist, and "+others[0].String()+
+				" renews the token as in the published guide, which does not "+
+				"write the token to "+rootToken,
 			"",
 		)
 	}

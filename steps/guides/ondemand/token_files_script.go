@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// These are the paths of the renewal's files, and its name in the log.
+// Files of the token renewal. renewName is also the syslog tag of the renewal script.
 const (
 	renewName    = "carrick-ondemand-token"
 	renewTimer   = "/etc/systemd/system/" + renewName + ".timer"
@@ -17,13 +17,12 @@ const (
 	renewCron    = "/etc/cron.d/" + renewName
 )
 
-// renewal contains the settings of the token renewal.
 type renewal struct {
 	Kubectl, Kubeconfig, Token string // paths on the web node
-	Hours                      int    // requested lifetime of a token
+	Hours                      int    // requested lifetime of each token
 }
 
-// every returns the renewal interval: one hour, or 15 minutes for tokens with a lifetime of less than four hours.
+// every returns the renewal interval.
 func (r renewal) every() time.Duration {
 	if r.Hours < 4 {
 		return 15 * time.Minute
@@ -31,8 +30,8 @@ func (r renewal) every() time.Duration {
 	return time.Hour
 }
 
-// outage returns how long the web node or the cluster can be down before root's token expires. An expired token cannot
-// renew itself.
+// outage returns how long the web node or the cluster can be down before the token expires. An expired token cannot be
+// renewed, because the renewal authenticates with it.
 func (r renewal) outage() time.Duration {
 	return time.Duration(r.Hours)*time.Hour - r.every()
 }
@@ -51,7 +50,6 @@ func (r renewal) valid() error {
 	return nil
 }
 
-// validPath returns an error if a path is not safe to use in a script.
 func validPath(p string) error {
 	switch {
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/":
@@ -62,17 +60,15 @@ func validPath(p string) error {
 	return nil
 }
 
-// shellQuoted returns a word in single quotes, which prevent the shell from expanding it.
 func shellQuoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// unitQuoted quotes a path for a list in a systemd unit, so that systemd reads it as one word and expands no
-// specifiers.
+// unitQuoted quotes p so that systemd reads it as one word and expands no specifiers.
 func unitQuoted(p string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%").Replace(p) + `"`
 }
 
-// script returns the script that renews the token. The token passes only from kubectl into a file, never into an
-// argument, a variable or a log.
+// script returns the shell script that renews the token. In the script, kubectl writes the token directly to a file, so
+// that the token never appears in an argument, a variable or a log.
 func (r renewal) script() (string, error) {
 	if err := r.valid(); err != nil {
 		return "", err
@@ -134,10 +130,10 @@ func hoursAndMinutes(d time.Duration) string {
 	return fmt.Sprintf("%d h %d min", h, m)
 }
 
-// service returns the unit that runs the script. ExecStart names a shell, so that SELinux sees a shell that reads a
-// file, not an executable in a configuration folder. The script can only write next to the token and use the network.
-// NoNewPrivileges is not set, because SELinux would then need a rule for the domain transition, and the script runs as
-// root anyway.
+// service returns the systemd unit that runs the script. ExecStart runs /bin/sh, because SELinux does not allow systemd
+// to execute a file in a configuration directory. The unit restricts the script to writing in the token's directory and
+// using the network. NoNewPrivileges is not set, because SELinux would then need a rule for the domain transition. The
+// script runs as root anyway.
 func (r renewal) service() string {
 	return strings.Join([]string{
 		"# Written by carrick.",
@@ -169,7 +165,8 @@ func (r renewal) service() string {
 	}, "\n")
 }
 
-// timer returns the timer that starts the service. It catches up on runs that were missed while the machine was off.
+// timer returns the systemd timer that starts the service. If the machine was off at the scheduled time, the timer
+// starts the service at the next boot.
 func (r renewal) timer() string {
 	calendar := "hourly"
 	if r.every() < time.Hour {
@@ -191,7 +188,6 @@ func (r renewal) timer() string {
 	}, "\n")
 }
 
-// cron returns the cron file that runs the script instead of the timer.
 func (r renewal) cron() string {
 	at := "17 * * * *"
 	if r.every() < time.Hour {

@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// oldToken and newToken have a token's shape.
+// oldToken and newToken have the syntax of a token.
 const (
 	oldToken = "b2xk.b2xk.b2xk"
 	newToken = "bmV3.bmV3.bmV3"
 )
 
-// renewalRun is a folder with all that the script needs, and a kubectl that does
-// as it is told.
+// renewalRun is a folder with everything that the script needs, including a fake kubectl that each test scripts.
 type renewalRun struct {
 	t      *testing.T
 	folder string
@@ -25,7 +24,7 @@ type renewalRun struct {
 
 func newRenewalRun(t *testing.T, kubectl string) renewalRun {
 	t.Helper()
-	// What a path may hold: a shell must take each of these as it stands.
+	// The path contains characters that the script must quote.
 	folder := filepath.Join(t.TempDir(), "a b'$(touch hacked)\"`x`;ä")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
@@ -58,7 +57,7 @@ func (x renewalRun) read(name string) string {
 	return string(b)
 }
 
-// run runs the script by sh, as its unit does.
+// run runs the script with sh, as the systemd unit does.
 func (x renewalRun) run() (output string, err error) {
 	x.t.Helper()
 	text, err := x.r.script()
@@ -79,7 +78,7 @@ func (x renewalRun) run() (output string, err error) {
 	return string(out), err
 }
 
-// left are the files of the folder that are not the test's own.
+// left returns the names of files that the script has left in the folder.
 func (x renewalRun) left() []string {
 	x.t.Helper()
 	entries, err := os.ReadDir(x.folder)

@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// tokenOf is a token without a signature that counts.
+// tokenOf returns a token with the given claims and an invalid signature.
 func tokenOf(t *testing.T, claims map[string]any) masked.Value {
 	t.Helper()
 	body, err := json.Marshal(claims)
@@ -79,7 +79,7 @@ func TestWhenTheTokenIsLookedAtAgain(t *testing.T) {
 	}{
 		"long":        {20 * time.Hour, true, steps.Pass, 18 * time.Hour, "is valid until"},
 		"near":        {90 * time.Minute, true, steps.Warn, 90 * time.Minute, "within two renewal intervals"},
-		"ended":       {-time.Second, true, steps.Fail, 0, "cannot renew itself"},
+		"ended":       {-time.Second, true, steps.Fail, 0, "can no longer be used to request a new token"},
 		"not renewed": {20 * time.Hour, false, steps.Fail, 20 * time.Hour, "nothing renews it"},
 	} {
 		r := lasts(bearer.Token{Expires: now.Add(c.left)}, rootToken, time.Hour, c.renewed, now, "by hand")
@@ -103,16 +103,16 @@ func TestWhatWasGranted(t *testing.T) {
 		want  steps.Status
 		words string // of the finding and the fix
 	}{
-		{24, 24 * time.Hour, steps.Pass, "an outage can last 23 h"},
+		{24, 24 * time.Hour, steps.Pass, "an outage can last up to 23 h"},
 		{24, 24*time.Hour - time.Minute, steps.Pass, ""},
-		{24, 24*time.Hour - time.Minute - time.Second, steps.Warn, "answer token.hours with 23"},
-		{24, 2 * time.Hour, steps.Warn, "An outage can last 1 h; answer token.hours with 2"},
+		{24, 24*time.Hour - time.Minute - time.Second, steps.Warn, "set token.hours to 23"},
+		{24, 2 * time.Hour, steps.Warn, "An outage can last up to 1 h; set token.hours to 2"},
 		{
 			24, time.Hour, steps.Fail,
-			"can expire in between; answer token.hours with 2, so that it is renewed every 15 minutes",
+			"can expire before it is renewed; set token.hours to 2, so that the token is renewed every 15 minutes",
 		},
-		{2, time.Hour, steps.Warn, "An outage can last 45 min"},
-		{24, 10 * time.Minute, steps.Fail, "token.kind with non-expiring"},
+		{2, time.Hour, steps.Warn, "An outage can last up to 45 min"},
+		{24, 10 * time.Minute, steps.Fail, "token.kind to non-expiring"},
 	} {
 		r := wasGranted(c.got, renewal{Hours: c.hours}, rootToken)
 		if r.Status != c.want || !strings.Contains(r.Found+"; "+r.Fix, c.words) {

@@ -16,10 +16,11 @@ import (
 	"carrick/steps/check"
 )
 
-// mintToken requests the first token. If that expires before the web node has its own token, it requests another one.
+// mintToken requests the first token. If this token expires before the web node has its own token, mintToken replaces
+// it.
 type mintToken struct{ action.Mint }
 
-// Plan shows that an expired token is replaced.
+// Plan shows an update if Do would replace an expired token.
 func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Mint.Plan(ctx, e)
 	if err != nil {
@@ -39,7 +40,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		if c.Items[i].Verb == steps.Leave {
 			c.Items[i].Verb = steps.Update
 		}
-		c.Items[i].Note, c.Items[i].Hash = "its token has expired or expires within minutes: a new one is requested", "new:"+
+		c.Items[i].Note, c.Items[i].Hash = "the token has expired or expires within minutes, so carrick requests a new token", "new:"+
 			c.Items[i].Hash
 	}
 	c.Permissions = append(
@@ -48,7 +49,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c, nil
 }
 
-// Do removes an expired token from the Secret, then requests a new one.
+// Do removes an expired token from the Secret and then requests a new one.
 func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	old, err := spent(ctx, e)
 	if err != nil {
@@ -65,14 +66,14 @@ func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	if err := m.Mint.Do(ctx, e, say); err != nil {
 		return err
 	}
-	say.Say("requested a token for %s; the granted lifetime is checked next", askedFor(e))
+	say.Say("requested a token with a lifetime of %s; carrick checks the granted lifetime next", askedFor(e))
 	return nil
 }
 
 var secretsKind = check.Namespaces.GroupVersion().WithResource("secrets")
 
-// spent reports whether the first token is no longer usable but still needed. It is not needed if root's own token on
-// the web node is valid.
+// spent reports whether the first token must be replaced. Either the Secret contains no valid token, or the token
+// expires within leastLeft and root has no valid token on the web node.
 func spent(ctx context.Context, e steps.Env) (bool, error) {
 	live, err := e.Cluster.Secret(ctx, namespace, firstToken, tokenKey)
 	if apierrors.IsNotFound(err) {
@@ -83,7 +84,7 @@ func spent(ctx context.Context, e steps.Env) (bool, error) {
 	}
 	t, err := bearer.Parse(live.Data[tokenKey])
 	if err != nil {
-		return true, nil // not a token, so not usable
+		return true, nil // the value is not a token
 	}
 	if !t.Expired(time.Now().Add(leastLeft)) {
 		return false, nil
@@ -91,7 +92,7 @@ func spent(ctx context.Context, e steps.Env) (bool, error) {
 	return !rootLives(e), nil
 }
 
-// rootLives reports whether the web node has a token that has not expired.
+// rootLives reports whether root's token on the web node is still valid.
 func rootLives(e steps.Env) bool {
 	text, err := e.Peer.Text("root-token-ends")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the names that upstream's hook uses for its objects.
+// Names from upstream's hook: the annotation on a user's namespace, and the NetworkPolicy in it.
 const (
 	seenNote    = "openondemand.org/last-hook-execution"
 	fencePolicy = "deny-from-other-namespaces"
@@ -31,13 +31,13 @@ const hookSource = "OSC/ondemand: hooks/k8s-bootstrap/yaml"
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
-		Why: "The hook runs when a user's web server starts and reports failures only in syslog. So carrick checks one " +
-			"user's namespace, and that the user is allowed everything there and nothing in another user's namespace.",
+		Why: "The hook runs when a user's web server starts and reports failures only in syslog. carrick therefore checks " +
+			"one user's namespace. It verifies that the user can run apps there and has no access to another user's namespace.",
 		Ask: []steps.Question{
 			{
 				Key: "trial.user", Title: "Login name of the trial user", Kind: steps.Text, On: steps.Remote, Opt: true,
 				Check: checkUser,
-				Help: "A user who has logged in to the portal since the hook was installed, or one whose namespace carrick " +
+				Help: "A user who has logged in to the portal since the hook was installed, or a user whose namespace carrick " +
 					"creates (trial.enabled).",
 				Default: defaultUser,
 			},
@@ -50,8 +50,8 @@ func trial() steps.Step {
 			{
 				Key: "trial.enabled", Title: "Trial objects created by carrick", Kind: steps.YesNo, On: steps.Remote,
 				When: hasTrialUser,
-				Help: "Answer yes to create the hook's objects for these users before anyone logs in. This tests the " +
-					"cluster's half. The hook adopts the objects at the login, and undo deletes them.",
+				Help: "Answer yes to create the hook's objects for these users before anyone logs in. This tests the setup of " +
+					"the cluster. The hook adopts the objects at the first login, and undo deletes them.",
 				Default: steps.Fixed(false, "default; a login to the portal creates them"),
 			},
 		},
@@ -94,8 +94,8 @@ func hasTrialUser(e steps.Env) bool { return e.Answers.Text("trial.user") != "" 
 func triedBoth(e steps.Env) bool    { return hasTrialUser(e) && e.Answers.Text("trial.other") != "" }
 func makesTrial(e steps.Env) bool   { return hasTrialUser(e) && e.Answers.Bool("trial.enabled") }
 
-// trialUsers returns the users that carrick creates namespaces for. The time of the hook's last run is kept if the
-// namespace has one. Otherwise it is the start of the current UTC day, so that plan and apply use the same value.
+// trialUsers returns the users for whom carrick creates namespaces. An existing namespace keeps the time of the hook's
+// last run. A new namespace gets the start of the current UTC day, so that plan and apply use the same value.
 func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 	var out []any
 	for _, key := range []string{"trial.user", "trial.other"} {
@@ -122,12 +122,12 @@ func trialUsers(ctx context.Context, e steps.Env) ([]any, error) {
 
 func checkUser(v string) error {
 	if strings.ContainsAny(v, " /:\t") {
-		return errors.New("a login name, as id prints it")
+		return errors.New("a login name, as the command id prints it")
 	}
 	return nil
 }
 
-// hookedUsers returns the users whose namespaces the hook created, most recent login first.
+// hookedUsers returns the users who have a namespace from the hook, starting with the most recent login.
 func hookedUsers(ctx context.Context, e steps.Env) (any, error) {
 	all, err := userNamespaces(ctx, e)
 	if err != nil {
@@ -156,7 +156,8 @@ func defaultUser(e steps.Env) (any, string) { return known(e, "") }
 
 func defaultOther(e steps.Env) (any, string) { return known(e, e.Answers.Text("trial.user")) }
 
-// known returns a user other than but: preferably one that has logged in, or else any account of the web node.
+// known returns a user other than but. It prefers users who have logged in over other accounts on the web node. It also
+// returns the source of the name, which the form shows next to the default.
 func known(e steps.Env, but string) (any, string) {
 	for _, from := range []struct {
 		facts steps.Facts

@@ -22,7 +22,7 @@ import (
 func trialChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "user-namespace", Title: "The trial user's namespace is as the hook creates it", On: steps.Remote,
+			Name: "user-namespace", Title: "The trial user's namespace exists with the hook's labels", On: steps.Remote,
 			When: hasTrialUser, FixedBy: "trial-namespace", Needs: []string{"signed-in"},
 			Why:        "Reapers and policies find users' namespaces by label, and the adapter finds them by name.",
 			References: []string{hookSource + "/namespace.yaml"},
@@ -32,8 +32,8 @@ func trialChecks() []steps.Check {
 			Name: "user-network-policy", Title: "A NetworkPolicy restricts ingress to the trial user's pods", On: steps.Remote,
 			When:    hasTrialUser,
 			FixedBy: "trial-network-policy", Needs: []string{"user-namespace"},
-			Why: "Other users' pods must not reach them, but the web node must, because the portal's proxy connects " +
-				"from there.",
+			Why: "Other users' pods must not reach the trial user's pods. The web node must reach them, because the portal's " +
+				"proxy connects from there.",
 			References: []string{hookSource + "/network-policy.yaml"},
 			Run:        userFence,
 		},
@@ -48,15 +48,15 @@ func trialChecks() []steps.Check {
 		{
 			Name: "user-service-account", Title: "The namespace's default ServiceAccount exists", On: steps.Remote,
 			When: hasTrialUser, Needs: []string{"user-namespace"}, Timeout: 30 * time.Second,
-			Why:        "The apps' pods run as it, and the pull Secret is added to it.",
+			Why:        "The apps' pods run as this ServiceAccount, and the hook adds the pull Secret to it.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh"},
 			Run:        userAccount,
 		},
 		{
 			Name: "cidr-covers-nodes", Title: "The allowed CIDR contains the nodes", On: steps.Remote, When: hasCIDR,
 			Needs: []string{"signed-in"},
-			Why: "The portal reaches apps through node ports, and nodes forward with their own address. A policy for the " +
-				"web node alone blocks all traffic.",
+			Why: "The portal reaches apps through node ports, and nodes forward with their own address. A policy that " +
+				"allows only the web node blocks all traffic.",
 			References: []string{
 				hookSource + "/network-policy.yaml", "https://kubernetes.io/docs/tutorials/services/source-ip/",
 			},
@@ -67,7 +67,7 @@ func trialChecks() []steps.Check {
 
 func hasCIDR(e steps.Env) bool { return e.Answers.Text("hooks.allow-cidr") != "" }
 
-// loginFix returns the fix that makes the hook run for a user.
+// loginFix returns the fix that makes the hook run again for user.
 func loginFix(user string) string {
 	return "have " + user + " restart their web server (Help > Restart Web Server in the portal); on the web node: " +
 		"journalctl -t ood_nginx_stage    # the hook's output"
@@ -78,9 +78,9 @@ func trialUser(e steps.Env) (user, ns string) {
 	return user, hookNamespace(e, user)
 }
 
-// madeBy returns the fix for an object that differs from the hook's: carrick's action if it creates the trial
-// namespaces, or else a login.
-func madeBy(e steps.Env, user string) string {
+// recreateFix returns the fix for an object that is missing or wrong. If carrick creates the trial namespaces, the fix
+// applies the step trial. Otherwise the hook must run again.
+func recreateFix(e steps.Env, user string) string {
 	if makesTrial(e) {
 		return e.ApplyStep("trial")
 	}
@@ -92,12 +92,12 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
 		return steps.Failed(
 			fmt.Sprintf("%s is not a valid namespace name: %s", name, strings.Join(bad, "; ")),
-			"this user cannot use the portal on Kubernetes: the hook uses the login name unchanged",
+			"set trial.user to another user: the hook uses the login name unchanged, so this user cannot run apps on Kubernetes",
 		)
 	}
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {
-		return steps.Undone("namespace " + name + " does not exist").Or(madeBy(e, user))
+		return steps.Undone("namespace " + name + " does not exist").Or(recreateFix(e, user))
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -112,15 +112,15 @@ func userSpace(ctx context.Context, e steps.Env) steps.Result {
 	case ns.Labels[userLabel] != userValue:
 		return steps.Failed(
 			fmt.Sprintf("namespace %s has no label %s=%s, so reapers and policies ignore it", name, userLabel, userValue),
-			madeBy(e, user),
+			recreateFix(e, user),
 		)
 	case err != nil:
 		return steps.Failed(
 			fmt.Sprintf(
-				"namespace %s has no annotation %s with a time, so the namespace reaper cannot tell when it was last used", name,
+				"namespace %s has no annotation %s with a time, which the namespace reaper requires", name,
 				seenNote,
 			),
-			madeBy(e, user),
+			recreateFix(e, user),
 		)
 	}
 	return steps.Passed("%s; the hook last ran on %s", name, time.Unix(seen, 0).Format(time.DateTime))
@@ -130,27 +130,27 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	user, ns := trialUser(e)
 	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, ns, fencePolicy)
 	if err != nil {
-		return check.Missing(err, "NetworkPolicy "+ns+"/"+fencePolicy, madeBy(e, user))
+		return check.Missing(err, "NetworkPolicy "+ns+"/"+fencePolicy, recreateFix(e, user))
 	}
-	at := ns + "/" + fencePolicy
+	at := "NetworkPolicy " + ns + "/" + fencePolicy
 	if len(p.Spec.PodSelector.MatchLabels)+len(p.Spec.PodSelector.MatchExpressions) > 0 {
-		return steps.Failed(at+" selects only some of the pods", madeBy(e, user))
+		return steps.Failed(at+" selects only some of the pods", recreateFix(e, user))
 	}
 	if len(p.Spec.PolicyTypes) > 0 && !slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
-		return steps.Failed(at+" does not restrict ingress", madeBy(e, user))
+		return steps.Failed(at+" does not restrict ingress", recreateFix(e, user))
 	}
 	var cidrs []string
 	own := false
 	for _, rule := range p.Spec.Ingress {
 		if len(rule.From) == 0 {
-			return steps.Failed(at+" allows ingress from everywhere", madeBy(e, user))
+			return steps.Failed(at+" allows ingress from everywhere", recreateFix(e, user))
 		}
 		for _, from := range rule.From {
 			switch {
 			case from.IPBlock != nil:
 				cidrs = append(cidrs, from.IPBlock.CIDR)
 			case from.NamespaceSelector != nil:
-				return steps.Failed(at+" allows ingress from pods of other namespaces", madeBy(e, user))
+				return steps.Failed(at+" allows ingress from pods of other namespaces", recreateFix(e, user))
 			case from.PodSelector != nil:
 				own = true
 			}
@@ -159,14 +159,14 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	want := e.Answers.Text("hooks.allow-cidr")
 	switch {
 	case !own:
-		return steps.Failed(at+" blocks traffic between the user's own pods", madeBy(e, user))
+		return steps.Failed(at+" blocks traffic between the user's own pods", recreateFix(e, user))
 	case want != "" && !slices.Contains(cidrs, want):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s allows %s, but NETWORK_POLICY_ALLOW_CIDR must be %s", at, cmp.Or(strings.Join(cidrs, ", "), "no CIDR"),
+				"%s allows %s, but hooks.allow-cidr is %s", at, cmp.Or(strings.Join(cidrs, ", "), "no CIDR"),
 				want,
 			),
-			madeBy(e, user),
+			recreateFix(e, user),
 		)
 	}
 	app := map[string]string{managedLabel: userValue}
@@ -177,7 +177,7 @@ func userFence(ctx context.Context, e steps.Env) steps.Result {
 	if len(opened) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"NetworkPolicy %s in namespace %s allows everyone despite %s: NetworkPolicies are additive",
+				"NetworkPolicy %s in namespace %s allows ingress from everywhere despite %s: NetworkPolicies are additive",
 				strings.Join(opened, ", "), ns, fencePolicy,
 			),
 			fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), ns, strings.Join(opened, " ")),
@@ -212,7 +212,7 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 	for _, want := range expectedBindings(e, user, ns) {
 		b, err := check.Get[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, ns, want.name)
 		if err != nil {
-			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, madeBy(e, user))
+			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, recreateFix(e, user))
 		}
 		if b.RoleRef.Kind != "ClusterRole" || b.RoleRef.Name != want.role {
 			return steps.Failed(
@@ -220,7 +220,7 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 					"RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role,
 				),
 				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # the role of a binding is immutable; then "+
-					madeBy(e, user),
+					recreateFix(e, user),
 			)
 		}
 		named := func(s rbacv1.Subject) bool {
@@ -238,24 +238,24 @@ func userBindings(ctx context.Context, e steps.Env) steps.Result {
 					"RoleBinding %s/%s names %s, not %s %s", ns, b.Name, cmp.Or(strings.Join(who, ", "), "no subject"),
 					want.subject.Kind, want.subject.Name,
 				),
-				madeBy(e, user),
+				recreateFix(e, user),
 			)
 		}
 	}
-	return steps.Passed("User %s and the ServiceAccounts are bound", user)
+	return steps.Passed("User %s and the ServiceAccounts are bound to their roles", user)
 }
 
 func userAccount(ctx context.Context, e steps.Env) steps.Result {
 	user, ns := trialUser(e)
 	space, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", ns)
 	if err != nil {
-		return check.Missing(err, "namespace "+ns, madeBy(e, user))
+		return check.Missing(err, "namespace "+ns, recreateFix(e, user))
 	}
 	sa, err := check.Get[corev1.ServiceAccount](ctx, e.Cluster, check.ServiceAccounts, ns, "default")
 	if apierrors.IsNotFound(err) {
 		return steps.Waits(
 			space.CreationTimestamp.Time, "namespace %s has no ServiceAccount default yet", ns,
-		).Or("is the controller manager running? " + e.Kubectl() + " -n kube-system get pods -l " +
+		).Or("check that kube-controller-manager runs: " + e.Kubectl() + " -n kube-system get pods -l " +
 			"component=kube-controller-manager")
 	}
 	if err != nil {
@@ -273,7 +273,7 @@ func userAccount(ctx context.Context, e steps.Env) steps.Result {
 			loginFix(user),
 		)
 	}
-	return steps.Passed("%s/default, which pulls with %s", ns, pull)
+	return steps.Passed("ServiceAccount %s/default, which pulls with Secret %s", ns, pull)
 }
 
 func cidrCovers(_ context.Context, e steps.Env) steps.Result {
@@ -293,7 +293,7 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 				"%s does not contain %d of the nodes' %d addresses: %s. Traffic through those nodes is dropped", text, len(out),
 				len(nodes), few(out),
 			),
-			"answer hooks.allow-cidr with a CIDR that contains the nodes and the web node; the hook accepts only one",
+			"set hooks.allow-cidr to a CIDR that contains the nodes and the web node; the hook accepts only one CIDR",
 		)
 	}
 	web, err := e.Peer.List("web-node-addresses")
@@ -303,17 +303,17 @@ func cidrCovers(_ context.Context, e steps.Env) steps.Result {
 	if len(outside(allowed, web)) == len(web) {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s contains none of the web node's addresses (%s). If a node does not forward with its own address, the "+
-					"portal is blocked",
+				"%s contains none of the web node's addresses (%s). If a node does not forward with its own address, the policy "+
+					"blocks the portal",
 				text, few(web),
 			),
-			"answer hooks.allow-cidr with a CIDR that contains the nodes and the web node",
+			"set hooks.allow-cidr to a CIDR that contains the nodes and the web node",
 		)
 	}
-	return steps.Passed("%s contains all %d node addresses and the web node's", text, len(nodes))
+	return steps.Passed("%s contains all %d node addresses and the web node's addresses", text, len(nodes))
 }
 
-// outside returns the addresses of the prefix's family that the prefix does not contain.
+// outside returns the addresses in list that have the IP family of p but are not in p.
 func outside(p netip.Prefix, list []string) []string {
 	var out []string
 	for _, text := range list {

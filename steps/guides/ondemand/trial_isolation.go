@@ -22,29 +22,29 @@ func isolationChecks() []steps.Check {
 		{
 			Name: "user-permissions", Title: "The trial user is allowed to run apps in their namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
-			Why:        "The adapter makes all calls with the user's own credential.",
+			Why:        "The adapter makes all calls with the user's own credentials.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run:        userMay,
 		},
 		{
 			Name: "user-denied", Title: "The trial user has no access to another user's namespace", On: steps.Remote,
 			From: "the API server's authorizer", When: triedBoth, Needs: []string{"signed-in"},
-			Why:        "Secrets there contain the passwords of other users' running apps.",
+			Why:        "The Secrets in another user's namespace contain the passwords of that user's running apps.",
 			References: []string{rolesSource},
 			Run:        userMayNot,
 		},
 		{
-			Name: "user-isolation", Title: "The trial user cannot list across namespaces", On: steps.Remote,
+			Name: "user-isolation", Title: "The trial user cannot list objects across namespaces", On: steps.Remote,
 			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"signed-in"},
-			Why:        "A ClusterRoleBinding of ood-user, instead of a RoleBinding, gives each user everyone's Secrets.",
+			Why:        "With a ClusterRoleBinding for ood-user instead of RoleBindings, each user can read everyone's Secrets.",
 			References: []string{rolesSource},
 			Run:        userSeesNoOther,
 		},
 		{
 			Name: "username-prefix", Title: "The API server uses the bare login name of a user", On: steps.Remote,
 			From: "the API server, with the user's token", When: hasUserToken, Needs: []string{"signed-in"},
-			Why: "Without --oidc-username-prefix=- the API server puts the issuer before the name unless it is an email, and " +
-				"the hook's RoleBindings do not match.",
+			Why: "Without --oidc-username-prefix=- the API server prefixes the name with the issuer unless the name is an " +
+				"email. The hook's RoleBindings then do not match.",
 			References: []string{
 				"https://kubernetes.io/docs/reference/access-authn-authz/authentication/#configuring-the-api-server",
 				hookSource + "/rolebinding.yaml",
@@ -58,12 +58,12 @@ func hasUserToken(e steps.Env) bool {
 	return withOIDC(e) && !e.Answers.Masked("oidc.user-token").IsZero()
 }
 
-// asUser returns the trial user for SubjectAccessReviews. The groups from the issuer are unknown here.
+// asUser returns the trial user for SubjectAccessReviews. carrick does not know the user's groups from the issuer.
 func asUser(e steps.Env) cluster.User {
 	return cluster.User{Name: e.Answers.Text("trial.user"), Groups: []string{"system:authenticated"}}
 }
 
-// forApps returns the permissions that the adapter needs in a user's namespace.
+// forApps returns the permissions that the adapter needs to run a user's apps in the namespace ns.
 func forApps(ns string) []permission.Rule {
 	return slices.Concat(
 		check.Verbs("", "pods", ns, "create", "get", "list", "watch", "delete"),
@@ -74,17 +74,17 @@ func forApps(ns string) []permission.Rule {
 	)
 }
 
-// seesAll reports whether users are allowed to see the pods of all namespaces.
+// seesAll reports whether the answers allow users to see the pods of all namespaces.
 func seesAll(e steps.Env) bool { return e.Answers.Bool("clusterfile.all-namespaces") }
 
 func readsPods(r permission.Rule) bool {
 	return r.Resource == "pods" && r.Subresource == "" && slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
-// decided asks the API server which of these permissions the trial user has. hoped is the expected decision. An
-// unexpected decision is cached only briefly.
-func decided(ctx context.Context, e steps.Env, hoped bool, rights []permission.Rule) (may, mayNot []string, err error) {
-	all, err := e.Cluster.CanAs(ctx, asUser(e), hoped, rights...)
+// decided asks the API server whether the trial user has the permissions in rights. want is the expected decision.
+// Unexpected decisions are cached only briefly.
+func decided(ctx context.Context, e steps.Env, want bool, rights []permission.Rule) (may, mayNot []string, err error) {
+	all, err := e.Cluster.CanAs(ctx, asUser(e), want, rights...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +110,7 @@ func userMay(ctx context.Context, e steps.Env) steps.Result {
 	if len(mayNot) > 0 {
 		return steps.Failed(
 			fmt.Sprintf("%s is not allowed to %s", user, few(mayNot)),
-			e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+madeBy(e, user),
+			e.Kubectl()+" -n "+ns+" get rolebindings -o wide    # then "+recreateFix(e, user),
 		)
 	}
 	return steps.Passed("%s has all %d permissions in %s", user, len(may), ns)
@@ -137,7 +137,8 @@ func userMayNot(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Passed(
-		"%s has none of %d permissions in %s (the issuer's groups are not known here)", user, len(mayNot), other,
+		"%s has none of %d permissions in %s (without groups from the issuer, which are unknown here)", user, len(mayNot),
+		other,
 	)
 }
 
@@ -165,26 +166,27 @@ func userSeesNoOther(ctx context.Context, e steps.Env) steps.Result {
 	if len(seen) > 0 && !seesAll(e) {
 		return steps.Warned(
 			user+" is allowed to list pods in all namespaces, but all_namespaces in the cluster file is false",
-			fix+"; or answer clusterfile.all-namespaces with true",
+			fix+"; or set clusterfile.all-namespaces to yes",
 		)
 	}
 	if len(seen) > 0 {
 		return steps.Passed(
-			"%s is allowed to list pods in all namespaces, as all_namespaces in the cluster file requires, and nothing else",
+			"%s is allowed to list pods in all namespaces, as all_namespaces in the cluster file requires, but has no other "+
+				"permissions across namespaces",
 			user,
 		)
 	}
 	return steps.Passed("%s has no permissions across namespaces", user)
 }
 
-// userNamePlain asks the API server which user it authenticates a real user's token as.
+// userNamePlain verifies that the API server authenticates a real user's token as the plain login name.
 func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {
 		return steps.Skipped("no user token was given: --secret oidc.user-token=@FILE")
 	}
-	m := all[len(all)-1] // the last one is the renewed token
-	const fresh = "log in to the portal again and enter that access token: --secret oidc.user-token=@FILE"
+	m := all[len(all)-1] // the renewed token, if there are two
+	const fresh = "log in to the portal again and enter the new access token: --secret oidc.user-token=@FILE"
 	if t, err := bearer.Parse(m); err == nil && t.Expired(time.Now()) {
 		return steps.Skipped("the token of oidc.user-token expired on %s; %s", t.Expires.Local().Format(time.DateTime), fresh)
 	}
@@ -209,7 +211,7 @@ func userNamePlain(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case prefixed && strings.Contains(issuer, "://"):
 		return steps.Failed(
-			fmt.Sprintf("the API server authenticates the user as %s: the issuer precedes the name %s", who.Name, name),
+			fmt.Sprintf("the API server authenticates the user as %s, with the issuer before the name %s", who.Name, name),
 			"set --oidc-username-prefix=- on the API server; with an AuthenticationConfiguration: "+
 				"claimMappings.username.prefix: \"\"",
 		)

@@ -16,15 +16,15 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// gems stand for two that the portal's generator loads: it reads /etc/os-release with the one, and encrypts the
-// passwords of Dex, which is not installed, with the other.
+// gems replaces two Ruby gems that the portal's generator loads. It uses dotenv to read /etc/os-release, and bcrypt to
+// hash passwords for Dex, which is not installed here.
 var gems = map[string]string{
 	"bcrypt.rb": "",
 	"dotenv.rb": "module Dotenv\n  def self.parse(path) = File.readlines(path, chomp: true).to_h { |l| l.split('=', " +
 		"2) }\nend\n",
 }
 
-// TestUpstreamPortal has the portal's own generator and hook read the files that carrick writes.
+// TestUpstreamPortal runs upstream's portal generator and hook on the files that carrick writes.
 func TestUpstreamPortal(t *testing.T) {
 	src := upstream.Find(t, "ondemand")
 	ruby, err := exec.LookPath("ruby")

@@ -17,7 +17,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// withReaper installs a reaper's own chart, by the step that asks for it.
+// withReaper installs a reaper from upstream's chart through the given step of the guide.
 func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertest.Sandbox, *engine.Session) {
 	t.Helper()
 	src, charts := upstream.Find(t, name), t.TempDir()
@@ -30,8 +30,8 @@ func withReaper(t *testing.T, name, step string) (upstream.Checkout, *clustertes
 	return src, box, s
 }
 
-// TestUpstreamPodReaper installs job-pod-reaper's own chart and runs its program: it deletes the expired pods of users,
-// and no other ones.
+// TestUpstreamPodReaper installs upstream's chart of job-pod-reaper and runs upstream's program, which must delete only
+// users' expired pods.
 func TestUpstreamPodReaper(t *testing.T) {
 	src, box, s := withReaper(t, "job-pod-reaper", "walltime")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestUpstreamPodReaper(t *testing.T) {
 	})
 }
 
-// appPod is what the adapter submits, as far as the reaper reads it.
+// appPod is a pod like those that the adapter submits, with the fields that the reaper reads.
 const appPod = `
 apiVersion: v1
 kind: Pod
@@ -76,8 +76,8 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// TestUpstreamNamespaceReaper installs k8-namespace-reaper's own chart and runs its program: it deletes the namespace
-// of a user who has run nothing, and no other one.
+// TestUpstreamNamespaceReaper installs upstream's chart of k8-namespace-reaper and runs upstream's program, which must
+// delete only the namespace of a user who has run nothing.
 func TestUpstreamNamespaceReaper(t *testing.T) {
 	src, box, s := withReaper(t, "k8-namespace-reaper", "idle")
 	src.Try(t, "its chart is installed, and the checks on it pass", func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestUpstreamNamespaceReaper(t *testing.T) {
 	})
 }
 
-// passes wants checks of the cluster's side to pass.
+// passes fails the test unless the named checks of a step pass on the cluster's side.
 func passes(t *testing.T, s *engine.Session, step string, names ...string) {
 	t.Helper()
 	b, _ := s.Look(t.Context(), s.Guide().Cells())
@@ -123,7 +123,7 @@ func passes(t *testing.T, s *engine.Session, step string, names ...string) {
 	}
 }
 
-// proxied is where kubectl proxy leads to the API server of the cluster.
+// proxied starts kubectl proxy for the remote cluster and returns its address.
 func proxied(t *testing.T, box *clustertest.Sandbox) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

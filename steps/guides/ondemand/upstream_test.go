@@ -21,9 +21,9 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// adapter has ood_core load the cluster files of a folder, and submit, look at and delete a job of a user, as the
-// portal does in that user's process. Its gems but for Ruby's own are left out: fog, for OpenStack, and ood_support, of
-// which it takes the user's groups.
+// adapter is a Ruby program that loads the cluster files of a folder with ood_core. It then submits, inspects and
+// deletes a user's job, as the portal does in the user's process. Two gems are replaced by stubs: fog, which is for
+// OpenStack, and ood_support, which returns the user's groups.
 const adapter = `
 $LOAD_PATH.unshift(ENV.fetch("OOD_CORE"), ENV.fetch("STUBS"))
 require "etc"
@@ -77,13 +77,13 @@ out["last"] = states.last
 puts out.to_json
 `
 
-// stubs stand for gems that the adapter of Kubernetes has no use for.
+// stubs replaces gems that ood_core loads but that its Kubernetes adapter does not need.
 var stubs = map[string]string{
 	"fog/openstack.rb": "",
 	"ood_support.rb":   "module OodSupport\n  class User\n    def groups = []\n  end\nend\n",
 }
 
-// TestUpstreamAdapter has Open OnDemand's own adapter use the cluster file and the permissions that carrick makes.
+// TestUpstreamAdapter runs upstream's adapter with the cluster file and the permissions that carrick creates.
 func TestUpstreamAdapter(t *testing.T) {
 	src := upstream.Find(t, "ood_core")
 	ruby, err := exec.LookPath("ruby")
@@ -140,7 +140,8 @@ func TestUpstreamAdapter(t *testing.T) {
 	})
 }
 
-// userKubeconfig is what a user has on the web node, as far as names go; the API server takes the admin for that user.
+// userKubeconfig writes a user's kubeconfig with the names that the adapter expects. It impersonates the user with the
+// admin's credentials.
 func userKubeconfig(t *testing.T, box *clustertest.Sandbox, folder, home, user string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "upstream.yml"))

@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// passwdUser is one user of the web node.
+// passwdUser is a regular user in the web node's passwd database.
 type passwdUser struct{ name, home string }
 
-// firstUser is the first UID of regular users in login.defs on all systems that Open OnDemand supports. overflowUser is
-// the UID of nobody.
+// firstUser is the lowest UID of regular users (UID_MIN in login.defs) on all systems that Open OnDemand supports.
+// overflowUser is the UID of the user nobody.
 const (
 	firstUser    = 1000
 	overflowUser = 65534
 )
 
-// passwdUsers returns the regular users of a passwd file that have a login shell, without duplicates.
+// passwdUsers returns the regular users in the passwd file who have a login shell. It removes duplicates.
 func passwdUsers(text string) []passwdUser {
 	var out []passwdUser
 	seen := map[string]bool{}
@@ -43,7 +43,7 @@ func passwdUsers(text string) []passwdUser {
 	return out
 }
 
-// nameFault returns why a login name does not give a valid namespace, or "" if it does.
+// nameFault returns why the hook cannot create a valid namespace for user, or "" if it can.
 func nameFault(e steps.Env, user string) string {
 	hook, adapter := hookNamespace(e, user), userNamespace(e, user)
 	switch {
@@ -52,9 +52,9 @@ func nameFault(e steps.Env, user string) string {
 			"%s: the dashboard uses %s, but the hook requests %s, which is not a valid name", shownWord(user), adapter, hook,
 		)
 	case strings.ToLower(user) != user:
-		return fmt.Sprintf("%s: upper case", shownWord(user))
+		return fmt.Sprintf("%s: contains upper-case letters", shownWord(user))
 	case strings.Contains(user, "_"):
-		return fmt.Sprintf("%s: an underscore", shownWord(user))
+		return fmt.Sprintf("%s: contains an underscore", shownWord(user))
 	case len(hook) > validation.DNS1123LabelMaxLength:
 		return fmt.Sprintf("%s: %s has %d characters, more than 63", shownWord(user), hook, len(hook))
 	}
@@ -64,7 +64,7 @@ func nameFault(e steps.Env, user string) string {
 	return ""
 }
 
-// mostNamed is the maximum number of users that a finding lists.
+// mostNamed is the maximum number of users that a finding names.
 const mostNamed = 8
 
 func userNames(_ context.Context, e steps.Env) steps.Result {
@@ -74,7 +74,7 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 	}
 	if len(names) == 0 {
 		return steps.Skipped(
-			"the web node lists no users: they are in a directory (LDAP) that does not list them. Names must have lower-case "+
+			"the web node lists no users: their directory (LDAP) does not list them. Usernames can contain only lower-case "+
 				"letters, digits and -, at most %d characters",
 			validation.DNS1123LabelMaxLength-len(namespacePrefix(e)),
 		)
@@ -91,8 +91,8 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 		found := fmt.Sprintf(
 			"%d of the %d users that the web node lists get no namespace: %s", len(bad), len(names), shortList(bad, "; "),
 		)
-		fix := "rename them to lower-case letters, digits and -, or exclude them from this cluster: acls in " +
-			clusterPath(e) + ". They can log in to the portal, but their Kubernetes apps fail"
+		fix := "rename these users to lower-case letters, digits and -, or exclude them from this cluster: acls in " +
+			clusterPath(e) + ". These users can log in to the portal, but their Kubernetes apps fail"
 		if len(good) == 0 {
 			return steps.Failed(found, fix)
 		}
@@ -104,5 +104,5 @@ func userNames(_ context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// shortList joins the first words of a list.
+// shortList joins the first mostNamed words with the separator by. It appends the number of remaining words.
 func shortList(words []string, by string) string { return check.FirstOf(words, mostNamed, by) }

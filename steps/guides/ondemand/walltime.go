@@ -11,27 +11,27 @@ import (
 	"carrick/steps/check"
 )
 
-// reaperName is hard-coded in upstream's hook as the name of the reaper's namespace, ServiceAccount and ClusterRole.
-// carrick also uses it for the release.
+// reaperName is the name of job-pod-reaper's namespace, ServiceAccount and ClusterRole. Upstream's hook hard-codes this
+// name. carrick's Helm release has the same name.
 const reaperName = "job-pod-reaper"
 
-// lifetimeNote is the annotation that the adapter sets on a pod if its app has a wall_time.
+// lifetimeNote is the annotation that the adapter sets on the pods of an app with a wall_time.
 const lifetimeNote = "pod.kubernetes.io/lifetime"
 
 const reaperSource = "OSC/job-pod-reaper: charts/job-pod-reaper (values.yaml, templates), main.go"
 
 const (
 	reaperVersion = "0.14.0"
-	// reaperSince is the first version of the chart that reads objectLabels. Older versions read podsLabels instead.
+	// reaperSince is the first chart version that reads objectLabels. Older versions read podsLabels instead.
 	reaperSince = "0.5.0"
 )
 
 func walltime() steps.Step {
 	return steps.Step{
 		Name: "walltime", Title: "Walltime",
-		Why: "Kubernetes does not stop pods after a time limit. job-pod-reaper does, by an annotation that the adapter " +
-			"sets for apps with a wall_time. Its Helm values belong under config:. As on the published page they are ignored, " +
-			"and it deletes in every namespace.",
+		Why: "Kubernetes does not stop pods after a time limit. job-pod-reaper does, based on an annotation that the " +
+			"adapter sets for apps with a wall_time. The chart ignores the published guide's Helm values, which belong under " +
+			"config:, and deletes in every namespace.",
 		Ask: []steps.Question{
 			{
 				Key: "walltime.enabled", Title: "Walltime limit for pods", Kind: steps.YesNo, On: steps.Remote,
@@ -43,7 +43,7 @@ func walltime() steps.Step {
 			{
 				Key: "walltime.source", Title: "Chart source of job-pod-reaper", Kind: steps.Text, NotFromPeer: true,
 				When: usesWalltime, Check: checkSource,
-				Help:    "A chart repository (https://…, oci://…), or a folder on this machine that contains the chart.",
+				Help:    "A chart repository (https://…, oci://…), or a directory on this machine that contains the chart.",
 				Default: steps.Fixed("https://osc.github.io/job-pod-reaper", "upstream's repository"),
 			},
 			{
@@ -76,7 +76,7 @@ func walltime() steps.Step {
 
 func usesWalltime(e steps.Env) bool { return e.Answers.Bool("walltime.enabled") }
 
-// reaperConfig returns chart values that restrict the reaper to users' namespaces, and to the objects of apps in them.
+// reaperConfig returns the chart values that restrict job-pod-reaper to the objects of apps in users' namespaces.
 func reaperConfig() map[string]any {
 	return map[string]any{
 		"reapNamespaces":  false,
@@ -85,11 +85,11 @@ func reaperConfig() map[string]any {
 	}
 }
 
-// managedLabel is the label on all objects that the adapter submits.
+// managedLabel is the label that the adapter sets on all objects that it creates.
 const managedLabel = "app.kubernetes.io/managed-by"
 
-// reaperChartSource returns the source of a chart. If the answer is a folder, the chart is in its subfolder with the
-// chart's name.
+// reaperChartSource returns a func that reads the chart source from the answer key. If the answer is a directory, the
+// chart is in its subdirectory with the chart's name.
 func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart.Source, error) {
 	return func(_ context.Context, e steps.Env) (chart.Source, error) {
 		from := strings.TrimRight(e.Answers.Text(key), "/")
@@ -100,7 +100,8 @@ func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart
 	}
 }
 
-// bindReaper returns commands that create the RoleBindings that the hook creates at a user's next login.
+// bindReaper returns the commands that create the same RoleBindings as the hook does at the users' next login.
+// namespaces must not be empty.
 func bindReaper(e steps.Env, namespaces []string) string {
 	var lines []string
 	for _, ns := range namespaces {

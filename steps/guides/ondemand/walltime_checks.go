@@ -23,15 +23,15 @@ func walltimeChecks() []steps.Check {
 			Name: "reaper-installed", Title: "The job-pod-reaper runs where the hook expects it", On: steps.Remote,
 			When:    usesWalltime,
 			FixedBy: "reaper", Needs: []string{"signed-in"},
-			Why: "The hook binds ClusterRole and ServiceAccount job-pod-reaper in namespace job-pod-reaper. If the " +
-				"ClusterRole is missing, the hook fails at login.",
+			Why: "The hook binds ClusterRole job-pod-reaper to ServiceAccount job-pod-reaper in namespace job-pod-reaper. If " +
+				"the ClusterRole is missing, the hook fails at login.",
 			References: []string{"OSC/ondemand: hooks/k8s-bootstrap/yaml/job-pod-reaper.yaml", reaperSource},
 			Run:        reaperThere,
 		},
 		{
 			Name: "reaper-values", Title: "The values of job-pod-reaper are under config:", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "Helm accepts values at the top level, as on the published page, but the chart ignores them. Its " +
+			Why: "Helm accepts values at the top level, as in the published guide, but the chart ignores them. The chart's " +
 				"defaults reap every namespace.",
 			References: []string{page, reaperSource},
 			Run:        reaperValues,
@@ -39,8 +39,8 @@ func walltimeChecks() []steps.Check {
 		{
 			Name: "reaper-scope", Title: "The job-pod-reaper deletes only in users' namespaces", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why: "By default it reaps all namespaces, and deletes others' Services, ConfigMaps and Secrets too if they " +
-				"have a job label and their pod is gone.",
+			Why: "By default it reaps all namespaces. It also deletes unrelated Services, ConfigMaps and Secrets that " +
+				"have a job label and whose pod is gone.",
 			References: []string{reaperSource},
 			Run:        reaperNarrow,
 		},
@@ -56,7 +56,7 @@ func walltimeChecks() []steps.Check {
 		{
 			Name: "reaper-errors", Title: "The last run of job-pod-reaper had no error", On: steps.Remote,
 			From: "the API server's proxy", When: usesWalltime, Needs: []string{"reaper-installed"},
-			Why:        "An error in one namespace aborts the run, and only the reaper's own metric shows it.",
+			Why:        "An error in one namespace aborts the run, and only a metric of the reaper shows the error.",
 			References: []string{reaperSource},
 			Run:        reaperErrors,
 		},
@@ -71,20 +71,19 @@ func walltimeChecks() []steps.Check {
 	}
 }
 
-// reaperBoundCheck returns the check for the RoleBindings of the reaper. It runs after the step that installs the hook,
-// because the hook creates them.
+// reaperBoundCheck belongs to the step that installs the hook, because the hook creates the RoleBindings.
 func reaperBoundCheck() steps.Check {
 	return steps.Check{
 		Name: "reaper-bound", Title: "Every user's namespace allows job-pod-reaper to delete", On: steps.Remote,
 		When:       usesWalltime,
 		Needs:      []string{"reaper-installed"},
-		Why:        "If one namespace has the label but no binding, the reaper aborts, and nothing is reaped anywhere.",
+		Why:        "If a labelled namespace has no RoleBinding, the reaper aborts and deletes nothing in any namespace.",
 		References: []string{reaperSource},
 		Run:        reaperBound,
 	}
 }
 
-// few lists the first names, and how many more there are.
+// few joins the first five names and appends the number of remaining names.
 func few(names []string) string { return check.FirstOf(names, 5, ", ") }
 
 var reaperMetric = regexp.MustCompile(`(?m)^job_pod_reaper_error(?:\{[^}]*\})?\s+(\S+)`)
@@ -114,7 +113,8 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 		text, err := e.Cluster.Proxied(ctx, "pods", p.Namespace, p.Name, port, "metrics", nil)
 		if err != nil {
 			return steps.Skipped(
-				"the metrics of job-pod-reaper are not available through the API server (%s): %s", failure.Explain(err), look,
+				"the metrics of job-pod-reaper are not available through the API server (%s); check the log: %s",
+				failure.Explain(err), look,
 			)
 		}
 		found := reaperMetric.FindSubmatch(text)
@@ -123,7 +123,8 @@ func reaperErrors(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Skipped("pod %s has no metric job_pod_reaper_error", p.Name)
 		case string(found[1]) != "0":
 			return steps.Failed(
-				"pod "+p.Name+" reports job_pod_reaper_error "+clean.Text(string(found[1]))+": its last run was aborted", look,
+				"pod "+p.Name+" reports job_pod_reaper_error "+clean.Text(string(found[1]))+
+					": the last run of the reaper was aborted", look,
 			)
 		}
 		return steps.Passed("pod %s reports job_pod_reaper_error 0", p.Name)
@@ -170,7 +171,7 @@ func appsSetWalltime(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("all %d running pods have the annotation", seen)
 }
 
-// adoptReaper returns an Adopter that detects an installed reaper.
+// adoptReaper returns a func that proposes yes if the reaper with the given name is installed.
 func adoptReaper(name string) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := reaperAt(ctx, e, name)
@@ -193,11 +194,10 @@ func checkReaperVersion(v string) error {
 	return nil
 }
 
-// checkSource rejects strings that cannot be the source of a chart.
 func checkSource(v string) error {
 	switch scheme, _, remote := strings.Cut(v, "://"); {
 	case !remote && !strings.HasPrefix(v, "/") && !strings.HasPrefix(v, "."):
-		return errors.New("a URL (https://…, oci://…), or the path of a folder")
+		return errors.New("a URL (https://…, oci://…), or the path of a directory")
 	case remote && scheme != "https" && scheme != "http" && scheme != "oci":
 		return fmt.Errorf("%s:// is not supported: use https, http or oci", scheme)
 	}

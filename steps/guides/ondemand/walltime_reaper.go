@@ -20,10 +20,10 @@ import (
 	"carrick/steps/check"
 )
 
-// reaperAt finds the Deployments of one of the two reapers in all namespaces. A Deployment must be in the reaper's own
-// namespace, or its ServiceAccount must be the subject of a ClusterRoleBinding, as in both charts (OSC/job-pod-reaper,
-// OSC/k8-namespace-reaper: charts). A label alone is not sufficient, because any user with a namespace can create a
-// Deployment with that label.
+// reaperAt returns the Deployments of the given reaper. A matching label is not sufficient, because any user with a
+// namespace can create a Deployment with that label. Therefore the Deployment must also be in the reaper's namespace,
+// or its ServiceAccount must be the subject of a ClusterRoleBinding, as in both charts (OSC/job-pod-reaper,
+// OSC/k8-namespace-reaper: charts).
 func reaperAt(ctx context.Context, e steps.Env, name string) ([]*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	var bindings []*rbacv1.ClusterRoleBinding
@@ -62,18 +62,20 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	for _, d := range all {
 		if d.Namespace == reaperName && d.Spec.Template.Spec.ServiceAccountName == reaperName {
 			if _, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", reaperName); err != nil {
-				return check.Missing(err, "ClusterRole "+reaperName+"(bound by the hook)", "")
+				return check.Missing(err, "ClusterRole "+reaperName+" (bound by the hook)", "")
 			}
 			return check.Available(ctx, e.Cluster, d.Namespace, d.Name, e.Kubectl()+" -n "+reaperName+" describe pods")
 		}
 		elsewhere = append(
-			elsewhere, fmt.Sprintf("%s/%s as %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName),
+			elsewhere,
+			fmt.Sprintf("Deployment %s/%s with ServiceAccount %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName),
 		)
 	}
 	if len(elsewhere) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"job-pod-reaper runs as %s, but the hook grants its permissions to %s/%s", strings.Join(elsewhere, ", "),
+				"job-pod-reaper runs as %s, but the hook grants the permissions to ServiceAccount %s/%s",
+				strings.Join(elsewhere, ", "),
 				reaperName, reaperName,
 			),
 			e.Helm()+" uninstall -n "+steps.Quoted(all[0].Namespace)+" "+
@@ -84,7 +86,8 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone(fmt.Sprintf("Deployment %s does not exist in namespace %s", reaperName, reaperName))
 }
 
-// valuesNested verifies that the values of a release are under config:.
+// valuesNested verifies that the given release sets the values in config under the key config, not at the top level. in
+// is the release's namespace.
 func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[string]any) steps.Result {
 	r, err := chart.Find(ctx, e.Cluster, in, name)
 	if errors.Is(err, chart.ErrNoRelease) {
@@ -105,7 +108,7 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	case len(top) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"release %s has %s at the top level of its values, where the chart ignores them: they belong under config:", name,
+				"release %s has %s at the top level of its values, but the chart reads only values under config:", name,
 				strings.Join(top, ", "),
 			),
 			fix,
@@ -116,18 +119,20 @@ func valuesNested(ctx context.Context, e steps.Env, in, name string, config map[
 	return steps.Passed("release %s, chart %s", name, r.Version)
 }
 
-// reaperValues verifies that the chart reads the values that carrick sets.
 func reaperValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := chart.Find(ctx, e.Cluster, reaperName, reaperName)
 	if err == nil && checkReaperVersion(r.Version) != nil {
-		found := fmt.Sprintf("release %s has chart %s, which ignores objectLabels: %s is the first that reads it",
-			reaperName, r.Version, reaperSince)
+		found := fmt.Sprintf(
+			"release %s has chart %s, which ignores objectLabels; %s is the first version that supports objectLabels",
+			reaperName, r.Version, reaperSince,
+		)
 		return steps.Failed(found, helmUpgrade(e, reaperName, reaperName, r.Chart, reaperVersion, reaperConfig()))
 	}
 	return valuesNested(ctx, e, reaperName, reaperName, reaperConfig())
 }
 
-// helmUpgrade returns the command that sets these values under config: and resets all others.
+// helmUpgrade returns the helm command that sets config under the key config and resets all other values to the chart's
+// defaults.
 func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[string]any) string {
 	var sets []string
 	for _, k := range slices.Sorted(maps.Keys(config)) {
@@ -138,7 +143,7 @@ func helmUpgrade(e steps.Env, in, name, chartName, version string, config map[st
 		chartName+"/"+chartName, version, strings.Join(sets, " ")) + "    # add the chart's repository first: helm repo add"
 }
 
-// argOf returns the value of a flag of a Deployment's containers.
+// argOf returns the value of flag in the command lines of the Deployment's containers.
 func argOf(d *appsv1.Deployment, flag string) (value string, ok bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		all := slices.Concat(c.Command, c.Args)
@@ -179,7 +184,7 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if objects != managedLabel+"="+userValue {
 			wrong = append(wrong, at+" has no --object-labels="+managedLabel+"="+userValue+
-				": it also deletes users' objects with the label job that no app created")
+				", so it also deletes users' objects that have the label job but do not belong to an app")
 		}
 	}
 	_, err = check.Get[rbacv1.ClusterRoleBinding](ctx, e.Cluster, check.ClusterRoleBindings, "", reaperName)
@@ -187,23 +192,24 @@ func reaperNarrow(ctx context.Context, e steps.Env) steps.Result {
 	case err == nil:
 		wrong = append(
 			wrong,
-			"ClusterRoleBinding "+reaperName+" allows it to delete pods, Services, ConfigMaps and Secrets in every namespace",
+			"ClusterRoleBinding "+reaperName+
+				" allows job-pod-reaper to delete pods, Services, ConfigMaps and Secrets in every namespace",
 		)
 	case !apierrors.IsNotFound(err):
 		return steps.Errored(err)
 	}
 	if len(wrong) > 0 {
 		fix := e.ApplyStep("walltime") + "    # with walltime.enabled: true"
-		if values := reaperValues(ctx, e); values.Status == steps.Fail { // even if another tool installed it
+		if values := reaperValues(ctx, e); values.Status == steps.Fail {
 			fix = values.Fix
 		}
 		return steps.Failed(strings.Join(wrong, "; "), fix)
 	}
-	return steps.Passed("only namespaces labelled %s=%s", userLabel, userValue)
+	return steps.Passed("reaps only namespaces labelled %s=%s", userLabel, userValue)
 }
 
-// reapedSpaces returns the value of --reap-namespaces and reports whether it means all namespaces (OSC/job-pod-reaper:
-// main.go, getNamespaces). The flag has no effect if --namespace-labels is set.
+// reapedSpaces returns the value of --reap-namespaces. all reports whether the value selects all namespaces
+// (OSC/job-pod-reaper: main.go, getNamespaces). The flag has no effect if --namespace-labels is set.
 func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
 	value, ok := argOf(d, "reap-namespaces")
 	if !ok {
@@ -212,7 +218,7 @@ func reapedSpaces(d *appsv1.Deployment) (value string, all bool) {
 	return value, strings.EqualFold(value, "all") || slices.Contains(strings.Split(value, ","), "")
 }
 
-// userNamespaces returns the namespaces with the hook's label.
+// userNamespaces returns the namespaces with the label that upstream's hook sets.
 func userNamespaces(ctx context.Context, e steps.Env) ([]*corev1.Namespace, error) {
 	return check.List[corev1.Namespace](
 		ctx, e.Cluster, check.Namespaces, "", cluster.Selector{Labels: userLabel + "=" + userValue},
@@ -249,11 +255,12 @@ func reaperBound(ctx context.Context, e steps.Env) steps.Result {
 	case len(without) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d of %d users' namespaces have no RoleBinding: %s. Nothing is reaped in any namespace", len(without), len(spaces),
+				"%d of %d users' namespaces have no RoleBinding for job-pod-reaper: %s. The reaper deletes nothing in "+
+					"any namespace", len(without), len(spaces),
 				few(without),
 			),
 			bindReaper(e, without),
 		)
 	}
-	return steps.Passed("all %d users' namespaces", len(spaces))
+	return steps.Passed("all %d users' namespaces have the RoleBinding", len(spaces))
 }

@@ -27,7 +27,7 @@ func TestGuideIsValid(t *testing.T) {
 	}
 }
 
-// A web node that is set up answers the questions about itself.
+// TestTheWebNodeAnswers verifies that carrick adopts the answers from a configured web node.
 func TestTheWebNodeAnswers(t *testing.T) {
 	s, root := stood(t, "published-web-node")
 	for _, key := range []string{
@@ -66,8 +66,8 @@ func TestTheWebNodeAnswers(t *testing.T) {
 	}
 }
 
-// What carrick has set in files of the site goes with the undo, and they stand as
-// before.
+// TestUndoPutsTheSitesFilesBack verifies that undo removes carrick's settings from the site's files and leaves these
+// files as they were before.
 func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 	s, root := stood(t, "published-web-node")
 	files := map[string]string{
@@ -100,8 +100,8 @@ func TestUndoPutsTheSitesFilesBack(t *testing.T) {
 	}
 }
 
-// In a folder that stands for the web node everything is written, and what can't
-// be run is said.
+// TestAFolderStandsForTheWebNode verifies that carrick writes all files into a folder that represents the web node, and
+// reports the commands that it cannot run there.
 func TestAFolderStandsForTheWebNode(t *testing.T) {
 	s, root := stood(t, "folder")
 	for _, p := range []string{
@@ -125,8 +125,8 @@ func TestAFolderStandsForTheWebNode(t *testing.T) {
 	}
 }
 
-// If the client's secret is not answered, hook.env's own is kept, and else it is the
-// portal's of the same client.
+// TestWhereTheClientsSecretIsFrom verifies the default of the OIDC client secret: the secret in hook.env, or else the
+// portal's secret for the same client.
 func TestWhereTheClientsSecretIsFrom(t *testing.T) {
 	for _, tc := range []struct{ env, portal, want string }{
 		{"CLIENT_SECRET='kept'\n", "oidc_client_id: ondemand\noidc_client_secret: portals\n", "kept"},

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stood is a session on the web node of a state, and its folder.
+// stood opens a session on the web node of a test state, and also returns the web node's folder.
 func stood(t *testing.T, state string) (*engine.Session, string) {
 	t.Helper()
 	s := stepstest.Stand(t, ondemand.Guide(), assets, "testdata", state)
 	return s, s.Endpoint(steps.Local).Host.Root
 }
 
-// do plans an action on the web node, does it, and gives what the plan showed.
+// do plans and applies an action on the web node, and returns the planned change.
 func do(t *testing.T, s *engine.Session, action string) steps.Item {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{Side: steps.Local, Actions: []string{action}})
@@ -46,7 +46,8 @@ func content(t *testing.T, root, path string) string {
 	return string(b)
 }
 
-// On a web node without carrick's files it writes those of the healthy state. If they exist, it changes nothing.
+// TestTheHealthyWebNodeIsWhatCarrickWrites verifies that carrick changes nothing on the healthy web node, and writes
+// the same files on a web node without them.
 func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 	files := map[string]string{
 		"hook-env": "/etc/ood/config/hook.env", "pre-hook": "/etc/ood/hooks/k8s-pre-hook.sh",
@@ -79,7 +80,8 @@ func TestTheHealthyWebNodeIsWhatCarrickWrites(t *testing.T) {
 	}
 }
 
-// One apply takes new mounts into the cluster file and their level into the hook.
+// TestNewMountsTakeOneApply verifies that one apply writes new mounts to the cluster file and their Pod Security level
+// to the hook.
 func TestNewMountsTakeOneApply(t *testing.T) {
 	const nfs = "- {type: nfs, name: home, host: nfs.example.org, path: /home, destination_path: /home}\n"
 	for name, tc := range map[string]struct {
@@ -112,7 +114,7 @@ func TestNewMountsTakeOneApply(t *testing.T) {
 	}
 }
 
-// webOf is the address of the state's HTTP API, which is another at each run.
+// webOf returns the address of the state's HTTP server, which differs in each run.
 func webOf(portal string) string {
 	_, rest, _ := strings.Cut(portal, "oidc_provider_metadata_url: ")
 	at, _, _ := strings.Cut(rest, "/realms/")
