@@ -14,7 +14,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// answered are all answers of a link that count, by question, as they are typed.
+// answered returns the string form of all answers of a link that apply, by question.
 func answered(t *testing.T, s *engine.Session) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -31,8 +31,8 @@ func answered(t *testing.T, s *engine.Session) map[string]string {
 	return out
 }
 
-// A set-up whose link file is lost is found again, with the answers that made it. Which image tokens pass
-// through, and whether pods take ports of nodes, is asked.
+// If the link file is lost, carrick adopt discovers the existing set-up with the same answers. It asks for the proxy's
+// image and for a hostPort, because other users could have changed them.
 func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 	setUps := map[string]map[string]any{
 		"as-it-comes": {"exposure.type": "LoadBalancer"},
@@ -61,7 +61,7 @@ func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 		}
 		want, got := answered(t, made), answered(t, found)
 		for _, key := range slices.Sorted(maps.Keys(want)) {
-			// what a test is to do is no part of what exists
+			// the settings of the test are not part of the set-up
 			if key != "test.watch" && got[key] != want[key] {
 				t.Errorf("%s is %q, and found is %q", key, want[key], got[key])
 			}
@@ -70,7 +70,7 @@ func TestVerifyASetUpIsFoundAgain(t *testing.T) {
 	})
 }
 
-// takeOver does all that a link asks for, the chart's configuration included.
+// takeOver applies a link and takes ownership of fields that other managers own, such as the chart's configuration.
 func takeOver(t *testing.T, s *engine.Session) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{})
@@ -82,7 +82,7 @@ func takeOver(t *testing.T, s *engine.Session) {
 	}
 }
 
-// What the published guide's commands leave is found for what it is.
+// carrick adopt recognizes a set-up that the published guide's commands have created.
 func TestVerifyThePublishedChainIsFound(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")
@@ -104,10 +104,9 @@ func TestVerifyThePublishedChainIsFound(t *testing.T) {
 	}
 }
 
-// Whoever has followed the published guide comes to an endpoint that jobs trust by
-// the answer that each of its faults names: the chain stays as it is, and what is
-// left is what only Helm can put right. Its port is another one: on the sandbox all
-// load balancers have one address.
+// A user who has followed the published guide can switch to the proxy, the answer that the fixes recommend. carrick
+// leaves the published chain unchanged, and only the fault that requires Helm remains. The proxy uses another port,
+// because all load balancers of the sandbox share one address.
 func TestVerifyFromThePublishedChainToTheProxy(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -119,7 +118,7 @@ func TestVerifyFromThePublishedChainToTheProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := x.Answer("exposure.namespace", nil); err != nil { // as usual
+	if err := x.Answer("exposure.namespace", nil); err != nil { // the default
 		t.Fatal(err)
 	}
 	takeOver(t, x.Session)

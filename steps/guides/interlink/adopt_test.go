@@ -10,8 +10,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// adopted are the answers that are found in a state, beside those that are given; where one could not be found out,
-// why.
+// adopted returns the answers that carrick adopts from a recorded state, with the given answers set. If carrick cannot
+// determine an answer, the reason follows the default.
 func adopted(t *testing.T, state string, given steps.Given) map[string]string {
 	t.Helper()
 	s := stepstest.Stand(t, interlink.Guide(), assets, "testdata", state)
@@ -39,15 +39,15 @@ func adopted(t *testing.T, state string, given steps.Given) map[string]string {
 	return out
 }
 
-// Whoever has a namespace can make a Service, a Deployment, an Ingress or a ConfigMap of any name in it, with carrick's
-// marks. None of them decides where jobs' tokens go.
+// Any user with a namespace can create a Service, a Deployment, an Ingress or a ConfigMap with any name in it, even
+// with carrick's labels. carrick must not let these objects decide where jobs send their tokens.
 func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	const image = "docker.io/nginxinc/nginx-unprivileged:1.28-alpine"
 	for _, c := range []struct {
 		state string
 		given steps.Given
-		want  map[string]string // what an answer begins with
+		want  map[string]string // expected prefix of each answer
 	}{
 		{"planted", nil, map[string]string{
 			"exposure.mode": "proxy", "exposure.namespace": "interlink-api", "exposure.type": "LoadBalancer",
@@ -61,10 +61,10 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 			"exposure.namespace": "interlink-api, not found out: Service a-tenant/k8s-api-proxy", "exposure.type": "NodePort",
 			"exposure.image": image,
 		}},
-		// it is theirs in truth: an answer says so
+		// the objects really belong to this set-up, as the given answers say
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "vk.namespace": "interlink"}, map[string]string{
 			"exposure.mode": "proxy", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
-			"exposure.type": "NodePort, not found out: the Service a-tenant/k8s-api-proxy opens no port",
+			"exposure.type": "NodePort, not found out: Service a-tenant/k8s-api-proxy opens no port",
 			"exposure.image": image +
 				", not found out: image registry.example.org/theirs:1 of Deployment a-tenant/k8s-api-proxy",
 		}},

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-// byPublicCA means that a public CA issues the endpoint's certificate, not cert-manager or carrick.
+// byPublicCA is the value of cert.source for a certificate from a public CA.
 const byPublicCA = "public"
 
 // These are the cert-manager objects that carrick creates in the endpoint's namespace.
@@ -30,8 +30,8 @@ func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",
 		Why: "Each job gets the CA that signs the endpoint's certificate, so the CA is valid for years and the certificate " +
-			"for months. A renewed certificate requires no other change; a new CA must reach the virtual kubelet, and every " +
-			"running job must end.",
+			"for months. A renewed certificate requires no other change. A new CA must reach the virtual kubelet, and jobs " +
+			"that are already running never get it.",
 		When: not(byServer),
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
@@ -80,8 +80,9 @@ func certificateQuestions() []steps.Question {
 		{
 			Key: "cert.source", Title: "Signer of the endpoint's certificate", Kind: steps.Pick, When: in(byProxy),
 			Adopt: adoptSource,
-			Help: "cert-manager renews automatically. own: carrick creates a CA and issues the certificate; apply renews it. " +
-				"public: you put a certificate from a public CA into a Secret, and jobs trust it through the CAs in their images.",
+			Help: "cert-manager: renews the certificate automatically. own: carrick creates a CA and issues the certificate; " +
+				"carrick apply renews it. public: you put a certificate from a public CA into a Secret, and jobs trust it " +
+				"through the CAs in their images.",
 			Of: append(certs.Signers(), steps.Choice{
 				Value: byPublicCA, Title: "public: from a public CA, in a Secret that you create",
 			}),
@@ -91,15 +92,15 @@ func certificateQuestions() []steps.Question {
 			Key: "cert.days", Title: "Certificate validity (days)", Kind: steps.Number, When: made,
 			Check:   steps.Between(2, 825),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptDays,
-			Default: steps.Fixed(90, "as public CAs issue"),
-			Help: "The certificate is renewed when a third of this time is left. Running jobs notice nothing, because they " +
-				"trust the CA.",
+			Default: steps.Fixed(90, "like certificates of public CAs"),
+			Help: "The certificate is renewed when a third of its validity is left. Running jobs are not affected, because " +
+				"they trust the CA.",
 		},
 		{
 			Key: "cert.ca-years", Title: "CA validity (years)", Kind: steps.Number, When: made, Check: steps.Between(1, 30),
 			Adopt:   certs.Existing(adoptedEndpointSecret).AdoptYears,
 			Default: steps.Fixed(10, "default"),
-			Help: "A new CA must reach the virtual kubelet, and running jobs keep the old one. The published guide " +
+			Help: "A new CA must reach the virtual kubelet, and running jobs keep the old CA. The published guide " +
 				"uses 100 years.",
 		},
 		{
@@ -107,17 +108,17 @@ func certificateQuestions() []steps.Question {
 			Adopt: adoptCertSecret,
 			Help: "Enter a Secret of type kubernetes.io/tls in the endpoint's namespace, with the certificate chain " +
 				"in tls.crt.",
-			Default: steps.Fixed(certSecret, "as the proxy expects"),
+			Default: steps.Fixed(certSecret, "the name that the proxy uses"),
 		},
 	}
 }
 
-// endpointSignedBy returns a condition that is true in mode proxy if cert.source is source.
+// endpointSignedBy returns a condition that is true if the mode is proxy and cert.source equals source.
 func endpointSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return mode(e) == byProxy && e.Answers.Text("cert.source") == source }
 }
 
-// own configures the CA and the certificate of the endpoint if carrick issues them.
+// own configures the endpoint's CA and certificate if cert.source is own.
 var own = certs.Own{
 	Namespace: space, CA: caSecret, Leaf: certSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " endpoint CA" },
@@ -126,8 +127,8 @@ var own = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// hostsOf returns a function that returns the endpoint's address if it is an IP address (addresses) or a DNS name (not
-// addresses), and nil otherwise. The address becomes a SAN of the certificate.
+// hostsOf returns a func for a template value with the certificate's SANs. The value is a list with the endpoint's
+// address. If addresses is true, the list omits a DNS name. If addresses is false, it omits an IP address.
 func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		a := e.Answers.Text("exposure.address")
@@ -138,7 +139,7 @@ func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	}
 }
 
-// endpointSecret returns the name of the Secret with the endpoint's certificate.
+// endpointSecret returns the name of the Secret that contains the endpoint's certificate.
 func endpointSecret(ctx context.Context, e steps.Env) (string, error) {
 	if mode(e) == byProxy {
 		return proxySecret(e), nil
@@ -168,8 +169,8 @@ func readSecret(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return certs.Secret(ctx, e, space(e), name)
 }
 
-// learnEndpointCA returns the CA that the endpoint's certificate verifies against, in PEM. Only
-// certificates leave the cluster, even if the Secret contains more.
+// learnEndpointCA returns the CA that the endpoint's certificate verifies against, in PEM. It omits everything in
+// ca.crt that is not a certificate, because carrick shares facts with other machines.
 func learnEndpointCA(ctx context.Context, e steps.Env) (any, error) {
 	if mode(e) == byServer {
 		return kubeCA(ctx, e, "default")
@@ -230,8 +231,8 @@ func adoptSource(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedEndpointSecret returns the endpoint's Secret in an existing set-up, or nil if there is
-// none.
+// adoptedEndpointSecret returns the existing Secret with the endpoint's certificate, and a description of the Secret.
+// It returns nil if the Secret does not exist.
 func adoptedEndpointSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	if mode(e) == byServer {
 		return nil, "", nil
@@ -247,8 +248,8 @@ func adoptedEndpointSecret(ctx context.Context, e steps.Env) (*cluster.Secret, s
 	return s, "Secret " + name, err
 }
 
-// mountedSecret returns the Secret that a proxy's pods mount at /tls. Without a proxy it
-// returns the published guide's name.
+// mountedSecret returns the name of the Secret that the proxy's Deployment mounts as volume tls. The default is the
+// name in the published guide.
 func mountedSecret(ctx context.Context, e steps.Env) (string, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {

@@ -20,7 +20,7 @@ import (
 
 const day = 24 * time.Hour
 
-// managed reports whether the set-up includes objects of cert-manager.
+// managed reports whether the configuration requires cert-manager.
 func managed(e steps.Env) bool {
 	return endpointSignedBy(certs.ByCertManager)(e) || mode(e) == byIngress
 }
@@ -29,10 +29,10 @@ func certificateChecks() []steps.Check {
 	return []steps.Check{
 		certs.ServedCheck(managed),
 		{
-			Name: "issuer-namespace", Title: "The issuer and its CA are in the certificate's namespace", On: steps.Local,
+			Name: "issuer-namespace", Title: "The endpoint's namespace contains the issuer and its CA", On: steps.Local,
 			Needs: []string{"cert-manager-ready"}, When: managed, FixedBy: "issuers",
-			Why: "An Issuer signs only in its own namespace; the published kubectl apply -n cert-manager puts it and its CA " +
-				"where no Ingress finds them.",
+			Why: "An Issuer signs only in its own namespace. The published kubectl apply -n cert-manager creates the issuer " +
+				"and its CA where no Ingress finds them.",
 			References: []string{page, "cert-manager/cert-manager: pkg/controller/certificate-shim/sync.go"}, Run: issuerBeside,
 		},
 		{
@@ -45,14 +45,13 @@ func certificateChecks() []steps.Check {
 		{
 			Name: "certificate-secret", Title: "The Secret has a key, CA and certificate for the address",
 			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "own-certificate",
-			Why: "Jobs trust only ca.crt; a public CA's certificate has none, and jobs then trust the CAs in " +
-				"their images.",
+			Why:        "Jobs trust only ca.crt. Without ca.crt, as with a public CA, they trust the CAs in their images.",
 			References: []string{page, "interlink-hq/interLink: pkg/virtualkubelet/execute.go"}, Run: certificateSecret,
 		},
 		{
 			Name: "certificate-chain", Title: "The CA that jobs get signed the certificate", On: steps.Local,
 			Needs: []string{"certificate-secret"}, FixedBy: "own-certificate",
-			Why:        "ca.crt is copied into every job, and with a wrong one each job fails at its first request.",
+			Why:        "ca.crt is copied into every job. With a wrong CA each job fails at its first request.",
 			References: []string{page}, Run: certificateChain,
 		},
 		{
@@ -65,14 +64,14 @@ func certificateChecks() []steps.Check {
 		{
 			Name: "certificate-max-lifetime", Title: "The certificate and CA are not valid for too long", On: steps.Local,
 			Needs: []string{"certificate-secret"},
-			Why: "Whoever finds a key that is valid for a hundred years, as in the published guide, can use it " +
+			Why: "Whoever obtains a key that is valid for 100 years, as in the published guide, can use it " +
 				"for that long.",
 			References: []string{page}, Run: certificateLives,
 		},
 	}
 }
 
-// issuerRef is the issuer that a Certificate or an Ingress (by) refers to.
+// issuerRef identifies an issuer. by names the Certificate or Ingress that refers to the issuer.
 type issuerRef struct{ kind, name, by string }
 
 func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
@@ -101,7 +100,7 @@ func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
 	return issuerRef{kind, name, "Certificate " + c.GetName()}, nil
 }
 
-// theCertificate returns the Certificate that writes the endpoint's Secret.
+// theCertificate returns the cert-manager Certificate that writes the endpoint's Secret.
 func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
@@ -143,8 +142,8 @@ func issuerBeside(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("Issuer %s and its CA %s are in %s", ref.name, secret, space(e))
 }
 
-// issuerElsewhere returns the failure for an issuer that does not exist in the endpoint's namespace. It says in which
-// other namespace an issuer of that name exists.
+// issuerElsewhere returns the failure for an issuer that does not exist in the endpoint's namespace. If an issuer with
+// the same name exists in another namespace, the failure names that namespace.
 func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Result {
 	all, err := e.Cluster.List(ctx, certs.Issuers, "", cluster.Selector{Fields: "metadata.name=" + ref.name})
 	if err != nil {
@@ -161,8 +160,8 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 	return steps.Failed(found, repairedChain(e))
 }
 
-// repairedChain returns the fix for the published guide's chain, or "" if the proxy is the endpoint. In that case the
-// check's own action is the fix.
+// repairedChain returns the fix for the published guide's Ingress in mode ingress. It returns "" in other modes, in
+// which the action in FixedBy is the fix.
 func repairedChain(e steps.Env) string {
 	if mode(e) == byIngress {
 		return repaired(e)
@@ -178,7 +177,8 @@ func certificateReady(ctx context.Context, e steps.Env) steps.Result {
 	return certs.Ready(ctx, e, space(e), secret)
 }
 
-// secretFix returns the fix for the endpoint's Secret.
+// secretFix returns a command for a missing or wrong endpoint Secret. If cert-manager writes the Secret, the command
+// shows why it has failed.
 func secretFix(e steps.Env) string {
 	switch {
 	case mode(e) == byIngress:
@@ -208,21 +208,22 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["ca.crt"].IsZero() && !endpointSignedBy(byPublicCA)(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"Secret %s has no ca.crt, so jobs get no CA: its issuer provides none (ACME issuers never do)",
+				"Secret %s has no ca.crt, so jobs get no CA: its issuer provides no CA (ACME issuers never do)",
 				s.Name,
 			),
-			"answer cert.source with public if a public CA signed it; or "+fix,
+			"set cert.source to public if a public CA signed it; or "+fix,
 		)
 	}
 	return steps.Passed("Secret %s/%s has a certificate for %s", s.Namespace, s.Name, e.Answers.Text("exposure.address"))
 }
 
-// expiredFix returns the fix for an expired certificate. If cert-manager issues it for carrick, apply renews it.
+// expiredFix returns the fix for an expired certificate. If cert-manager is already issuing a new certificate, the fix
+// only shows the progress. If cert.source is cert-manager, the fix is carrick apply.
 func expiredFix(ctx context.Context, e steps.Env) string {
 	if c, err := theCertificate(ctx, e); managed(e) && err == nil && certs.Issuing(c) {
 		return fmt.Sprintf(
-			"%s -n %s describe certificaterequest    # cert-manager is issuing a new one for Certificate %s; this shows what "+
-				"it waits for",
+			"%s -n %s describe certificaterequest    # cert-manager is issuing a new certificate for Certificate %s; this "+
+				"command shows its progress",
 			e.Kubectl(), space(e), c.GetName(),
 		)
 	}
@@ -246,13 +247,13 @@ func renewEndpointFix(ctx context.Context, e steps.Env) string {
 	}
 	return fmt.Sprintf(
 		"%s create secret tls %s -n %s --cert=fullchain.pem --key=privkey.pem --dry-run=client -o yaml | %s apply -f "+
-			"-    # no Certificate writes this Secret; it was created manually",
+			"-    # no Certificate manages this Secret; it was created manually",
 		e.Kubectl(), name, space(e), e.Kubectl(),
 	)
 }
 
-// endpointCertificates returns the certificates of the endpoint's Secret; cas is nil for a
-// public CA.
+// endpointCertificates returns the certificates in tls.crt and ca.crt of the endpoint's Secret. cas is nil if a public
+// CA signed the certificate or the Secret has no ca.crt.
 func endpointCertificates(ctx context.Context, e steps.Env) (chain, cas []*x509.Certificate, err error) {
 	s, err := readSecret(ctx, e)
 	if err != nil {
@@ -276,7 +277,7 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 	var roots *x509.CertPool
 	of := "the CAs that this machine trusts"
 	if cas != nil {
-		roots, of = x509.NewCertPool(), "ca.crt"
+		roots, of = x509.NewCertPool(), "the CA in ca.crt"
 		for _, c := range cas {
 			roots.AddCert(c)
 		}
@@ -288,12 +289,13 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 	}
 	kind, words := probe.CertProblem(chain, roots, e.Answers.Text("exposure.address"), time.Now())
 	if kind != "" {
-		return steps.Failed("verified against "+of+": "+words, secretFix(e))
+		return steps.Failed("the certificate does not verify against "+of+": "+words, secretFix(e))
 	}
 	return steps.Passed("%s signed %q", of, clean.Text(chain[0].Subject.CommonName))
 }
 
-// longestJob returns how long credentials that a job gets now must remain valid.
+// longestJob returns the maximum run time of a job. A job gets its credentials only once, so they must remain valid
+// that long.
 func longestJob(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }
@@ -339,14 +341,14 @@ func certificateLives(ctx context.Context, e steps.Env) steps.Result {
 	if n := int(certs.Life(chain[0]) / day); n > 825 && !chain[0].IsCA {
 		return steps.Warned(
 			fmt.Sprintf("the certificate is valid for %d days, but clients reject more than 825", n),
-			"answer cert.days with 90, and "+secretFix(e),
+			"set cert.days to 90, and "+secretFix(e),
 		)
 	}
 	for _, c := range cas {
 		if n := int(certs.Life(c) / (365 * day)); n > 30 {
 			return steps.Warned(
 				fmt.Sprintf("the CA is valid for %d years: whoever gets its key can impersonate the API for that long", n),
-				"answer cert.ca-years with 10, and "+secretFix(e),
+				"set cert.ca-years to 10, and "+secretFix(e),
 			)
 		}
 	}

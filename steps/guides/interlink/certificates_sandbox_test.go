@@ -15,7 +15,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// The next apply reissues a certificate of carrick that another user has damaged, and gives the reason.
+// The next apply reissues a certificate that carrick created and another user has damaged. The plan gives the reason.
 func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -62,7 +62,7 @@ func TestVerifySpoiltCertificateIsIssuedAnew(t *testing.T) {
 	stepstest.Undo(t, s)
 }
 
-// upToCertificates is the guide without what serves the certificates.
+// upToCertificates returns the guide without the steps proxy and endpoint, which serve the certificates.
 func upToCertificates() *steps.Guide {
 	g := endpointHalf()
 	var kept []steps.Step
@@ -76,7 +76,8 @@ func upToCertificates() *steps.Guide {
 	return g
 }
 
-// apply has cert-manager issue an expired certificate at once, though it backs off from a failure. The Secret stays.
+// carrick apply makes cert-manager reissue an expired certificate at once, although cert-manager is backing off after a
+// failure. apply does not delete the Secret.
 func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -107,7 +108,7 @@ func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 		t.Errorf("Secret %s was deleted: it is %s", was, now)
 	}
 	x.Forget()
-	if v := x.Of("endpoint-dates"); v.Status != steps.Pass { // an nginx that read the old one once
+	if v := x.Of("endpoint-dates"); v.Status != steps.Pass { // nginx has read the old certificate at start
 		x.Fix(v.Fix)
 		x.Holds("endpoint-dates", v.Fix)
 	}

@@ -20,7 +20,8 @@ import (
 // chainService is the Service of the published guide's reverse proxy.
 const chainService = "my-nginx-kubernetes-api"
 
-// leadsToAPI reports whether an Ingress forwards the API's paths as in the published guide.
+// leadsToAPI reports whether i forwards requests to the API as in the published guide. Either its backend is the
+// Service chainService, or the backend of its path /api or /apis has "kubernetes" in its name.
 func leadsToAPI(i *networkingv1.Ingress) bool {
 	for _, p := range pathsOf(i) {
 		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" ||
@@ -41,7 +42,7 @@ func pathsOf(i *networkingv1.Ingress) []networkingv1.HTTPIngressPath {
 	return out
 }
 
-// chain returns the published guide's Ingress in the endpoint's namespace.
+// chain returns the Ingress in the endpoint's namespace that forwards to the API as in the published guide.
 func chain(ctx context.Context, e steps.Env) (*networkingv1.Ingress, error) {
 	all, err := check.List[networkingv1.Ingress](ctx, e.Cluster, check.Ingresses, space(e), cluster.Selector{})
 	if err != nil {
@@ -68,7 +69,7 @@ func learnChainAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("Ingress %s names no host", i.Name)
 }
 
-// ingressSecret returns the TLS Secret of an Ingress.
+// ingressSecret returns the name of the first TLS Secret of i, or "" if i names no Secret.
 func ingressSecret(i *networkingv1.Ingress) string {
 	for _, t := range i.Spec.TLS {
 		if t.SecretName != "" {
@@ -78,8 +79,8 @@ func ingressSecret(i *networkingv1.Ingress) string {
 	return ""
 }
 
-// ownHosts returns the hosts that both a rule and the TLS section name: ingress-nginx serves
-// the certificate only for those.
+// ownHosts returns the hosts of i that are listed both in a rule and in the TLS section. ingress-nginx serves the
+// certificate of i only for these hosts.
 func ownHosts(i *networkingv1.Ingress) []string {
 	var out []string
 	for _, r := range i.Spec.Rules {
@@ -92,16 +93,16 @@ func ownHosts(i *networkingv1.Ingress) []string {
 	return out
 }
 
-// controller describes an ingress-nginx controller by its arguments.
+// controller describes an ingress-nginx container and the arguments by which it selects Ingresses and certificates.
 type controller struct {
-	name    string // of the workload: kind namespace/name
+	name    string // workload, such as "Deployment NAMESPACE/NAME"
 	class   string // --controller-class
 	classIs string // --ingress-class
 	cert    string // --default-ssl-certificate
 	ports   []corev1.ContainerPort
 }
 
-// controllers returns the pod templates in all namespaces that run ingress-nginx.
+// controllers returns the ingress-nginx controllers in the Deployments and DaemonSets of all namespaces.
 func controllers(ctx context.Context, e steps.Env) ([]controller, error) {
 	deployments, err := check.List[appsv1.Deployment](
 		ctx, e.Cluster, check.Deployments, "", cluster.Selector{Labels: "app.kubernetes.io/component=controller"},
@@ -149,7 +150,7 @@ func controllersOf(name string, pod corev1.PodSpec) []controller {
 	return out
 }
 
-// classOf returns the class of an Ingress, or "" if it has none.
+// classOf returns the name of the IngressClass of i, or "" if i names none.
 func classOf(i *networkingv1.Ingress) string {
 	if i.Spec.IngressClassName != nil {
 		return *i.Spec.IngressClassName
@@ -157,8 +158,7 @@ func classOf(i *networkingv1.Ingress) string {
 	return i.Annotations["kubernetes.io/ingress.class"]
 }
 
-// controllerOfIngress returns the controller that reconciles an Ingress, or nil if there is
-// none or it is unknown.
+// controllerOfIngress returns the ingress-nginx controller for the IngressClass of i, or nil if carrick finds none.
 func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingress) (*controller, error) {
 	classes, err := check.List[networkingv1.IngressClass](ctx, e.Cluster, check.IngressClasses, "", cluster.Selector{})
 	if err != nil {
@@ -178,14 +178,15 @@ func controllerOfIngress(ctx context.Context, e steps.Env, i *networkingv1.Ingre
 	return nil, nil
 }
 
-// serverBlock is one key of a ConfigMap that contains nginx configuration.
+// serverBlock is the nginx configuration in one key of a ConfigMap.
 type serverBlock struct {
 	configMap, key string
 	said           []directive
 	err            error
 }
 
-// serverBlocks returns the configuration of the reverse proxy in the endpoint's namespace.
+// serverBlocks returns the nginx configurations in the endpoint's namespace that contain proxy_pass. It omits the
+// configuration of carrick's own proxy.
 func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 	all, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), cluster.Selector{})
 	if err != nil {
@@ -206,8 +207,9 @@ func serverBlocks(ctx context.Context, e steps.Env) ([]serverBlock, error) {
 	return out, nil
 }
 
-// emptied returns how a shell has damaged a configuration by expanding nginx's variables, or "" if it has not.
-func (b serverBlock) emptied() string {
+// shellDamage describes how a shell has damaged the configuration by expanding nginx's variables, or returns "" if the
+// configuration is undamaged.
+func (b serverBlock) shellDamage() string {
 	where := fmt.Sprintf("ConfigMap %s, %s", b.configMap, clean.Text(b.key))
 	if b.err != nil {
 		return where + " is not valid nginx configuration: " + clean.Text(b.err.Error())
@@ -225,7 +227,6 @@ func (b serverBlock) emptied() string {
 	return ""
 }
 
-// isAddress reports whether s is an IP address.
 func isAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil

@@ -21,7 +21,7 @@ const (
 	nginxChart            = "kubernetes/ingress-nginx: charts/ingress-nginx/values.yaml"
 )
 
-// chainChecks returns the checks of the objects that the published guide's commands create.
+// chainChecks returns the checks of the objects from the published guide.
 func chainChecks() []steps.Check {
 	onChain := func(c steps.Check) steps.Check {
 		c.On, c.When = steps.Local, in(byIngress)
@@ -38,33 +38,33 @@ func chainChecks() []steps.Check {
 			Why: "In the published guide, jobs reach the API only through it.", References: []string{page}, Run: ingressThere,
 		}),
 		onChain(steps.Check{
-			Name: "ingress-class", Title: "The Ingress's class exists once, with its own controller",
-			Why: "Two controllers of one class overwrite each other's status of the Ingress, and without the class no " +
-				"controller serves it.",
+			Name: "ingress-class", Title: "Exactly one controller serves the Ingress's IngressClass",
+			Why: "Two controllers of one IngressClass overwrite each other's status of the Ingress. Without the IngressClass " +
+				"no controller serves the Ingress.",
 			References: []string{nginxChart, page}, Run: ingressClass,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-upstream", Title: "The reverse proxy has the API's address",
-			Why: "In the published cat <<EOF the shell replaces $upstream with nothing, and nginx cannot start with " +
-				"the result.",
+			Why: "In the published cat <<EOF the shell replaces $upstream with an empty string, and nginx cannot start " +
+				"with that file.",
 			References: []string{page}, Run: ingressUpstream,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-certificate", Title: "The controller serves the Ingress's certificate to jobs",
-			Why: "Clients that connect to an IP address send no host name, and ingress-nginx then serves the certificate that " +
-				"it generates, whatever the Ingress names.", References: []string{
+			Why: "Clients that connect to an IP address send no host name, and ingress-nginx then serves its generated " +
+				"certificate, whatever the Ingress names.", References: []string{
 				nginxControllerSource, "kubernetes/ingress-nginx: issue 4407",
 			}, Run: ingressCertificate,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-port", Title: "The controller listens on the port that jobs use",
-			Why: "The published commands set hostPort.ports without hostPort.enabled, which has no effect, and a load " +
+			Why: "The published commands set hostPort.ports but not hostPort.enabled, so the port has no effect. A load " +
 				"balancer listens on 80 and 443.", References: []string{nginxChart}, Run: ingressPort,
 		}),
 		onChain(steps.Check{
 			Name: "ingress-timeouts", Title: "The Ingress allows long watches and large requests",
-			Why: "Unless annotations say otherwise, ingress-nginx closes connections idle for 60 seconds and rejects bodies " +
-				"over 1 MiB, so Argo's watches break.", References: []string{
+			Why: "Without these annotations ingress-nginx closes connections idle for 60 seconds and rejects bodies over 1 " +
+				"MiB, so Argo's watches break.", References: []string{
 				"kubernetes/ingress-nginx: docs/user-guide/nginx-configuration/annotations.md",
 			}, Run: ingressTimeouts,
 		}),
@@ -76,7 +76,6 @@ func chainChecks() []steps.Check {
 	}
 }
 
-// withChain runs a check on the published guide's Ingress.
 func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress) steps.Result) steps.Result {
 	i, err := chain(ctx, e)
 	if err != nil {
@@ -85,10 +84,10 @@ func withChain(ctx context.Context, e steps.Env, look func(*networkingv1.Ingress
 	return look(i)
 }
 
-// repaired returns the command that writes the repaired files.
+// repaired returns the command that exports the published guide's files with corrections.
 func repaired(e steps.Env) string {
 	return "carrick export " + e.LinkFile() +
-		" DIR    # writes this chain's files with corrections; or answer exposure.mode with proxy"
+		" DIR    # writes this chain's files with corrections; or set exposure.mode to proxy"
 }
 
 func ingressThere(ctx context.Context, e steps.Env) steps.Result {
@@ -119,7 +118,7 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 		name := classOf(i)
 		if name == "" {
 			return steps.Failed(
-				"Ingress "+i.Name+" has no class, so whichever controller is the default serves it",
+				"Ingress "+i.Name+" has no ingressClassName, so the controller of the default IngressClass serves it",
 				e.Kubectl()+" patch ingress "+i.Name+" -n "+i.Namespace+
 					` --type merge -p '{"spec":{"ingressClassName":"nginx-internal"}}'`,
 			)
@@ -129,7 +128,7 @@ func ingressClass(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(
 				fmt.Sprintf(
 					"IngressClass %s does not exist: the published --set controller.ingressClassResource=%s replaces a map with a "+
-						"string, and the chart fails",
+						"string, and the chart cannot be installed",
 					name, name,
 				),
 				e.Helm()+" upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n "+space(e)+
@@ -150,7 +149,8 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 		if n != at && other.Spec.Controller == c.Spec.Controller {
 			return steps.Failed(
 				fmt.Sprintf(
-					"IngressClass %s and %s have the same controller %s, so both controllers serve both", c.Name, other.Name,
+					"IngressClass %s and IngressClass %s have the same controller %s, so each controller serves both IngressClasses",
+					c.Name, other.Name,
 					clean.Text(c.Spec.Controller),
 				),
 				repaired(e),
@@ -167,7 +167,8 @@ func classServed(e steps.Env, classes []*networkingv1.IngressClass, at int, all 
 	case 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"no ingress-nginx has --controller-class=%s, which IngressClass %s requires", clean.Text(c.Spec.Controller), c.Name,
+				"no ingress-nginx runs with --controller-class=%s, which IngressClass %s requires", clean.Text(c.Spec.Controller),
+				c.Name,
 			),
 			repaired(e),
 		)
@@ -186,12 +187,12 @@ func ingressUpstream(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("no ConfigMap in "+space(e)+" configures a reverse proxy for the API", repaired(e))
 	}
 	for _, b := range all {
-		if bad := b.emptied(); bad != "" {
+		if bad := b.shellDamage(); bad != "" {
 			return steps.Failed(
 				bad+
-					": the shell that wrote the published file replaced $upstream with nothing (cat <<EOF), and nginx cannot start "+
-					"with the result",
-				repaired(e)+". If you write it manually: cat <<'EOF' keeps $upstream",
+					": the shell that wrote the published file replaced $upstream with an empty string (cat <<EOF), so nginx "+
+					"cannot start",
+				repaired(e)+". If you write the file manually: cat <<'EOF' keeps $upstream",
 			)
 		}
 	}
@@ -203,7 +204,7 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		address, secret := e.Answers.Text("exposure.address"), ingressSecret(i)
 		if secret == "" {
 			return steps.Failed(
-				"Ingress "+i.Name+" names no TLS Secret, so the controller serves the certificate that it generates", repaired(e),
+				"Ingress "+i.Name+" names no TLS Secret, so the controller serves its generated certificate", repaired(e),
 			)
 		}
 		if slices.Contains(ownHosts(i), address) {
@@ -216,13 +217,13 @@ func ingressCertificate(ctx context.Context, e steps.Env) steps.Result {
 		want := i.Namespace + "/" + secret
 		switch {
 		case k == nil:
-			return steps.Skipped("no controller serves the Ingress (ingress-class), so the certificate that jobs get is unknown")
+			return steps.Skipped("no controller serves the Ingress (ingress-class), so it is unknown which certificate jobs get")
 		case k.cert == want:
 			return steps.Passed("%s serves %s to clients that send no host name (--default-ssl-certificate)", k.name, want)
 		}
-		kind := "a name that no rule of the Ingress has"
+		kind := "a name that no rule of the Ingress contains"
 		if isAddress(address) {
-			kind = "an IP address, for which clients send no host name and no rule can match"
+			kind = "an IP address (clients then send no host name, so no rule matches)"
 		}
 		return steps.Failed(
 			fmt.Sprintf(
@@ -273,7 +274,8 @@ func ingressPort(ctx context.Context, e steps.Env) steps.Result {
 	})
 }
 
-// chainNotes are the Ingress annotations that keep watches open.
+// chainNotes maps Ingress annotations to the values that keep idle watches open for an hour and allow requests of any
+// size.
 var chainNotes = map[string]string{
 	"nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
 	"nginx.ingress.kubernetes.io/proxy-body-size":    "0",
@@ -289,7 +291,7 @@ func ingressTimeouts(ctx context.Context, e steps.Env) steps.Result {
 				read = "not set, which means 60"
 			}
 			return steps.Failed(
-				"proxy-read-timeout is "+clean.Text(read)+" seconds: a watch that is idle for that long is closed", fix,
+				"proxy-read-timeout is "+clean.Text(read)+" seconds: a watch that is idle for 60 seconds or longer is closed", fix,
 			)
 		}
 		if size != "0" {
@@ -308,7 +310,7 @@ func ingressInside(ctx context.Context, e steps.Env) steps.Result {
 		if !strings.EqualFold(i.Annotations["nginx.ingress.kubernetes.io/backend-protocol"], "HTTPS") {
 			return steps.Warned(
 				"tokens go over plain HTTP from the Ingress to the reverse proxy (and ingress-nginx gets no more fixes)",
-				"answer exposure.mode with proxy, which has one hop less and uses TLS throughout; or "+repaired(e),
+				"set exposure.mode to proxy, which has one fewer hop and uses TLS throughout; or "+repaired(e),
 			)
 		}
 		for _, b := range all {
@@ -319,6 +321,6 @@ func ingressInside(ctx context.Context, e steps.Env) steps.Result {
 				)
 			}
 		}
-		return steps.Passed("TLS is used up to the API server, whose certificate is verified")
+		return steps.Passed("the connection is encrypted up to the API server, and the API server's certificate is verified")
 	})
 }

@@ -26,12 +26,12 @@ func repairedFiles() action.Call {
 	return action.Call{
 		Preview: leave,
 		Make:    func(context.Context, steps.Env, steps.Progress) error { return nil },
-		Keeps:   "carrick has installed nothing of the published guide's chain",
+		Keeps:   "carrick installed no part of the published guide's ingress setup",
 		Exports: exportChain,
 	}
 }
 
-// values are the Helm values of a chart.
+// values is a mapping in a Helm values file.
 type values map[string]any
 
 func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
@@ -48,8 +48,8 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		"replicaCount": 1,
 		"command":      []string{"nginx", "-e", "stderr", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
 		"containerPorts": values{"http": proxyListens, "https": ""},
-		// the chart's own probe requests / over plain HTTP, which nginx answers with 400 here, so no
-		// pod would become ready
+		// The chart's own probe requests / over plain HTTP. nginx expects TLS on this port and answers 400, so no pod
+		// would become ready.
 		"customReadinessProbe": values{"tcpSocket": values{"port": "http"}, "periodSeconds": 5},
 		"service":              values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{
@@ -77,8 +77,8 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	}
 	out := []action.Exported{
 		{
-			Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen; mode proxy " +
-				"requires neither",
+			Note: "ingress-nginx is retired and gets no fixes, and images of docker.io/bitnami are frozen. exposure.mode " +
+				"proxy requires neither",
 		},
 		{Object: object("v1", "Namespace", "", ns, nil)},
 		{Object: object("v1", "ConfigMap", ns, proxyName, map[string]any{"data": map[string]any{"nginx.conf": conf}})},
@@ -97,14 +97,14 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 				`%[4]s upgrade --install %[5]s oci://registry-1.docker.io/bitnamicharts/nginx -n %[1]s --values %[2]snginx-values.yaml
 helm repo add ingress-nginx https://kubernetes.github.io/ingress-nginx
 %[4]s upgrade --install my-ingress-nginx ingress-nginx/ingress-nginx -n %[1]s --values %[2]singress-values.yaml
-# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d; the port must be in extraPortMappings, which are read only when the cluster is created`,
+# in kind: add controller.hostPort.enabled=true and controller.hostPort.ports.https=%[3]d. The port must be in extraPortMappings, which kind reads only when it creates the cluster`,
 				ns, files, port, e.Helm(), chainService,
 			),
 		},
 	), nil
 }
 
-// object returns a Kubernetes object with the fields specific to its kind.
+// object returns a Kubernetes object. more contains the fields that are specific to its kind.
 func object(version, kind, namespace, name string, more map[string]any) *unstructured.Unstructured {
 	meta := map[string]any{"name": name}
 	if namespace != "" {
@@ -119,8 +119,8 @@ func object(version, kind, namespace, name string, more map[string]any) *unstruc
 
 func yamlBytes(v any) ([]byte, error) { return yaml.Marshal(v) }
 
-// chainIngress returns the published Ingress with its omissions corrected: all four paths, TLS
-// to the backend, long-lived watches, and no annotation that no controller reads.
+// chainIngress returns the published Ingress with corrections: it forwards all four paths, uses TLS to the backend,
+// keeps idle watches open, and omits the annotations that no controller reads.
 func chainIngress(ns, address string) *unstructured.Unstructured {
 	paths := []any{}
 	for _, p := range servedPaths {
@@ -152,7 +152,7 @@ func chainIngress(ns, address string) *unstructured.Unstructured {
 	}}
 }
 
-// chainCertificates returns the issuer and the certificates, all in the Ingress's namespace.
+// chainCertificates returns the Issuers and the Certificates for the Ingress, all in namespace ns.
 func chainCertificates(e steps.Env, ns, address string) []*unstructured.Unstructured {
 	of := func(kind, name string, spec map[string]any) *unstructured.Unstructured {
 		return object("cert-manager.io/v1", kind, ns, name, map[string]any{"spec": spec})

@@ -18,8 +18,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// chainOf is what an export writes of the published guide's chain, by kind and name
-// or by path, and what is to be done by hand.
+// chainOf returns the export of the published guide's chain: objects, files by path, and the commands to run manually.
 func chainOf(
 	t *testing.T, s *engine.Session,
 ) (objects []*unstructured.Unstructured, files map[string]string, hand string) {
@@ -111,7 +110,7 @@ func TestVerifyTheRepairedChainIsTaken(t *testing.T) {
 	}
 }
 
-// signedFor looks at what cert-manager made of the exported Certificate.
+// signedFor verifies the certificates that cert-manager issues for the exported Certificates.
 func signedFor(t *testing.T, box *clustertest.Sandbox, address string) {
 	t.Helper()
 	of := func(key string) *x509.Certificate {
@@ -143,7 +142,7 @@ func signedFor(t *testing.T, box *clustertest.Sandbox, address string) {
 	}
 }
 
-// chainValues looks at what differs between an address and a name.
+// chainValues verifies the exported fields that differ between an IP address and a DNS name.
 func chainValues(t *testing.T, objects []*unstructured.Unstructured, files map[string]string, address string) {
 	t.Helper()
 	named := strings.Contains(address, "example")

@@ -17,9 +17,9 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "config", Title: "Virtual kubelet",
-		Why: "The virtual kubelet tells each job the API's address and CA, and reads its configuration only when it " +
-			"starts. carrick edits five keys of it in place, because the chart's own CA value breaks the file in every " +
-			"release since 0.5.3. Each helm upgrade overwrites them: apply this step again after it.",
+		Why: "The virtual kubelet gives each job the API's address and CA. It reads its configuration only at start. " +
+			"carrick edits five keys in place, because the chart's own value for the CA breaks the file in every release " +
+			"since 0.5.3. Each helm upgrade overwrites these keys: apply this step again afterwards.",
 		Facts: []steps.Fact{
 			{Name: "vk-config", Title: "the virtual kubelet's configuration", On: steps.Local, Learn: vkConfig},
 		},
@@ -42,12 +42,12 @@ func config() steps.Step {
 	}
 }
 
-// standingConfig returns the current text of the virtual kubelet's configuration.
-func standingConfig(ctx context.Context, e steps.Env) (string, error) {
+// currentConfig returns the current text of InterLinkConfig.yaml, the virtual kubelet's configuration.
+func currentConfig(ctx context.Context, e steps.Env) (string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, vkNamespace(e), vkConfigMap(e))
 	if apierrors.IsNotFound(err) {
 		return "", steps.Absent(
-			"ConfigMap %s/%s does not exist: InterLink's chart creates it", vkNamespace(e), vkConfigMap(e),
+			"ConfigMap %s/%s does not exist; InterLink's chart creates it", vkNamespace(e), vkConfigMap(e),
 		)
 	}
 	if err != nil {
@@ -60,21 +60,22 @@ func standingConfig(ctx context.Context, e steps.Env) (string, error) {
 	return text, nil
 }
 
-// vkConfig returns the parsed configuration.
+// vkConfig returns the parsed InterLinkConfig.yaml.
 func vkConfig(ctx context.Context, e steps.Env) (any, error) {
-	text, err := standingConfig(ctx, e)
+	text, err := currentConfig(ctx, e)
 	if err != nil {
 		return nil, err
 	}
 	values, err := parseConfig(text)
 	if err != nil {
-		return nil, steps.Absent("the configuration cannot be read: %s", err)
+		return nil, steps.Absent("the configuration is not valid: %s", err)
 	}
 	return values, nil
 }
 
-// theEndpoint is the address at which jobs reach the API, and the CA that its certificate verifies against. ca is "" if
-// that is the cluster's own CA, or if jobs need no CA.
+// theEndpoint is the endpoint that the virtual kubelet's configuration must name. ca is the PEM certificate of the CA
+// that signs the endpoint's certificate. ca is "" if the cluster's own CA signs it, or if jobs need no CA. by is the
+// fact endpoint-proved-by: own, kube or public.
 type theEndpoint struct{ host, port, ca, by string }
 
 func configuredEndpoint(e steps.Env) (theEndpoint, error) {
@@ -104,18 +105,18 @@ func configuredEndpoint(e steps.Env) (theEndpoint, error) {
 	return out, nil
 }
 
-// settings returns the required settings of the configuration.
+// settings returns the keys that carrick sets in InterLinkConfig.yaml, with their required values.
 func (t theEndpoint) settings() []vkSetting {
 	return []vkSetting{{keyAddress, t.host}, {keyPort, t.port}, {keyCA, t.ca}, {keyDropped, false}, {keyVerbose, false}}
 }
 
-// wantedConfig returns the current text with the required settings.
+// wantedConfig returns the current text of InterLinkConfig.yaml with the required settings.
 func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	at, err := configuredEndpoint(e)
 	if err != nil {
 		return "", err
 	}
-	text, err := standingConfig(ctx, e)
+	text, err := currentConfig(ctx, e)
 	if err != nil {
 		return "", err
 	}
@@ -129,8 +130,8 @@ func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
 	return out, nil
 }
 
-// provingCA returns the CA in a configuration that the endpoint's certificate verifies against, or "" if there is none.
-// carrick keeps this CA, for example a public one that a user has set.
+// provingCA returns the CA that is set in text, an InterLinkConfig.yaml. It returns "" if the endpoint's certificate
+// does not verify against this CA. carrick keeps a CA that verifies, for example a public CA that a user has set.
 func provingCA(ctx context.Context, e steps.Env, text string) string {
 	values, err := parseConfig(text)
 	if err != nil {
@@ -151,8 +152,7 @@ func provingCA(ctx context.Context, e steps.Env, text string) string {
 	return have
 }
 
-// splitHostPort splits an address. It returns an IPv6 address without brackets, as the virtual
-// kubelet requires.
+// splitHostPort splits HOST:PORT. It returns an IPv6 address without brackets, as the virtual kubelet requires.
 func splitHostPort(at string) (host, port string, err error) {
 	i := strings.LastIndex(at, ":")
 	if i < 0 {

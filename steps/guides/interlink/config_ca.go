@@ -16,8 +16,7 @@ import (
 	"carrick/steps"
 )
 
-// configCA compares the CA that jobs get with the endpoint's CA, and verifies the endpoint's
-// certificate against it.
+// configCA verifies that jobs get the endpoint's CA, and that the endpoint's certificate verifies against this CA.
 func configCA(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
@@ -30,13 +29,17 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	have := configText(values, keyCA)
 	switch {
 	case have == "" && at.by == "kube":
-		return steps.Passed("%s is not set, so jobs get the cluster's own CA; the endpoint is the API server itself", keyCA)
+		return steps.Passed(
+			"%s is not set, so jobs get the cluster's own CA. The endpoint is the API server itself, whose certificate "+
+				"that CA signs",
+			keyCA,
+		)
 	case have == "" && at.by == "public":
 		return steps.Warned(
 			keyCA+
-				" is not set, so jobs get the cluster's own CA as ca.crt, which verifies no certificate of a public CA. A client "+
-				"that trusts only ca.crt rejects the endpoint",
-			"answer cert.source with cert-manager or own, or set "+keyCA+
+				" is not set, so jobs get the cluster's own CA as ca.crt. Clients that trust only ca.crt reject the endpoint, "+
+				"because a public CA signed its certificate",
+			"set cert.source to cert-manager or own, or set "+keyCA+
 				" to the root of the public CA, which carrick keeps: "+editByHand(e),
 		)
 	case have == "":
@@ -50,7 +53,7 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	if want := at.ca; want != "" && fingerprint(plainPEM(have)) != fingerprint(want) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"jobs get a CA with fingerprint %s, but the endpoint's CA has %s", short(fingerprint(plainPEM(have))),
+				"jobs get a CA with fingerprint %s, but the endpoint's CA has fingerprint %s", short(fingerprint(plainPEM(have))),
 				short(fingerprint(want)),
 			),
 			"",
@@ -82,7 +85,8 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// oneCA verifies that a text contains exactly one CA certificate.
+// oneCA reports whether text contains exactly one certificate, and that certificate is a CA. Otherwise it also returns
+// the failure.
 func oneCA(text string) (steps.Result, bool) {
 	certs, err := probe.ParseCerts([]byte(text))
 	switch {
@@ -90,7 +94,7 @@ func oneCA(text string) (steps.Result, bool) {
 		return steps.Failed(keyCA+" contains no certificate: "+clean.Text(err.Error()), ""), false
 	case len(certs) > 1:
 		return steps.Failed(
-			fmt.Sprintf("%s contains %d certificates, but jobs require only the CA", keyCA, len(certs)), "",
+			fmt.Sprintf("%s contains %d certificates, but jobs need only the CA", keyCA, len(certs)), "",
 		), false
 	case !certs[0].IsCA:
 		return steps.Failed(
@@ -103,8 +107,8 @@ func oneCA(text string) (steps.Result, bool) {
 	return steps.Result{}, true
 }
 
-// fingerprint identifies a CA: the SHA-256 of the first certificate in PEM, as printed by openssl, without colons. If
-// text contains no certificate, it returns the SHA-256 of text.
+// fingerprint returns the SHA-256 of the first PEM certificate in text, in hexadecimal without colons. If text contains
+// no certificate, it returns the SHA-256 of text.
 func fingerprint(text string) string {
 	raw := []byte(text)
 	if certs, err := probe.ParseCerts(raw); err == nil {

@@ -22,15 +22,15 @@ func configChecks() []steps.Check {
 		{
 			Name: "config-parses", Title: "The virtual kubelet can read its configuration", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "config",
-			Why: "With invalid YAML it crash-loops with \"did not find expected key\", and no pod of the virtual node is " +
-				"managed any more.",
+			Why: "With invalid YAML it crash-loops with \"did not find expected key\", and pods of the virtual node are no " +
+				"longer managed.",
 			References: []string{vkChartSource, vkReads}, Run: configParses,
 		},
 		{
 			Name: "config-address", Title: "The configuration names the endpoint", On: steps.Local,
 			Needs: []string{"config-parses"}, FixedBy: "config",
-			Why: "Jobs get both address and port or neither, and cannot reach an address of the cluster's own network, " +
-				"such as that of Service kubernetes.",
+			Why: "Jobs get neither address nor port unless both are set. They cannot reach an address of the cluster " +
+				"network, such as that of Service kubernetes.",
 			References: []string{vkSource}, Run: configAddress,
 		},
 		{
@@ -43,15 +43,15 @@ func configChecks() []steps.Check {
 		{
 			Name: "config-ca", Title: "Jobs get the CA that signs the endpoint's certificate", On: steps.Local,
 			Needs: []string{"config-address"}, FixedBy: "config",
-			Why: "Clients trust only the ca.crt next to the token; without KubernetesApiCaCrt that is the cluster's " +
+			Why: "Clients trust only the ca.crt next to the token. Without KubernetesApiCaCrt that is the cluster's " +
 				"own CA, which did not sign the certificate.",
 			References: []string{vkSource}, Run: configCA,
 		},
 		{
-			Name: "config-loaded", Title: "The virtual kubelet runs with that configuration", On: steps.Local,
+			Name: "config-loaded", Title: "The virtual kubelet runs with the current configuration", On: steps.Local,
 			Needs: []string{"config-parses"}, FixedBy: "restart", Timeout: 5 * time.Minute,
-			Why: "The file is mounted with subPath, so no ConfigMap change ever reaches a running pod, and it is read " +
-				"only at start.",
+			Why: "The file is mounted with subPath, so no ConfigMap change reaches a running pod. The virtual kubelet " +
+				"reads the file only at start.",
 			References: []string{"interlink-hq/interlink-helm-chart: interlink/templates/virtual-kubelet.yaml", vkReads},
 			Run:        configLoaded,
 		},
@@ -59,8 +59,8 @@ func configChecks() []steps.Check {
 			Name: "no-tokens-in-log", Title: "The virtual kubelet logs no tokens", On: steps.Local,
 			Needs:   []string{"config-parses"},
 			FixedBy: "config",
-			Why: "With VerboseLogging, which the chart sets even for false and errorsOnlyLogging does not override, it " +
-				"logs every token, valid for 100 years.",
+			Why: "With VerboseLogging it logs every token, valid for 100 years. The chart sets it even for false, and " +
+				"errorsOnlyLogging does not override it.",
 			References: []string{vkChartSource, vkReads}, Run: logQuiet,
 		},
 		servingCheck(),
@@ -71,18 +71,17 @@ func editByHand(e steps.Env) string {
 	return e.Kubectl() + " -n " + vkNamespace(e) + " edit configmap " + vkConfigMap(e)
 }
 
-// endpointFirst returns the fix if the endpoint that the configuration must name does not exist yet, or "" if it
-// exists.
+// endpointFirst returns the command that creates the endpoint before the configuration, or "" if the endpoint exists.
 func endpointFirst(e steps.Env) string {
-	if _, err := configuredEndpoint(e); notThere(err) {
+	if _, err := configuredEndpoint(e); isMissing(err) {
 		return "carrick apply " + e.LinkFile() + "    # first creates the endpoint, then the configuration that names it"
 	}
 	return ""
 }
 
 func configParses(ctx context.Context, e steps.Env) steps.Result {
-	text, err := standingConfig(ctx, e)
-	if notThere(err) {
+	text, err := currentConfig(ctx, e)
+	if isMissing(err) {
 		return steps.Failed(err.Error(), noKubelet(e).Fix)
 	}
 	if err != nil {
@@ -104,7 +103,7 @@ func configParses(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s in ConfigMap %s/%s cannot be read: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e),
+			"%s in ConfigMap %s/%s is not valid: %s", kubeletConfigKey, vkNamespace(e), vkConfigMap(e),
 			clean.Text(err.Error()),
 		),
 		editByHand(e),
@@ -122,7 +121,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	case host == "" && port == "":
 		return steps.Failed("neither "+keyAddress+" nor "+keyPort+" is set, so jobs get no API address", endpointFirst(e))
 	case host == "" || port == "":
-		return steps.Failed(said+": jobs get neither unless both are set", "")
+		return steps.Failed(said+": jobs get neither value unless both are set", "")
 	}
 	if wrong := wrongAddress(host, port); wrong != "" {
 		return steps.Failed(said+": "+wrong, "")
@@ -130,12 +129,12 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	if own, err := serviceAddress(ctx, e, host); err != nil {
 		return steps.Errored(err)
 	} else if own != "" {
-		return steps.Failed(said+": that is "+own+", which only pods of the cluster can reach", "")
+		return steps.Failed(said+"; the address is "+own+", which only pods of the cluster can reach", "")
 	}
 	at, err := configuredEndpoint(e)
-	if notThere(err) {
+	if isMissing(err) {
 		return steps.Warned(
-			said+"; this may not be the endpoint: "+err.Error(),
+			said+"; carrick cannot verify that this is the endpoint: "+err.Error(),
 			"carrick check "+e.LinkFile()+" --only certificate-secret,endpoint-certificate",
 		)
 	}
@@ -148,7 +147,7 @@ func configAddress(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the configuration names %s port %s", at.host, at.port)
 }
 
-// wrongAddress describes what is wrong with an address and a port.
+// wrongAddress describes why jobs cannot use host and port, or returns "" if both are valid.
 func wrongAddress(host, port string) string {
 	n, err := strconv.Atoi(port)
 	ip, isIP := netip.ParseAddr(host)
@@ -160,14 +159,14 @@ func wrongAddress(host, port string) string {
 	case isIP != nil && strings.ContainsAny(host, ":/"):
 		return "the address contains a port or a path"
 	case strings.HasSuffix(host, ".svc") || strings.Contains(host, ".svc.") || strings.HasSuffix(host, ".cluster.local"):
-		return "the address is a name of the cluster's own DNS, which jobs cannot resolve"
+		return "the address is a DNS name inside the cluster, which jobs cannot resolve"
 	case err != nil || n < 1 || n > 65535:
 		return "the port is not valid"
 	}
 	return ""
 }
 
-// serviceAddress names the Service kubernetes if host is its address.
+// serviceAddress describes host if it is a cluster IP of Service default/kubernetes. Otherwise it returns "".
 func serviceAddress(ctx context.Context, e steps.Env, host string) (string, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, "default", "kubernetes")
 	if err != nil {
@@ -175,7 +174,7 @@ func serviceAddress(ctx context.Context, e steps.Env, host string) (string, erro
 	}
 	for _, ip := range append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...) {
 		if ip == host {
-			return "the address of Service default/kubernetes", nil
+			return "that of Service default/kubernetes", nil
 		}
 	}
 	return "", nil
@@ -195,7 +194,7 @@ func projectedVolumes(_ context.Context, e steps.Env) steps.Result {
 func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	var text string
 	err := meanwhile(ctx, e, func() (err error) {
-		text, err = standingConfig(ctx, e)
+		text, err = currentConfig(ctx, e)
 		return err
 	})
 	if err != nil {
@@ -215,7 +214,7 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	case len(s.old) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s, but the configuration changed on %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime),
+				"%s, but the configuration changed later, on %s", strings.Join(s.old, "; "), s.Changed.UTC().Format(time.DateTime),
 			),
 			restart,
 		)
@@ -232,8 +231,8 @@ func configLoaded(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("the virtual kubelet started after the configuration was written")
 }
 
-// kubeletPod returns the result for a pod of the virtual kubelet. whole reports whether the pod is ready, and r is
-// empty then.
+// kubeletPod checks a pod of the virtual kubelet. If the pod is ready, whole is true. Otherwise r explains why it is
+// not ready.
 func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	logs := fmt.Sprintf("%s -n %s logs %s -c %s --previous --tail=20", e.Kubectl(), p.Namespace, p.Name, kubeletName)
 	for _, c := range p.Status.ContainerStatuses {
@@ -242,7 +241,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 		}
 		if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
 			return steps.Failed(
-				fmt.Sprintf("pod %s keeps restarting (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs,
+				fmt.Sprintf("pod %s is crash-looping (CrashLoopBackOff, %d restarts)", p.Name, c.RestartCount), logs,
 			), false
 		}
 		if c.Ready {
@@ -258,7 +257,7 @@ func kubeletPod(e steps.Env, p *corev1.Pod) (r steps.Result, whole bool) {
 	).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name), false
 }
 
-// printsToken precedes a token in the virtual kubelet's log.
+// printsToken is the message that precedes a token in the virtual kubelet's log.
 const printsToken = "could get token"
 
 func logQuiet(ctx context.Context, e steps.Env) steps.Result {
@@ -272,7 +271,7 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if values[keyVerbose] == true {
 		return steps.Failed(
-			keyVerbose+" is true, so the virtual kubelet logs each token that it creates, valid for 100 years", "",
+			keyVerbose+" is true, so the virtual kubelet logs each token that it creates, and each is valid for 100 years", "",
 		)
 	}
 	pods, err := podsOfKubelet(ctx, e)
@@ -292,8 +291,8 @@ func logQuiet(ctx context.Context, e steps.Env) steps.Result {
 		if log {
 			return steps.Failed(fmt.Sprintf("the log of pod %s/%s contains job tokens (%q)", p.Namespace, p.Name, printsToken),
 				fmt.Sprintf(
-					"%s -n %s delete pod %s    # this deletes its log; also delete the pods whose tokens were logged, which revokes "+
-						"those tokens, and the log collector's copies",
+					"%s -n %s delete pod %s    # deletes its log. Also delete the pods whose tokens were logged, which revokes the "+
+						"tokens, and the copies in your log collector",
 					e.Kubectl(), p.Namespace, p.Name,
 				))
 		}

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// configDoer edits one key of a ConfigMap that belongs to the chart.
+// configDoer edits InterLinkConfig.yaml in the ConfigMap that the chart creates.
 type configDoer struct{ action.Edit }
 
 func editsConfig() configDoer {
@@ -26,7 +26,7 @@ func editsConfig() configDoer {
 	}}
 }
 
-// Plan adds a note if the edit corrects the CA that the chart indented incorrectly.
+// Plan adds a note if the edit also corrects the indentation of the CA.
 func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.Plan(ctx, e)
 	if err != nil {
@@ -42,7 +42,8 @@ func (d configDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, nil
 }
 
-// Export returns chart values for users who install with their own tools, and the changes that values cannot express.
+// Export returns a values file for InterLink's chart, and the command for the settings that chart values cannot
+// express.
 func (d configDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return exportConfig(ctx, e)
 }

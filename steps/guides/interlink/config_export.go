@@ -13,8 +13,8 @@ import (
 
 const valuesFile = "interlink.values.yaml"
 
-// exportConfig returns a values file for InterLink's chart, and how to set the CA in its
-// ConfigMap, which the chart's own value breaks.
+// exportConfig returns a values file for InterLink's chart with its helm upgrade command, and the command that sets the
+// CA and logging in the ConfigMap. Charts since 0.5.3 render an invalid configuration if a CA is set in their values.
 func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	at, err := configuredEndpoint(e)
 	if err != nil {
@@ -41,14 +41,15 @@ func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 		return nil, err
 	}
 	head := []string{
-		"# Values for InterLink's chart, to use in addition to the site's own.",
-		"# Nothing there reads exportPodData: the plugin's own ExportPodData decides.",
-		"# verboseLogging: false still renders true (a default in the template), so the ConfigMap must be edited.",
+		"# Values for InterLink's chart, in addition to the site's own values.",
+		"# The virtual kubelet does not read exportPodData: ExportPodData in the plugin's own configuration decides.",
+		"# verboseLogging: false is still rendered as true (a default in the template), so the ConfigMap must be edited.",
 	}
 	if broken {
 		head = append(
 			head,
-			"# kubernetesApiCaCrt stays empty: releases since 0.5.3 indent it so that the configuration is not valid YAML.",
+			"# kubernetesApiCaCrt stays empty, because charts since 0.5.3 indent it incorrectly and the configuration is then "+
+				"not valid YAML.",
 		)
 	}
 	helm := fmt.Sprintf(
@@ -59,7 +60,8 @@ func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 		{Path: valuesFile, Content: append([]byte(strings.Join(head, "\n")+"\n"), text...)}, {Hand: helm},
 	}
 	edit := fmt.Sprintf(
-		"%s    # after each helm upgrade: sets the CA and logging, which the chart's values cannot", e.ApplyStep("config"),
+		"%s    # after each helm upgrade: sets the CA and logging, which the chart's values cannot set",
+		e.ApplyStep("config"),
 	)
 	return append(out, action.Exported{Hand: edit}), nil
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml" // the version that the virtual kubelet uses: a duplicate key is not an error
+	"sigs.k8s.io/yaml" // the parser that the virtual kubelet uses; it accepts duplicate keys
 
 	"carrick/steps/action"
 )
@@ -24,8 +24,8 @@ const (
 	keyVerbose = "VerboseLogging"
 )
 
-// vkSetting is a key of InterLinkConfig.yaml and its required value: a string, or false. A
-// missing key is equal to "" and false.
+// vkSetting is a key of InterLinkConfig.yaml and its required value: a string, or false. A missing key counts as "" or
+// false.
 type vkSetting struct {
 	key   string
 	value any
@@ -58,20 +58,20 @@ func parseConfig(text string) (map[string]any, error) {
 	return out, nil
 }
 
-// configText returns the string under a key, or "" if it is not set.
+// configText returns the string value of key, or "" if key is not set.
 func configText(values map[string]any, key string) string {
 	s, _ := values[key].(string)
 	return s
 }
 
-// editConfig sets keys in InterLinkConfig.yaml and keeps the rest verbatim. If the text does
-// not parse because the chart has indented the CA incorrectly, it corrects that first.
+// editConfig applies settings to text, an InterLinkConfig.yaml, and keeps the rest of text verbatim. If text does not
+// parse because the chart has indented the CA incorrectly, editConfig first corrects the indentation.
 func editConfig(text string, settings []vkSetting) (string, error) {
 	was, err := parseConfig(text)
 	if err != nil {
 		text = straightenCA(text)
 		if was, err = parseConfig(text); err != nil {
-			return "", fmt.Errorf("%s cannot be read, and not only because of the CA: %w", kubeletConfigKey, err)
+			return "", fmt.Errorf("%s is not valid, and not only because of the CA: %w", kubeletConfigKey, err)
 		}
 	}
 	for _, s := range settings {
@@ -92,7 +92,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 		}
 		if err != nil || !reflect.DeepEqual(now, want) {
 			return "", fmt.Errorf(
-				"carrick cannot set %s in %s without changing more than that; set it manually", s.key, kubeletConfigKey,
+				"carrick cannot set %s in %s without changing other keys; set it manually", s.key, kubeletConfigKey,
 			)
 		}
 		was = now
@@ -100,7 +100,7 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	return text, nil
 }
 
-// configSays reports whether the values already contain a setting.
+// configSays reports whether values already contain the required value of s.
 func configSays(values map[string]any, s vkSetting) bool {
 	v, ok := values[s.key]
 	if !ok || v == nil {
@@ -111,8 +111,8 @@ func configSays(values map[string]any, s vkSetting) bool {
 
 var caLine = regexp.MustCompile(`^( *)` + keyCA + `: *\|[-+]? *$`)
 
-// straightenCA corrects a CA as rendered by the chart since 0.5.3: its first line is indented
-// deeper than the rest, or the rest not at all.
+// straightenCA corrects the indentation of the CA in text. Charts since 0.5.3 indent the first line of a CA deeper than
+// the other lines, or do not indent the other lines at all.
 func straightenCA(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -140,7 +140,7 @@ func straightenCA(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// chartBug reports whether a text does not parse because of the chart's CA.
+// chartBug reports whether text fails to parse only because the chart has indented the CA incorrectly.
 func chartBug(text string) bool {
 	if _, err := parseConfig(text); err == nil {
 		return false
@@ -149,7 +149,7 @@ func chartBug(text string) bool {
 	return err == nil
 }
 
-// plainPEM returns the certificates of a PEM text in canonical encoding.
+// plainPEM returns only the certificates in text, re-encoded as PEM.
 func plainPEM(text string) string {
 	var out strings.Builder
 	rest := []byte(text)

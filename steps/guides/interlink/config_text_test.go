@@ -7,7 +7,7 @@ import (
 
 const certA = "-----BEGIN CERTIFICATE-----\nAAAA\nBBBB\n-----END CERTIFICATE-----\n"
 
-// broken is what the chart's template makes of a CA since 0.5.3.
+// broken is InterLinkConfig.yaml with a CA as rendered by charts since 0.5.3.
 const broken = `InterlinkURL: "http://10.1.2.3"   # the edge node
 KubernetesApiAddr: "192.0.2.7"
 KubernetesApiPort: "60443"

@@ -10,7 +10,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What the asset that edits and restarts the chart's own objects needs of them, as it has them.
+// charts contains the chart's objects that the assets edit and restart, reduced to the required fields.
 const charts = `
 apiVersion: v1
 kind: Namespace

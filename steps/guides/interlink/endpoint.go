@@ -7,8 +7,8 @@ import (
 func endpoint() steps.Step {
 	return steps.Step{
 		Name: "endpoint", Title: "Endpoint",
-		Why: "What a job sees, checked from this machine and from the edge node: the address, the port, the certificate " +
-			"against the CA that jobs get, and the answers without a token.",
+		Why: "carrick checks what a job sees, from this machine and from the edge node: the address, the port, the " +
+			"certificate against the CA that jobs get, and the API's responses without a token.",
 		Facts: []steps.Fact{
 			{
 				Name: "endpoint-ca", Title: "the CA that the endpoint's certificate verifies against", On: steps.Local,

@@ -19,7 +19,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the default certificates that controllers generate.
+// Common name of the default certificate that Traefik generates.
 const (
 	madeUpTraefik = "TRAEFIK DEFAULT CERT"
 )
@@ -33,12 +33,12 @@ func endpointChecks() []steps.Check {
 	return []steps.Check{
 		from(steps.Check{
 			Name: "endpoint-name", Title: "The endpoint's address resolves",
-			Why: "Jobs get the address unchanged, and cannot connect to one that compute nodes cannot resolve.",
+			Why: "Jobs get the address unchanged and cannot connect if compute nodes cannot resolve it.",
 		}, endpointName),
 		from(steps.Check{
 			Name: "endpoint-port", Title: "The endpoint's port accepts connections", Needs: []string{"endpoint-name"},
-			Why: "A firewall that is open to the edge node can still block the compute nodes, so run this from one " +
-				"of them, too.",
+			Why: "A firewall that is open to the edge node can still block the compute nodes, so run this check on a " +
+				"compute node, too.",
 		}, endpointPortOpen),
 		from(steps.Check{
 			Name: "endpoint-certificate", Title: "The endpoint's certificate verifies against the jobs' CA",
@@ -48,18 +48,17 @@ func endpointChecks() []steps.Check {
 		}, endpointCertificate),
 		from(steps.Check{
 			Name: "endpoint-names", Title: "The endpoint's certificate is for its address", Needs: []string{"endpoint-port"},
-			Why: "Clients compare the address that they connect to with the certificate's names, and an IP address with its " +
-				"IP addresses.",
+			Why: "Clients compare the address that they connect to with the names and IP addresses in the certificate.",
 		}, endpointNames),
 		from(steps.Check{
 			Name: "endpoint-dates", Title: "The endpoint's certificate is valid now", Needs: []string{"endpoint-port"},
-			Why: "A proxy that serves an old certificate has not loaded the renewed one.",
+			Why: "If the proxy has not loaded the renewed certificate, clients reject the expired one.",
 		}, endpointDates),
 		{
 			Name: "endpoint-renewed", Title: "The endpoint serves the latest certificate", On: steps.Local,
 			Needs: []string{"endpoint-port", "certificate-secret"}, When: not(byServer), Timeout: 3 * time.Minute,
 			Why: "Pods get a renewed Secret within about a minute, but an nginx with a fixed file name reads it only at start " +
-				"and serves the old one until it expires.",
+				"and keeps serving the old certificate.",
 			References: []string{
 				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
 				"https://kubernetes.io/docs/concepts/configuration/secret/",
@@ -68,7 +67,7 @@ func endpointChecks() []steps.Check {
 		from(steps.Check{
 			Name: "endpoint-answers", Title: "The API answers /api, /apis and /version",
 			Needs: []string{"endpoint-certificate", "endpoint-names", "endpoint-dates"},
-			Why: "Clients request all of them first; 404 comes from a proxy's path rules, 502 from a proxy that cannot " +
+			Why: "Clients request all three paths first. 404 comes from a proxy's path rules, 502 from a proxy that cannot " +
 				"reach the API server.",
 		}, endpointAnswers),
 		from(steps.Check{
@@ -101,8 +100,8 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 	var unknown *net.DNSError
 	if errors.As(err, &unknown) {
 		return steps.Failed(
-			t.host+" cannot be resolved: "+failure.Explain(err),
-			"put "+t.host+" into the DNS of the compute nodes, or answer exposure.address with an IP address",
+			failure.Explain(err),
+			"put "+t.host+" to the DNS of the compute nodes, or set exposure.address to an IP address",
 		)
 	}
 	if err != nil {
@@ -120,8 +119,8 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		},
 	)
 	fix := fmt.Sprintf(
-		"on a compute node, and on the edge node: nc -vz %s    # if it fails, open the firewall from their network; a kind "+
-			"cluster opens only the ports that extraPortMappings named when it was created",
+		"on a compute node, and on the edge node: nc -vz %s    # if it fails, allow connections from that network in the "+
+			"firewall; a kind cluster opens only the ports that extraPortMappings listed when it was created",
 		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
 	)
 	switch {
@@ -140,7 +139,8 @@ func portOf(where string) string {
 	return port
 }
 
-// endpointHandshake returns the TLS handshake, or the verdict if there is none.
+// endpointHandshake returns the report of a TLS handshake with the endpoint, or the check's result if the handshake
+// failed.
 func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (probe.TLSReport, *steps.Result) {
 	got, err := t.handshake(ctx, e)
 	if err == nil {
@@ -150,7 +150,7 @@ func endpointHandshake(ctx context.Context, e steps.Env, t endpointTarget) (prob
 	r := steps.Failed("cannot establish TLS with "+t.where+": "+failure.Explain(err), fix)
 	if got.Kind == probe.NotTLS {
 		r = steps.Failed(
-			t.where+" answers without TLS: jobs would send their tokens unencrypted, and clients refuse to", fix,
+			t.where+" answers without TLS: jobs would send their tokens unencrypted, and clients do not connect", fix,
 		)
 	} else if ctx.Err() != nil {
 		r = steps.Errored(err)
@@ -193,26 +193,26 @@ func endpointCertificate(ctx context.Context, e steps.Env, t endpointTarget) ste
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%s serves %q, signed by %q, which %s did not sign: %s", t.where, clean.Text(name),
+			"%s serves %q, signed by %q, which does not verify against %s: %s", t.where, clean.Text(name),
 			clean.Text(got.Chain[0].Issuer.CommonName), by, words,
 		),
 		provesFix(e, t),
 	)
 }
 
-// provesFix returns the fix if the endpoint serves another certificate than expected.
+// provesFix returns the fix for an endpoint that does not serve the expected certificate.
 func provesFix(e steps.Env, t endpointTarget) string {
 	switch t.mode {
 	case byProxy:
-		return e.ApplyStep("certificates", "proxy") + "    # if that does not help, another program listens at that address"
+		return e.ApplyStep("certificates", "proxy") + "    # if that does not help, another process listens at that address"
 	case byServer:
-		return "answer exposure.mode with proxy, or find out what terminates TLS in between"
+		return "set exposure.mode to proxy, or find the proxy that terminates TLS in front of the API server"
 	}
-	return "see check ingress-certificate"
+	return "fix the check ingress-certificate first"
 }
 
-// datesFix returns the fix if the endpoint's certificate is not valid now: serve the one in its Secret, or issue
-// another one.
+// datesFix returns the fix for a served certificate that has expired or is not valid yet. If the Secret already
+// contains a certificate that is valid for longer, the fix restarts the proxy. Otherwise it renews the certificate.
 func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Certificate) string {
 	if e.Side == steps.Remote || t.mode == byServer {
 		return provesFix(e, t)
@@ -223,7 +223,7 @@ func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Ce
 		return provesFix(e, t)
 	case chain[0].NotAfter.After(shown.NotAfter) && t.mode == byProxy:
 		return e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e) + "    # Secret " +
-			proxySecret(e) + " has one that is valid until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
+			proxySecret(e) + " has a certificate that is valid until " + chain[0].NotAfter.UTC().Format(time.DateOnly)
 	}
 	if time.Now().After(chain[0].NotAfter) {
 		return expiredFix(ctx, e)
@@ -231,7 +231,8 @@ func datesFix(ctx context.Context, e steps.Env, t endpointTarget, shown *x509.Ce
 	return renewEndpointFix(ctx, e)
 }
 
-// inDate returns a time at which the certificate is valid.
+// inDate returns the current time if the served certificate is valid now, and otherwise the nearest time at which it is
+// valid. Checks that ignore dates verify the certificate at this time.
 func inDate(r probe.TLSReport) time.Time {
 	now, leaf := time.Now(), r.Chain[0]
 	switch {
@@ -253,7 +254,7 @@ func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	}
 	found := fmt.Sprintf("the certificate is for %s, not for %s", strings.Join(got.Names, ", "), t.host)
 	if len(got.Names) == 0 {
-		found = "the certificate has no names, so it is not for " + t.host
+		found = "the certificate contains no names, so it is not valid for " + t.host
 	}
 	switch t.mode {
 	case byServer:
@@ -261,11 +262,12 @@ func endpointNames(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 			found,
 			"kubeadm: add "+t.host+
 				" to apiServer.certSANs, then on each control-plane node: rm /etc/kubernetes/pki/apiserver.*; kubeadm init phase "+
-				"certs apiserver --config kubeadm.yaml; or answer exposure.mode with proxy",
+				"certs apiserver --config kubeadm.yaml; or set exposure.mode to proxy",
 		)
 	case byIngress:
 		return steps.Failed(
-			found, "carrick export "+e.LinkFile()+" DIR    # its Certificate has the address in ipAddresses or dnsNames",
+			found,
+			"carrick export "+e.LinkFile()+" DIR    # the exported Certificate has the address in ipAddresses or dnsNames",
 		)
 	}
 	return steps.Failed(found, e.ApplyStep("certificates"))
@@ -282,7 +284,7 @@ func endpointDates(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	case now.Before(leaf.NotBefore):
 		begins := leaf.NotBefore.UTC().Format(time.DateTime)
 		return steps.Failed("the certificate is not valid before "+begins+", or a clock is wrong",
-			"date -u    # if this clock is right, the certificate was issued for later: "+fix)
+			"date -u    # if this clock is correct, the certificate is not valid yet: "+fix)
 	case left <= 0:
 		return steps.Failed("the certificate expired on "+leaf.NotAfter.UTC().Format(time.DateOnly), fix)
 	case left < certs.Soon(leaf):

@@ -12,25 +12,25 @@ import (
 	"carrick/steps"
 )
 
-// endpointTarget is the endpoint from the viewpoint of one side.
+// endpointTarget describes the endpoint as one side sees it.
 type endpointTarget struct {
 	where  string // host:port
 	host   string
 	mode   string
-	by     string // what the certificate verifies against: own, kube, public
-	ca     []byte // PEM; nil: a public CA, or unknown
-	noCA   error  // the reason why the CA is unknown
-	looker string // the vantage point
+	by     string // CA of the certificate: own (the endpoint's), kube (the cluster's) or public
+	ca     []byte // PEM; nil for a public CA, or if the CA is unknown
+	noCA   error  // why the CA is unknown
+	looker string // machine that runs the check, for findings
 }
 
-// targetOf returns the endpoint to check, or a result that explains why it cannot be checked
-// from here.
+// targetOf returns the endpoint to check. If this machine cannot check the endpoint, targetOf returns a result that
+// explains why.
 func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	facts, who := e.Own, "this machine"
 	if e.Side == steps.Remote {
 		if !e.Host.Here() {
 			r := steps.Skipped(
-				"the edge node is only a folder here; run on the edge node: carrick check %s --side remote", e.LinkFile(),
+				"a local directory stands for the edge node; run on the edge node: carrick check %s --side remote", e.LinkFile(),
 			)
 			return endpointTarget{}, &r
 		}
@@ -55,7 +55,8 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	return t, nil
 }
 
-// looking returns a check's Run function that runs look on the endpoint.
+// looking returns a check's Run function. Run calls look with the endpoint and adds the checking machine to the
+// finding.
 func looking(
 	look func(context.Context, steps.Env, endpointTarget) steps.Result,
 ) func(context.Context, steps.Env) steps.Result {
@@ -66,7 +67,7 @@ func looking(
 		}
 		r := look(ctx, e, t)
 		if r.Found != "" {
-			r.Found += ", seen from " + t.looker
+			r.Found += " (seen from " + t.looker + ")"
 		}
 		return r
 	}
@@ -74,8 +75,8 @@ func looking(
 
 const lookAge = 30 * time.Second
 
-// handshake returns the certificate that the endpoint serves; each check judges it separately.
-// The error is not nil if the handshake failed.
+// handshake returns the report of a TLS handshake with the endpoint. An invalid certificate is not an error, because
+// each check evaluates the report for itself.
 func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
 	return tracked.Look(
@@ -83,7 +84,7 @@ func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSRe
 	)
 }
 
-// get requests a path without a token.
+// get sends a GET request for path without a token.
 func (t endpointTarget) get(ctx context.Context, e steps.Env, path string) (probe.HTTPReport, error) {
 	key := fmt.Sprintf("endpoint-get/%s/%s%s/%s", e.Side, t.where, path, masked.New(string(t.ca)).Hash())
 	return tracked.Look(ctx, key, lookAge, func(ctx context.Context) (probe.HTTPReport, error) {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// endpointRenewed compares the served certificate with the one in the Secret.
+// endpointRenewed verifies that the endpoint serves the certificate in its Secret.
 func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	got, no := endpointHandshake(ctx, e, t)
 	if no != nil {
@@ -34,10 +34,10 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 		)
 	}
 	if !bytes.Equal(is.RawIssuer, want.RawIssuer) {
-		return steps.Skipped("the endpoint serves the certificate of another CA (endpoint-certificate)")
+		return steps.Skipped("the endpoint serves a certificate of another CA (endpoint-certificate)")
 	}
 	found := fmt.Sprintf(
-		"the endpoint serves a certificate valid from %s to %s, but Secret %s/%s has one valid from %s to %s",
+		"the endpoint serves a certificate valid from %s to %s, but the certificate in Secret %s/%s is valid from %s to %s",
 		is.NotBefore.UTC().Format(time.DateTime), is.NotAfter.UTC().Format(time.DateOnly),
 		space(e), name, want.NotBefore.UTC().Format(time.DateTime), want.NotAfter.UTC().Format(time.DateOnly),
 	)
@@ -50,22 +50,22 @@ func endpointRenewed(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 		)
 	}
 	restart := e.Kubectl() + " rollout restart deployment " + proxyName + " -n " + space(e)
-	renewed, err := readsAgain(ctx, e)
+	renewed, err := reloadsCertificate(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
 	if !renewed {
 		return steps.Failed(
 			found+": nginx.conf has a fixed file name, so nginx read the certificate only at start",
-			restart+"    # at each renewal; carrick's nginx.conf does not require it: "+e.ApplyStep("proxy"),
+			restart+"    # after each renewal; not needed with carrick's nginx.conf: "+e.ApplyStep("proxy"),
 		)
 	}
 	return steps.Waits(want.NotBefore, "%s", found).Or(restart)
 }
 
-// readsAgain reports whether the proxy reads its certificate at each handshake: nginx does so
-// if the file name contains a variable.
-func readsAgain(ctx context.Context, e steps.Env) (bool, error) {
+// reloadsCertificate reports whether the proxy reads its certificate at each handshake. nginx does so if the file name
+// in ssl_certificate contains a variable.
+func reloadsCertificate(ctx context.Context, e steps.Env) (bool, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
 	if err != nil {
 		return false, err

@@ -17,8 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// isAPI reports whether a response is from the API server: it returns errors as a Status, and
-// its version and groups as JSON.
+// isAPI reports whether the API server sent r. The API server returns errors as a Status object, and its version and
+// API groups as JSON objects.
 func isAPI(r probe.HTTPReport) bool {
 	var v struct{ Kind, GitVersion string }
 	return json.Unmarshal(r.Body, &v) == nil && (v.Kind != "" || v.GitVersion != "")
@@ -35,38 +35,40 @@ func endpointAnswers(ctx context.Context, e steps.Env, t endpointTarget) steps.R
 			return steps.Failed("GET "+path+": "+failure.Explain(err), askBy(t, path))
 		}
 		switch {
-		case r.Status == 200 && (isAPI(r) || len(r.Body) == 64<<10): // a long list of groups is truncated there
+		case r.Status == 200 && (isAPI(r) || len(r.Body) == 64<<10): // the probe truncates a long list of groups to 64 KiB
 			open = append(open, path)
 		case (r.Status == 401 || r.Status == 403) && isAPI(r):
 		case r.Status == 404 && path == "/version":
 			return steps.Warned(
-				"GET /version returns 404, but kubectl and Helm request it. The published Ingress forwards only /api and /apis",
+				"GET /version returns 404, because the published Ingress forwards only /api and /apis; kubectl and Helm "+
+					"request /version",
 				"add the paths /version and /openapi to the Ingress: carrick export "+e.LinkFile()+" DIR",
 			)
 		case r.Status == 404:
-			return steps.Failed("GET "+path+" returns 404: the server there does not forward the API's paths", askBy(t, path))
+			return steps.Failed("GET "+path+" returns 404: the server does not forward the API's paths", askBy(t, path))
 		case r.Status >= 500:
 			return steps.Failed(
-				fmt.Sprintf("GET %s returns %d: the server there does not reach the API server", path, r.Status),
+				fmt.Sprintf("GET %s returns %d: the server cannot reach the API server", path, r.Status),
 				askBy(t, path)+"; "+clusterSays(e, t),
 			)
 		default:
 			return steps.Failed(
-				fmt.Sprintf("GET %s returns %d, but not in the format of an API server", path, r.Status), askBy(t, path),
+				fmt.Sprintf("GET %s returns %d, but the response does not come from an API server", path, r.Status), askBy(t, path),
 			)
 		}
 	}
 	if len(open) == 0 {
 		return steps.Passed("all three paths answer, but only with a token")
 	}
-	return steps.Passed("all three paths answer, %s even without a token", strings.Join(open, ", "))
+	return steps.Passed("all three paths answer, and %s even without a token", strings.Join(open, ", "))
 }
 
 func askBy(t endpointTarget, path string) string {
 	return "curl --cacert ca.crt https://" + t.where + path
 }
 
-// clusterSays returns the command that shows the proxy's log, or the cluster's pods if there is no proxy.
+// clusterSays returns the command that shows the proxy's log. In other modes it returns the command that lists all
+// pods.
 func clusterSays(e steps.Env, t endpointTarget) string {
 	begin := e.Kubectl()
 	if e.Side == steps.Remote {
@@ -87,7 +89,7 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps
 	case r.Status == 401:
 		return steps.Passed("GET /api/v1/namespaces returns 401: all anonymous requests are rejected")
 	case r.Status == 403 && isAPI(r):
-		return steps.Passed("GET /api/v1/namespaces returns 403: anonymous requests have no permissions here")
+		return steps.Passed("GET /api/v1/namespaces returns 403: anonymous requests have no permission to list namespaces")
 	case r.Status == 200:
 		return anybodyLists(ctx, e)
 	}
@@ -97,7 +99,7 @@ func endpointAnonymous(ctx context.Context, e steps.Env, t endpointTarget) steps
 	)
 }
 
-// listsNamespaces reports whether a role can list namespaces.
+// listsNamespaces reports whether r allows listing namespaces.
 func listsNamespaces(r *rbacv1.ClusterRole) bool {
 	has := func(list []string, v string) bool { return slices.Contains(list, v) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(r.Rules, func(p rbacv1.PolicyRule) bool {
@@ -125,11 +127,11 @@ func anybodyLists(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", b.RoleRef.Name); err != nil ||
 			!listsNamespaces(role) {
-			continue // such as a role that shows the issuer of tokens
+			continue // for example the ClusterRole system:service-account-issuer-discovery
 		}
 		return steps.Failed(
 			fmt.Sprintf("%s: ClusterRoleBinding %s grants ClusterRole %s", found, b.Name, clean.Text(b.RoleRef.Name)),
-			e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # it has no other subjects",
+			e.Kubectl()+" delete clusterrolebinding "+steps.Quoted(b.Name)+"    # the binding has no other subjects",
 		)
 	}
 	return steps.Failed(found, look)
@@ -142,7 +144,7 @@ func rbacSays(e steps.Env) string {
 	return e.Kubectl()
 }
 
-// otherPaths are paths of the API server that jobs must not reach.
+// otherPaths lists paths of the API server that jobs must not reach.
 var otherPaths = []string{"/metrics", "/healthz", "/logs/", "/debug/pprof/", "/"}
 
 func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
@@ -164,9 +166,9 @@ func endpointPaths(ctx context.Context, e steps.Env, t endpointTarget) steps.Res
 	if len(through) > 0 {
 		fix := e.ApplyStep("proxy")
 		if t.mode == byIngress {
-			fix = "list the API's paths in the Ingress: carrick export " + e.LinkFile() + " DIR"
+			fix = "list only the API's paths in the Ingress: carrick export " + e.LinkFile() + " DIR"
 		}
-		return steps.Failed("more than the API's paths is forwarded: "+strings.Join(through, ", "), fix)
+		return steps.Failed("the endpoint forwards paths other than the API's four: "+strings.Join(through, ", "), fix)
 	}
-	return steps.Passed("%s: none is forwarded", strings.Join(otherPaths, " "))
+	return steps.Passed("the endpoint forwards none of the paths %s", strings.Join(otherPaths, " "))
 }

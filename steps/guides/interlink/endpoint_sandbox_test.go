@@ -14,7 +14,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// endpointHalf is the guide up to an endpoint that answers, and the plugin.
+// endpointHalf returns the guide with only the steps that create and check the endpoint, and the step plugin.
 func endpointHalf() *steps.Guide {
 	g := interlink.Guide()
 	var kept []steps.Step
@@ -39,8 +39,7 @@ func checkOf(g *steps.Guide, name string) *steps.Check {
 	return c
 }
 
-// From a cluster that has no way in to an endpoint that answers, in the ways that
-// the answers allow, and back to nothing.
+// apply creates a working endpoint on a cluster without one, and undo restores the initial state of the cluster.
 func TestVerifyEndpointComesAndGoes(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")

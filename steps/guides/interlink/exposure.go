@@ -11,21 +11,21 @@ import (
 	"carrick/steps/action"
 )
 
-// These are the ways to expose the API.
+// Values of exposure.mode: how jobs reach the API.
 const (
 	byProxy   = "proxy"
 	byServer  = "direct"
 	byIngress = "ingress"
 )
 
-// These are the ways to open the proxy's port.
+// Values of exposure.type: how the proxy's port is opened.
 const (
 	asBalancer = "LoadBalancer"
 	asNodePort = "NodePort"
 	asHostPort = "hostPort"
 )
 
-// ingressNamespace is the namespace of the published guide's chain.
+// ingressNamespace is the namespace that the published guide uses for its Ingress.
 const ingressNamespace = "ingress-nginx-internal"
 
 func exposure() steps.Step {
@@ -54,10 +54,10 @@ func exposureQuestions() []steps.Question {
 		{
 			Key: "exposure.mode", Title: "API exposure for jobs", Kind: steps.Pick,
 			Default: steps.Fixed(byProxy, "recommended"), Adopt: adoptMode,
-			Help: "proxy: serves four API paths with its own certificate and firewall rule. direct: runs nothing, but " +
-				"compute nodes reach everything that the API server serves, and its certificate must include the address. " +
-				"ingress: the published guide's chain; ingress-nginx gets no more fixes, and tokens cross the cluster over " +
-				"plain HTTP.",
+			Help: "proxy: serves four API paths with its own certificate and firewall rule. direct: jobs connect to the API " +
+				"server itself. Compute nodes then reach everything that it serves, and its certificate must include the " +
+				"address. ingress: the published guide's chain. ingress-nginx gets no more fixes, and tokens cross the cluster " +
+				"over plain HTTP.",
 			Of: []steps.Choice{
 				{Value: byProxy, Title: "proxy: a small TLS proxy in the cluster"},
 				{Value: byServer, Title: "direct: the API server itself, no proxy"},
@@ -79,12 +79,12 @@ func exposureQuestions() []steps.Question {
 		{
 			Key: "exposure.type", Title: "Exposure of the proxy's port", Kind: steps.Pick, When: in(byProxy),
 			Default: defaultType, Adopt: adoptType,
-			Help: "LoadBalancer requires a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and restricts sources " +
-				"best. NodePort requires only a port from 30000 on. hostPort uses a port of one node, in a namespace without " +
-				"the Pod Security level restricted. A kind cluster opens only the ports that extraPortMappings named when it " +
-				"was created.",
+			Help: "LoadBalancer requires a cloud or MetalLB (an IPAddressPool and an L2Advertisement), and restricts source " +
+				"addresses best. NodePort requires only a port from 30000 on. hostPort uses a port of one node, and its " +
+				"namespace must not enforce the Pod Security level restricted. A kind cluster opens only the ports that " +
+				"extraPortMappings listed when it was created.",
 			Of: []steps.Choice{
-				{Value: asBalancer, Title: "LoadBalancer: an address of its own"},
+				{Value: asBalancer, Title: "LoadBalancer: a dedicated address"},
 				{Value: asNodePort, Title: "NodePort: a high port of the nodes"},
 				{Value: asHostPort, Title: "hostPort: a port of one node"},
 			},
@@ -92,23 +92,24 @@ func exposureQuestions() []steps.Question {
 		{
 			Key: "exposure.address", Title: "Address that jobs use", Kind: steps.HostName, Default: defaultAddress,
 			Adopt: adoptAddress,
-			Help: "Enter a host name or IP address of the endpoint that compute nodes can reach, not only the edge node. It " +
-				"goes into the certificate and into every job.",
+			Help: "Enter a host name or IP address of the endpoint that compute nodes can reach, not only the edge node. " +
+				"carrick writes the address into the certificate, and every job gets it.",
 		},
 		{
 			Key: "exposure.port", Title: "Port that jobs use", Kind: steps.Port, Default: defaultPort, Adopt: adoptPort,
-			Help: "Allow connections from the compute nodes' network to this port of the address.",
+			Help: "The firewall must allow connections from the compute nodes' network to this port.",
 		},
 		{
 			Key: "exposure.sources", Title: "Networks of the compute nodes", Kind: steps.CIDR, Many: true, Opt: true,
 			When: in(byProxy), Adopt: adoptSources,
-			Help: "Only these networks can reach the proxy, such as 10.20.0.0/16. If empty, everyone can connect: the API " +
-				"still requires a token, but only a firewall protects the port.",
+			Help: "Only these networks can reach the proxy. Enter CIDRs, such as 10.20.0.0/16. If empty, everyone can " +
+				"connect: the API still requires a token, but only a firewall protects the port.",
 		},
 		{
 			Key: "exposure.image", Title: "Proxy image", Kind: steps.Text, NotFromPeer: true, When: in(byProxy),
 			Adopt: adoptImage, Check: checkImage,
-			Help:    "An nginx image that runs without root. If nodes pull from a site registry, enter the copy there.",
+			Help: "Enter an nginx image that runs without root. If nodes pull from a site registry, enter the name of the " +
+				"image there.",
 			Default: steps.Fixed(proxyImage, "upstream's image"),
 		},
 	}
@@ -116,7 +117,7 @@ func exposureQuestions() []steps.Question {
 
 func mode(e steps.Env) string { return e.Answers.Text("exposure.mode") }
 
-// in returns a condition that is true in any of the modes.
+// in returns a condition that is true if exposure.mode is one of modes.
 func in(modes ...string) func(steps.Env) bool {
 	return func(e steps.Env) bool {
 		for _, m := range modes {
@@ -135,7 +136,8 @@ func not(m string) func(steps.Env) bool {
 // space returns the namespace of the endpoint.
 func space(e steps.Env) string { return e.Answers.Text("exposure.namespace") }
 
-// podLevel returns the Pod Security level of the namespace: only privileged allows a hostPort.
+// podLevel returns the pod security level for the proxy's namespace. It is privileged for a hostPort, because no other
+// level allows hostPorts. Otherwise it is restricted.
 func podLevel(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("exposure.type") == asHostPort {
 		return "privileged", nil
@@ -175,16 +177,16 @@ func exposureFacts() []steps.Fact {
 func learnEndpoint(_ context.Context, e steps.Env) (any, error) {
 	address, port := e.Answers.Text("exposure.address"), e.Answers.Int("exposure.port")
 	if address == "" || port == 0 {
-		return nil, steps.Absent("exposure.address or exposure.port is not answered yet")
+		return nil, steps.Absent("exposure.address or exposure.port is not set yet")
 	}
 	return net.JoinHostPort(address, strconv.Itoa(port)), nil
 }
 
 func defaultType(e steps.Env) (any, string) {
 	if there, err := e.Own.Text("balancer-there"); err == nil && there != "" {
-		return asBalancer, there
+		return asBalancer, "default, because " + there
 	}
-	return asNodePort, "no Service of type LoadBalancer has an address"
+	return asNodePort, "default, because no Service of type LoadBalancer has an address"
 }
 
 func defaultAddress(e steps.Env) (any, string) {
@@ -222,7 +224,7 @@ func defaultPort(e steps.Env) (any, string) {
 	return 60443, "from the published guide"
 }
 
-// contextServer returns the address of the API server in this kubeconfig.
+// contextServer returns the host and port of the API server in the local side's kubeconfig.
 func contextServer(e steps.Env) (host string, port int, err error) {
 	text, err := e.Own.Text("api-server")
 	if err != nil {
@@ -231,7 +233,7 @@ func contextServer(e steps.Env) (host string, port int, err error) {
 	return hostPort(text)
 }
 
-// hostPort splits an API server's URL.
+// hostPort returns the host and port in server, the URL of an API server.
 func hostPort(server string) (string, int, error) {
 	host, port, err := splitURL(server)
 	if err != nil {

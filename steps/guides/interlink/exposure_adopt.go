@@ -18,8 +18,8 @@ import (
 	"carrick/steps/check"
 )
 
-// adoptedConfig returns the endpoint of an existing set-up, as the virtual kubelet's
-// configuration names it.
+// adoptedConfig returns the endpoint's address and port from the virtual kubelet's current configuration. Both are ""
+// if there is no valid configuration.
 func adoptedConfig(e steps.Env) (address, port string, err error) {
 	config, err := e.Own.Map("vk-config")
 	if steps.IsAbsent(err) {
@@ -101,7 +101,8 @@ func adoptEndpointNamespace(ctx context.Context, e steps.Env) (any, string, erro
 	return nil, "", nil
 }
 
-// onlyIn returns the namespace of all objects, or "" if there are several.
+// onlyIn returns the namespace that all objects are in, or "" if they are in different namespaces. all must not be
+// empty.
 func onlyIn(all []*unstructured.Unstructured) string {
 	for _, o := range all[1:] {
 		if o.GetNamespace() != all[0].GetNamespace() {
@@ -111,8 +112,7 @@ func onlyIn(all []*unstructured.Unstructured) string {
 	return all[0].GetNamespace()
 }
 
-// proxyService returns the proxy's Service in the endpoint's namespace, or nil if there is
-// none.
+// proxyService returns the proxy's Service in the endpoint's namespace, or nil if it does not exist.
 func proxyService(ctx context.Context, e steps.Env) (*corev1.Service, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
@@ -132,10 +132,10 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	case corev1.ServiceTypeNodePort:
 		return asNodePort, "Service " + proxyName, nil
 	}
-	// hostPort would allow privileged pods in the namespace, which no user who can write the
-	// Service must be able to decide
+	// Adopting hostPort would allow privileged pods in the namespace. A user who can write the Service must not be
+	// able to cause that.
 	return nil, "", fmt.Errorf(
-		"the Service %s/%s opens no port: if its pods use a hostPort, answer exposure.type with %s",
+		"Service %s/%s opens no port outside the cluster: if its pods use a hostPort, set exposure.type to %s",
 		s.Namespace, proxyName, asHostPort,
 	)
 }
@@ -150,16 +150,16 @@ func adoptSources(ctx context.Context, e steps.Env) (any, string, error) {
 	}
 	p, err := check.Get[networkingv1.NetworkPolicy](ctx, e.Cluster, check.NetworkPolicies, s.Namespace, proxyName)
 	if apierrors.IsNotFound(err) {
-		return steps.LeftEmpty, "neither the Service nor a NetworkPolicy restricts the networks", nil
+		return steps.LeftEmpty, "the Service and NetworkPolicies, which restrict no networks", nil
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	return fencedTo(p), "NetworkPolicy " + proxyName, nil
+	return allowedNetworks(p), "NetworkPolicy " + proxyName, nil
 }
 
-// fencedTo returns the networks that a policy allows.
-func fencedTo(p *networkingv1.NetworkPolicy) []string {
+// allowedNetworks returns the CIDRs from which p allows ingress.
+func allowedNetworks(p *networkingv1.NetworkPolicy) []string {
 	var out []string
 	for _, rule := range p.Spec.Ingress {
 		for _, from := range rule.From {
@@ -171,8 +171,8 @@ func fencedTo(p *networkingv1.NetworkPolicy) []string {
 	return out
 }
 
-// adoptImage adopts only images of carrick's repository: tokens pass through that image, and
-// whoever can write the Deployment chooses it.
+// adoptImage adopts the proxy's image only if it comes from the repository of proxyImage. Jobs' tokens pass through
+// this image, and any user who can write the Deployment can replace it.
 func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
@@ -185,7 +185,8 @@ func adoptImage(ctx context.Context, e steps.Env) (any, string, error) {
 	usual, _ := check.SplitImage(proxyImage)
 	if from, _ := check.SplitImage(image); from != usual {
 		return nil, "", fmt.Errorf(
-			"image %s of Deployment %s/%s is not carrick's default: answer exposure.image with it if tokens can pass through it",
+			"image %s of Deployment %s/%s is not carrick's default: set exposure.image to this image if you trust it with the "+
+				"jobs' tokens",
 			clean.Text(image), d.Namespace, proxyName,
 		)
 	}

@@ -21,9 +21,10 @@ const (
 func exposureChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "endpoint-namespace", Title: "The endpoint's namespace exists and accepts the proxy", On: steps.Local,
+			Name: "endpoint-namespace", Title: "The endpoint's namespace exists and allows the proxy's pods", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "namespace", When: in(byProxy),
-			Why:        "The proxy and its certificates go there, and the Pod Security level restricted rejects a hostPort.",
+			Why: "The namespace contains the proxy and its certificates. The Pod Security level restricted rejects " +
+				"a hostPort.",
 			References: []string{page}, Run: endpointNamespace,
 		},
 		{
@@ -34,10 +35,10 @@ func exposureChecks() []steps.Check {
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/execute.go", page}, Run: addressUsable,
 		},
 		{
-			Name: "exposure-fits", Title: "The cluster can open the port in that way", On: steps.Local,
+			Name: "exposure-fits", Title: "The cluster supports the chosen exposure of the port", On: steps.Local,
 			Needs: []string{"signed-in"}, When: in(byProxy),
-			Why: "A Service of type LoadBalancer waits indefinitely if nothing assigns addresses, and a kind cluster " +
-				"opens no more ports after its creation.",
+			Why: "Without a load balancer controller a Service of type LoadBalancer never gets an address. A kind " +
+				"cluster opens no more ports after its creation.",
 			References: []string{page, chartOfKube}, Run: exposureFits,
 		},
 	}
@@ -63,7 +64,7 @@ func endpointNamespace(ctx context.Context, e steps.Env) steps.Result {
 
 func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 	a := e.Answers.Text("exposure.address")
-	fix := "answer exposure.address with a name or address that compute nodes can reach: carrick " + e.LinkFile()
+	fix := "set exposure.address to a name or address that compute nodes can reach: carrick " + e.LinkFile()
 	if strings.HasSuffix(a, ".svc") || strings.Contains(a, ".svc.") || strings.HasSuffix(a, ".local") {
 		return steps.Failed(a+" is a name that only pods of the cluster can resolve", fix)
 	}
@@ -72,12 +73,12 @@ func addressUsable(ctx context.Context, e steps.Env) steps.Result {
 	case a == "localhost" || (err == nil && ip.IsLoopback()):
 		if check.OnLoopback(e.Cluster.Server()) {
 			return steps.Passed(
-				"%s is a loopback address, like that of this cluster's API server, and works only on this machine", a,
+				"%s is a loopback address, like the address of this cluster's API server, and works only on this machine", a,
 			)
 		}
 		return steps.Failed(a+" is a loopback address: a job would connect to its own compute node", fix)
 	case err != nil:
-		return steps.Passed("%s is a name; endpoint-name resolves it", a)
+		return steps.Passed("%s is a host name; check endpoint-name resolves it", a)
 	case ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast():
 		return steps.Failed(a+" is not a routable unicast address", fix)
 	}
@@ -103,14 +104,14 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 		if strings.HasPrefix(n.Spec.ProviderID, "kind://") && kind != asBalancer {
 			return steps.Warned(
 				fmt.Sprintf(
-					"the nodes are kind containers (%s): port %d of this machine reaches them only if extraPortMappings named it "+
-						"when the cluster was created",
+					"the nodes are kind containers (%s): port %d of this machine reaches them only if extraPortMappings listed this "+
+						"port when the cluster was created",
 					n.Name, port,
 				),
 				fmt.Sprintf(
-					"in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: "+
-						"%d}]}], and recreate the cluster; or answer exposure.address with the node's address if the compute nodes "+
-						"share its network",
+					"set in the kind configuration: nodes: [{role: control-plane, extraPortMappings: [{containerPort: %d, hostPort: "+
+						"%d}]}], and recreate the cluster; or set exposure.address to the node's address if the compute nodes share "+
+						"its network",
 					port, port,
 				),
 			)
@@ -123,11 +124,11 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 				fmt.Sprintf(
 					"port %d is outside the range of node ports, 30000-32767 by default", port,
 				),
-				"answer exposure.port with a port from 30000 to 32767, or exposure.type with LoadBalancer or hostPort: carrick "+
+				"set exposure.port to a port from 30000 to 32767, or exposure.type to LoadBalancer or hostPort: carrick "+
 					e.LinkFile(),
 			)
 		}
-		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
+		if r := pinnedNodeAccepts(e, nodes); r.Status != steps.Pass {
 			return r
 		}
 		return steps.Passed("port %d of each node reaches the proxy", port)
@@ -136,9 +137,11 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	}
 	seen, err := e.Own.Text("balancer-there")
 	if _, absent := err.(*steps.AbsentError); absent {
-		return steps.Warned("load balancers seem to get no addresses here: no Service of type LoadBalancer has one",
+		return steps.Warned(
+			"no Service of type LoadBalancer has an address, so the cluster probably assigns no addresses to load balancers",
 			"on bare metal install MetalLB with an IPAddressPool and an L2Advertisement, in a network where it can announce "+
-				"addresses; or answer exposure.type with NodePort: carrick "+e.LinkFile())
+				"addresses; or set exposure.type to NodePort: carrick "+e.LinkFile(),
+		)
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -146,9 +149,9 @@ func exposureFits(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", seen)
 }
 
-// pinnedWell verifies that the node whose address jobs use accepts the proxy's pod, which is
-// pinned to it.
-func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
+// pinnedNodeAccepts verifies that the node with the address exposure.address accepts pods. carrick pins the proxy's pod
+// to this node.
+func pinnedNodeAccepts(e steps.Env, nodes []*corev1.Node) steps.Result {
 	for _, n := range nodes {
 		if n.Name != nodeOf(nodes, e.Answers.Text("exposure.address")) {
 			continue
@@ -156,35 +159,35 @@ func pinnedWell(e steps.Env, nodes []*corev1.Node) steps.Result {
 		if why := whyNoPods(n); why != "" {
 			return steps.Failed(
 				fmt.Sprintf(
-					"%s is the address of node %s, to which the proxy would be pinned, but that node %s, so the pod would "+
-						"stay Pending",
+					"%s is the address of node %s, to which carrick would pin the proxy. That node %s, so the pod would stay Pending",
 					e.Answers.Text("exposure.address"), n.Name, clean.Text(why),
 				),
-				"answer exposure.address with an address of a node that accepts pods: "+e.Kubectl()+" get nodes -o wide",
+				"set exposure.address to an address of a node that accepts pods: "+e.Kubectl()+" get nodes -o wide",
 			)
 		}
 	}
 	return steps.Passed("the node accepts pods")
 }
 
-// hostPortFits verifies that the pod can run on the node whose address jobs use.
+// hostPortFits verifies that the pod with the hostPort can run on the node with the address exposure.address.
 func hostPortFits(e steps.Env, nodes []*corev1.Node, port int) steps.Result {
 	if n := nodeOf(nodes, e.Answers.Text("exposure.address")); n != "" {
-		if r := pinnedWell(e, nodes); r.Status != steps.Pass {
+		if r := pinnedNodeAccepts(e, nodes); r.Status != steps.Pass {
 			return r
 		}
 		return steps.Passed("port %d of node %s, to which the proxy is pinned", port, n)
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s is not the address of a node: the proxy's pod is not pinned, and port %d is open on whichever node it runs on",
+			"%s is not the address of a node, so carrick does not pin the proxy's pod to a node. Port %d is open only on the "+
+				"node where the pod runs",
 			e.Answers.Text("exposure.address"), port,
 		),
-		"answer exposure.address with an address of the node that should run the proxy: "+e.Kubectl()+" get nodes -o wide",
+		"set exposure.address to an address of the node that should run the proxy: "+e.Kubectl()+" get nodes -o wide",
 	)
 }
 
-// nodeOf returns the name of the node with that address.
+// nodeOf returns the name of the node with the given address, or "" if no node has it.
 func nodeOf(nodes []*corev1.Node, address string) string {
 	for _, n := range nodes {
 		for _, a := range addressesOfNode(n) {

@@ -21,7 +21,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// splitURL returns the host and port of an https URL.
+// splitURL returns the host and port of text, an https URL. The default port is 443.
 func splitURL(text string) (host, port string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
@@ -33,7 +33,8 @@ func splitURL(text string) (host, port string, err error) {
 	return u.Hostname(), port, nil
 }
 
-// learnBalancer returns a Service whose address shows that load balancers work in this cluster.
+// learnBalancer returns a description of a Service to which a load balancer has assigned an address. Such a Service
+// shows that load balancers work in this cluster.
 func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	all, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -47,8 +48,7 @@ func learnBalancer(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no Service of type LoadBalancer has an address")
 }
 
-// balancerAddress returns the address that a load balancer assigned to a Service, or "" if
-// there is none yet.
+// balancerAddress returns the address that a load balancer has assigned to s, or "" if it has assigned none yet.
 func balancerAddress(s *corev1.Service) string {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return ""
@@ -90,7 +90,7 @@ func realNodes(ctx context.Context, e steps.Env) ([]*corev1.Node, error) {
 	), nil
 }
 
-// whyNoPods returns why a node does not accept a pod without tolerations, or "" if it does.
+// whyNoPods returns why n does not accept a pod without tolerations, or "" if n accepts it.
 func whyNoPods(n *corev1.Node) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
@@ -108,7 +108,7 @@ func whyNoPods(n *corev1.Node) string {
 	return ""
 }
 
-// addressesOfNode returns the addresses of a node, external ones first.
+// addressesOfNode returns the addresses of n. External addresses come first.
 func addressesOfNode(n *corev1.Node) []string {
 	var out []string
 	for _, kind := range []corev1.NodeAddressType{
@@ -128,9 +128,9 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// the whole cluster is on this machine
+	// If the API server's address is a loopback address, the whole cluster runs on this machine.
 	here := check.OnLoopback(e.Cluster.Server())
-	// nodes that accept pods come first
+	// Nodes that accept pods come first.
 	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(whyNoPods(a), whyNoPods(b)) })
 	for _, n := range nodes {
 		for _, a := range addressesOfNode(n) {
@@ -142,14 +142,13 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no node of the cluster has an address")
 }
 
-// candidates are the Services of proxies, or the Ingresses of the published guide's chain, grouped by trust. The
-// adopted one decides where jobs' tokens are sent. Any user with a namespace can create such an object in it, even with
-// carrick's labels.
+// candidates groups the Services of proxies, or the published guide's Ingresses, by trust. The adopted object decides
+// where jobs send their tokens. Any user with a namespace can create such an object in it, even with carrick's labels.
 type candidates struct {
 	mine   []*unstructured.Unstructured // created by this link according to the inventory
 	here   []*unstructured.Unstructured // in the endpoint's namespace
-	others []*unstructured.Unstructured // created by another link of carrick according to its inventory
-	unsure []*unstructured.Unstructured
+	others []*unstructured.Unstructured // created by another link according to that link's inventory
+	unsure []*unstructured.Unstructured // all other objects
 }
 
 func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, here ...string) (candidates, error) {
@@ -173,8 +172,8 @@ func sift(ctx context.Context, e steps.Env, all []*unstructured.Unstructured, he
 	return c, nil
 }
 
-// best returns the most trusted candidates. If there are several, the user must answer which
-// one to use.
+// best returns the candidates of the most trusted group that is not empty. It never returns unsure candidates. If it
+// returns several, the user must choose one.
 func (c candidates) best() []*unstructured.Unstructured {
 	for _, some := range [][]*unstructured.Unstructured{c.mine, c.here, c.others} {
 		if len(some) > 0 {
@@ -193,15 +192,16 @@ func namesOf(all []*unstructured.Unstructured) string {
 	return clean.Text(check.Some(out))
 }
 
-// whichNamespace returns the error if no candidate is trusted, or if several are.
+// whichNamespace returns the error that asks the user to choose a namespace, because no candidate or several candidates
+// are trusted.
 func whichNamespace(said string, all []*unstructured.Unstructured) error {
-	const how = "if jobs reach the API there, adopt again with --force --answer exposure.namespace="
+	const how = "adopt again with the namespace where jobs reach the API: --force --answer exposure.namespace="
 	return fmt.Errorf("%s %s: %s%s", namesOf(all), said, how, cmp.Or(onlyIn(all), "NAMESPACE"))
 }
 
 const notCarricks = "may belong to another user, because carrick did not create it"
 
-// theProxies returns the Services of proxies with carrick's name.
+// theProxies returns the Services in all namespaces that have the name of carrick's proxy.
 func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
 	all, err := e.Cluster.List(ctx, check.Services, "", cluster.Selector{Fields: "metadata.name=" + proxyName})
 	if err != nil {
@@ -210,7 +210,7 @@ func theProxies(ctx context.Context, e steps.Env) (candidates, error) {
 	return sift(ctx, e, all, space(e))
 }
 
-// theChains returns the published guide's Ingresses.
+// theChains returns the Ingresses in all namespaces that forward to the API as in the published guide.
 func theChains(ctx context.Context, e steps.Env) (candidates, error) {
 	all, err := e.Cluster.List(ctx, check.Ingresses, "", cluster.Selector{})
 	if err != nil {

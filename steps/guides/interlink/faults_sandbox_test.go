@@ -24,8 +24,7 @@ func joined(t *testing.T, box *clustertest.Sandbox, fault string, adopted bool, 
 	return stepstest.SiteOf(t, box, interlink.Guide(), assets, adopted, given)
 }
 
-// onSite are faults of the sandbox that a printed fix mends: which checks find them. What is said of the others is in
-// their recorded states.
+// onSite maps the sandbox's faults to the checks that must find them. Recorded states test all other faults.
 var onSite = map[string]struct {
 	adopted bool // an existing set-up is adopted
 	calm    bool // nothing fails
@@ -116,7 +115,7 @@ var onSite = map[string]struct {
 	},
 	"page": {adopted: true, says: []stepstest.Finding{
 		{
-			Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream with nothing",
+			Check: "ingress-upstream", Found: "the shell that wrote the published file replaced $upstream with an empty string",
 			Fix: "carrick export",
 		},
 		{
@@ -132,7 +131,7 @@ var onSite = map[string]struct {
 			Fix: "--default-ssl-certificate",
 		},
 		{Check: "ingress-timeouts", Found: "proxy-read-timeout is not set", Fix: "annotate ingress default", Fixed: true},
-		{Check: "ingress-inside", Found: "tokens go over plain HTTP", Fix: "answer exposure.mode with proxy"},
+		{Check: "ingress-inside", Found: "tokens go over plain HTTP", Fix: "set exposure.mode to proxy"},
 		{
 			Check: "chart-values", Found: "lost values of revision 1: interlink.address, interlink.port",
 			Fix: "get values virtual-node --revision 1",
@@ -140,8 +139,8 @@ var onSite = map[string]struct {
 	}},
 }
 
-// liveFaults are those that make test tries on real control planes: RBAC and authentication. A certificate that is
-// renewed is in TestVerifyARenewedCertificateNeedsNoRestart as well.
+// liveFaults lists the faults that "make test" runs on real control planes, because they involve RBAC or
+// authentication. TestVerifyARenewedCertificateNeedsNoRestart also covers a renewed certificate.
 var liveFaults = []string{"anonymous-open", "no-mint"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
@@ -150,7 +149,7 @@ func TestVerifyLiveFaults(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(onSite, liveFaults), findsAndFixes)
 }
 
-// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes verifies that the checks find a fault and that their printed fixes repair it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := onSite[name]
 	x := joined(t, box, name, f.adopted, f.more)

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// opensOn are the checks that the troubles view opens on, by the fault that the demo begins with.
+// opensOn maps each fault that the demo can start with to the check that the troubles view shows first.
 var opensOn = map[string]stepstest.First{
 	"anonymous-closed":    {Why: "it is no harm"},
 	"anonymous-open":      {Check: "endpoint-anonymous"},

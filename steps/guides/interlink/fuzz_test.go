@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in the virtual kubelet's configuration is edited so that it says what it has to say, and all else as
-// before; or it is refused.
+// editConfig sets the required keys in any InterLinkConfig.yaml and keeps all other keys, or it returns an error.
 func FuzzEditConfig(f *testing.F) {
 	f.Add(broken, "192.0.2.7", certA)
 	f.Add("KubernetesApiPort: 60443 # as opened\nDisableProjectedVolumes: true\n\n# next\nA: b\n", "api.example.org", "")
@@ -51,7 +50,7 @@ func FuzzEditConfig(f *testing.F) {
 	})
 }
 
-// The same of the plugin's configuration.
+// exporting sets ExportPodData in any SlurmConfig.yaml and keeps all other keys, or it returns an error.
 func FuzzExporting(f *testing.F) {
 	f.Add("Socket: x\nExportPodData: false # for now\nNamespace: vk\n")
 	f.Add("ExportPodData:\n  false\n")
@@ -69,7 +68,7 @@ func FuzzExporting(f *testing.F) {
 		if !now.flag("ExportPodData") {
 			t.Fatalf("it does not say so:\n%q", got)
 		}
-		if !strings.HasSuffix(text, "\n") { // the end of the last line is added, and a block scalar there has it then
+		if !strings.HasSuffix(text, "\n") { // exporting ends the last line, which adds a line break to a block scalar
 			was = parsePlugin(text + "\n")
 		}
 		if before, after := others(was), others(now); !reflect.DeepEqual(before, after) {
@@ -81,7 +80,7 @@ func FuzzExporting(f *testing.F) {
 	})
 }
 
-// others are the values of all other keys, as far as they are of one kind.
+// others returns the values of all keys except ExportPodData, as far as they can be decoded.
 func others(c pluginConfig) map[string]any {
 	out := map[string]any{}
 	if c.top == nil {

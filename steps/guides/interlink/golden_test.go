@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// example are answers with which every asset of the cluster is rendered.
+// example contains answers with which every asset of the cluster is rendered.
 var example = map[string]any{"workload.argo": true}
 
 func TestGolden(t *testing.T) {

@@ -15,17 +15,17 @@ import (
 //go:embed README.md
 var readme string
 
-// page is the published guide that admins follow without carrick.
+// page is the URL of the published guide, which describes the same set-up without carrick.
 const page = "https://interlink-project.dev/docs/guides/enable-service-accounts"
 
-// Guide exposes the API of a cluster to the jobs of its virtual node.
+// Guide returns the guide that exposes a cluster's API to the jobs of its virtual node.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "interlink", Title: "InterLink service accounts",
 		Renamed: renamed,
-		About: "Lets jobs behind an InterLink virtual node use the Kubernetes API with their ServiceAccount, as Argo " +
+		About: "Allows jobs behind an InterLink virtual node to use the Kubernetes API with their ServiceAccount, as Argo " +
 			"requires. Creates an endpoint with its own certificate, configures the virtual kubelet to use it, checks that " +
-			"the plugin mounts the tokens, and sends the requests of a job through it.",
+			"the plugin mounts the tokens, and sends a job's requests through the endpoint.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
@@ -43,8 +43,8 @@ func Guide() *steps.Guide {
 			workload(),
 			test(),
 		},
-		// Undo deletes the trials first, then the configuration of jobs. The virtual kubelet restarts
-		// without that configuration before the endpoint is deleted.
+		// Undo deletes the test objects first. Then it restores the virtual kubelet's configuration and restarts the
+		// virtual kubelet. Only then does it delete the endpoint.
 		Undo: []string{"test-job", "watch", "ask", "argo-role", "config", "restart"},
 	}
 }

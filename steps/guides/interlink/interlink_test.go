@@ -10,7 +10,7 @@ import (
 
 var assets = os.DirFS("../../../assets/interlink")
 
-// The machine of the states trusts one public authority.
+// TestMain makes the tests trust one public CA, as the machine of the recorded states does.
 func TestMain(m *testing.M) {
 	remove, err := stepstest.TrustPublic()
 	if err != nil {

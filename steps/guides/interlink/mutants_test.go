@@ -11,7 +11,7 @@ func TestMutants(t *testing.T) {
 	stepstest.Mutants(t, interlink.Guide(), assets, "testdata", harmless)
 }
 
-// harmless are changes that no check has to see.
+// harmless lists changes to a state that no check has to find.
 var harmless = []stepstest.Harmless{
 	{
 		Where: `file /etc/systemd/system/slurm-plugin\.service: line 4 altered`,

@@ -1,13 +1,12 @@
 package interlink
 
-// These names are hard-coded in upstream's chart and virtual kubelet; N is the virtual node's
-// name.
+// These names are hard-coded in upstream's chart and virtual kubelet. N is the name of the virtual node.
 const (
 	nodeLabel        = "virtual-node.interlink/type"
 	nodeTaint        = "virtual-node.interlink/no-schedule"
 	kubeletConfigKey = "InterLinkConfig.yaml"    // in ConfigMap N-virtual-kubelet-config
 	configSuffix     = "-virtual-kubelet-config" // ConfigMap
-	usualNode        = "virtual-node"            // N, unless the values say otherwise
+	usualNode        = "virtual-node"            // default of N
 	kubeletSuffix    = "-node"                   // Deployment, label app=N, container vk
 	kubeletName      = "vk"                      // container
 	rootCA           = "kube-root-ca.crt"        // ConfigMap of every namespace, key ca.crt
@@ -18,8 +17,8 @@ const (
 const (
 	proxyName  = "k8s-api-proxy"                // ConfigMap, Deployment, Service, NetworkPolicy
 	certSecret = "web-ssl-kubernetes-api"       // the endpoint's certificate
-	caSecret   = "interlink-api-root-ca-secret" // the CA that signs it
+	caSecret   = "interlink-api-root-ca-secret" // the CA of that certificate
 
 	proxyImage   = "docker.io/nginxinc/nginx-unprivileged:1.28-alpine"
-	proxyListens = 60443 // in the pod, whatever the port outside
+	proxyListens = 60443 // port in the pod, independent of exposure.port
 )

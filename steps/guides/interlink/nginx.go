@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// nginxConf contains all inputs of the proxy's configuration.
+// nginxConf contains all inputs for the proxy's configuration.
 type nginxConf struct {
 	listen    int           // TLS port
 	ipv6      bool          // also listen on IPv6
-	tls       string        // folder of tls.crt and tls.key
+	tls       string        // directory with tls.crt and tls.key
 	kubeCA    string        // file of the CA that the API server's certificate verifies against
 	upstream  string        // host:port of the API server
 	name      string        // name that the API server's certificate must be valid for
 	readAfter time.Duration // idle timeout of a connection
-	openAfter time.Duration // timeout of a handshake and of a request's header
-	temp      string        // writable folder
+	openAfter time.Duration // timeout for a handshake and for a request's header
+	temp      string        // writable directory
 }
 
 // proxyConf is the configuration that carrick ships.
@@ -28,33 +28,32 @@ var proxyConf = nginxConf{
 	readAfter: time.Hour, openAfter: 10 * time.Second, temp: "/tmp",
 }
 
-// mostConnections is the maximum number of connections; a request uses two. Jobs of a site can
-// all come from one address, so there is no lower limit per address. Unfinished handshakes and
-// requests time out quickly instead.
-const mostConnections = 8192
+// maxConnections is the maximum number of connections. Each request uses two connections. All jobs of a site can come
+// from one address, so nginx does not limit the connections per address. Instead, unfinished handshakes and requests
+// time out quickly.
+const maxConnections = 8192
 
-// servedPaths are the only paths that the proxy forwards: those that kubectl and the client
-// libraries request.
+// servedPaths lists the only paths that the proxy forwards. kubectl and the client libraries request these paths.
 var servedPaths = []string{"api", "apis", "version", "openapi"}
 
-// directive is an nginx directive: its words, and optionally a block.
+// directive is an nginx directive. block is nil if the directive has no block.
 type directive struct {
 	words []word
 	block []directive
 }
 
-// word is one word as written in the file.
+// word is one word of a directive, as written in the file and with its quotes.
 type word string
 
 // plainWord matches words that require no quotes.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@-]+$`)
 
-// lit returns text that nginx reads literally. nginx has no escape for $, so lit rejects text
-// that contains it.
+// lit returns s as a word that nginx reads literally. nginx has no escape for $, so lit rejects a string that contains
+// $ or a control character.
 func lit(s string) (word, error) {
 	for _, r := range s {
 		if r == '$' || r < ' ' || r == 0x7f {
-			return "", fmt.Errorf("%q cannot be written in nginx's configuration, because of %q", s, r)
+			return "", fmt.Errorf("nginx's configuration cannot contain %q, because of the character %q", s, r)
 		}
 	}
 	if plainWord.MatchString(s) {
@@ -63,8 +62,8 @@ func lit(s string) (word, error) {
 	return word(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`), nil
 }
 
-// line returns a directive without a block. Its words come from carrick itself and can contain nginx variables and
-// expressions.
+// line returns a directive without a block. words must come from carrick itself, because they can contain nginx
+// variables and expressions.
 func line(words ...word) directive { return directive{words: words} }
 
 func block(d directive, in ...directive) directive {
@@ -76,13 +75,13 @@ func block(d directive, in ...directive) directive {
 func (c nginxConf) encode() (string, error) {
 	host, port, err := net.SplitHostPort(c.upstream)
 	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 1 || n > 65535 || host == "" {
-		return "", fmt.Errorf("%q is not host:port of an API server", c.upstream)
+		return "", fmt.Errorf("%q is not the host:port of an API server", c.upstream)
 	}
 	if c.listen < 1024 || c.listen > 65535 {
-		return "", fmt.Errorf("a proxy without root cannot listen on port %d", c.listen)
+		return "", fmt.Errorf("a proxy that does not run as root cannot listen on port %d", c.listen)
 	}
 	if c.readAfter < time.Second || c.openAfter < time.Second {
-		return "", fmt.Errorf("%s is too short for a watch, or %s for a request", c.readAfter, c.openAfter)
+		return "", fmt.Errorf("the timeouts are too short: %s for a watch, or %s for a request", c.readAfter, c.openAfter)
 	}
 	var w struct{ cert, key, ca, upstream, name, pid word }
 	for _, x := range []struct {
@@ -105,10 +104,10 @@ func (c nginxConf) encode() (string, error) {
 	for _, d := range []directive{
 		line("worker_processes", "1"),
 		line("worker_shutdown_timeout", "20s"),
-		line("worker_rlimit_nofile", word(fmt.Sprint(2*mostConnections))),
+		line("worker_rlimit_nofile", word(fmt.Sprint(2*maxConnections))),
 		line("pid", w.pid),
 		line("error_log", "stderr", "warn"),
-		block(line("events"), line("worker_connections", word(fmt.Sprint(mostConnections)))),
+		block(line("events"), line("worker_connections", word(fmt.Sprint(maxConnections)))),
 		block(line("http"), c.http(w.ca, w.upstream, w.name)...),
 	} {
 		d.write(&b, 0)
@@ -127,8 +126,8 @@ func (c nginxConf) http(ca, upstream, name word) []directive {
 		line("access_log", "off"),
 		line("server_tokens", "off"),
 		block(line("map", "$http_upgrade", "$connection_upgrade"), line("default", "upgrade"), line("''", "''")),
-		// nginx opens a file whose name contains a variable at each handshake, so a renewed
-		// certificate is served without a restart.
+		// If the name of a certificate file contains a variable, nginx opens the file at each handshake. It therefore
+		// serves a renewed certificate without a restart.
 		block(line("map", "$ssl_server_name", "$pair"), line("default", "tls")),
 		block(line("server"), append(c.server(), block(line("location", "~", pathExpression("(/|$)")),
 			line("proxy_pass", "https://"+upstream),
@@ -167,7 +166,7 @@ func (c nginxConf) server() []directive {
 		line("large_client_header_buffers", "8", "32k"),
 		line("send_timeout", after),
 		line("client_header_timeout", word(fmt.Sprintf("%ds", int(c.openAfter.Seconds())))),
-		// The path of the original request must match, too, not only nginx's normalized path.
+		// The original path of the request must also match, not only the path that nginx has normalized.
 		block(line("if", "($request_uri", "!~", pathExpression(`([/?]|$)`)+")"), line("return", "404")),
 	)
 }
@@ -176,7 +175,7 @@ func pathExpression(end string) word {
 	return word(`"^/(` + strings.Join(servedPaths, "|") + ")" + end + `"`)
 }
 
-// write writes a directive with its block.
+// write writes a directive and its block to b, indented by depth levels.
 func (d directive) write(b *strings.Builder, depth int) {
 	b.WriteString(strings.Repeat("  ", depth))
 	for i, w := range d.words {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readNginx parses a configuration as nginx does: directives of words, with blocks. It does not
-// interpret directives and does not expand variables.
+// readNginx parses nginx configuration into directives with words and blocks, with the same syntax as nginx. It does
+// not interpret directives or expand variables.
 func readNginx(text string) ([]directive, error) {
 	r := nginxReader{text: text, line: 1}
 	out, err := r.directives(0)
@@ -22,12 +22,12 @@ type nginxReader struct {
 	line int
 }
 
-// deepest is the maximum nesting of blocks, because the input is not trusted.
-const deepest = 20
+// maxDepth is the maximum nesting of blocks. The parser is recursive, and its input is not trusted.
+const maxDepth = 20
 
 func (r *nginxReader) directives(depth int) ([]directive, error) {
-	if depth > deepest {
-		return nil, fmt.Errorf("blocks nest deeper than %d", deepest)
+	if depth > maxDepth {
+		return nil, fmt.Errorf("blocks are nested deeper than %d", maxDepth)
 	}
 	out := []directive{}
 	var words []word
@@ -54,7 +54,7 @@ func (r *nginxReader) directives(depth int) ([]directive, error) {
 				return nil, fmt.Errorf("%q does not end in ;", words[0])
 			}
 			if (mark == '}') != (depth > 0) {
-				return nil, fmt.Errorf("a block is not closed, or closed twice")
+				return nil, fmt.Errorf("a block is not closed, or is closed twice")
 			}
 			return out, nil
 		}
@@ -117,7 +117,7 @@ func (r *nginxReader) quoted(quote byte) (word, rune, error) {
 	return "", 0, fmt.Errorf("a quote is not closed")
 }
 
-// every returns the directives of that name at any depth.
+// every returns the directives with the given name at any depth.
 func every(in []directive, name string) []directive {
 	var out []directive
 	for _, d := range in {
@@ -129,5 +129,5 @@ func every(in []directive, name string) []directive {
 	return out
 }
 
-// bare returns a word without its quotes.
+// bare returns w without its quotes.
 func (w word) bare() string { return strings.Trim(string(w), `"'`) }

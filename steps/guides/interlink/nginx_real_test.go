@@ -20,7 +20,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// fronted is nginx in front of a server of the test's own.
+// fronted runs nginx in front of a TLS server that the test provides.
 func fronted(t *testing.T, h http.HandlerFunc, change func(*nginxConf)) proxyRun {
 	t.Helper()
 	s, ca := stepstest.ServeTLS(t, h)
@@ -33,7 +33,7 @@ func fronted(t *testing.T, h http.HandlerFunc, change func(*nginxConf)) proxyRun
 
 func (p proxyRun) url(path string) string { return "https://" + p.address + path }
 
-// dial shakes hands as the cluster's jobs do.
+// dial opens a TLS connection to the proxy, as a job would.
 func (p proxyRun) dial(t *testing.T) *tls.Conn {
 	t.Helper()
 	conn, err := tls.Dial("tcp", p.address, p.client(p.ca, "", 0).Transport.(*http.Transport).TLSClientConfig)
@@ -44,8 +44,8 @@ func (p proxyRun) dial(t *testing.T) *tls.Conn {
 	return conn
 }
 
-// Only the four paths get through, as they were asked for and not as nginx makes
-// sense of them; what gets through is as it was sent.
+// nginx forwards only the four paths, and decides by the path as the client sent it, not only by its normalized path.
+// It forwards the path and the token unchanged.
 func TestProxyPassesFourPaths(t *testing.T) {
 	p := fronted(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s %s %s", r.RequestURI, r.Header.Get("Authorization"), r.Host, r.Header.Get("X-Forwarded-For"))
@@ -81,8 +81,8 @@ func TestProxyPassesFourPaths(t *testing.T) {
 	}
 }
 
-// A log that is followed comes line by line, and a body that is sent in parts
-// goes part by part: each is awaited before the next one is written.
+// nginx buffers neither responses nor requests: a followed log arrives line by line, and a request body arrives part by
+// part. The test waits for each part before it sends the next one.
 func TestProxyStreams(t *testing.T) {
 	lines, parts := make(chan string), make(chan string)
 	p := fronted(t, func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func is(got, want int) error {
 	return nil
 }
 
-// kubectl exec and port-forward change the protocol, and then both sides speak.
+// kubectl exec and port-forward upgrade the connection. Afterwards both sides can send.
 func TestProxyUpgrades(t *testing.T) {
 	p := fronted(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" || !strings.EqualFold(r.Header.Get("Connection"), "upgrade") {
@@ -193,7 +193,7 @@ func TestProxyUpgrades(t *testing.T) {
 	}
 }
 
-// Large answers and large bodies arrive whole.
+// Large responses and large request bodies arrive completely.
 func TestProxyLarge(t *testing.T) {
 	const size = 12 << 20
 	p := fronted(t, func(w http.ResponseWriter, r *http.Request) {
@@ -219,7 +219,7 @@ func TestProxyLarge(t *testing.T) {
 	}
 }
 
-// A renewed certificate is shown from the next handshake on, without a restart.
+// nginx serves a renewed certificate from the next handshake on, without a restart.
 func TestProxyShowsARenewedCertificate(t *testing.T) {
 	p := fronted(t, func(http.ResponseWriter, *http.Request) {}, nil)
 	if _, _, err := ask(t, p.client(p.ca, "", 0), "GET", p.url("/version"), "", nil); err != nil {
@@ -242,7 +242,7 @@ func TestProxyShowsARenewedCertificate(t *testing.T) {
 	}
 }
 
-// An API server that its CA does not prove gets no token.
+// nginx sends no token to an API server whose certificate does not verify against the CA.
 func TestProxyProvesTheServer(t *testing.T) {
 	asked := make(chan string, 1)
 	p := fronted(t, func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }, nil)
@@ -275,8 +275,8 @@ func TestProxyProvesTheServer(t *testing.T) {
 	}
 }
 
-// An idle connection is closed after the configured time, and not before. The test waits for no clock: the watch that
-// is closed early shows when the other one has been idle for longer.
+// nginx closes an idle connection after the configured time, and not earlier. The test needs no clock: when nginx has
+// closed the watch with the short timeout, the other watch has been idle for longer.
 func TestProxyHoldsQuietWatches(t *testing.T) {
 	go1 := make(chan struct{})
 	quiet := func(w http.ResponseWriter, r *http.Request) {
@@ -312,7 +312,8 @@ func TestProxyHoldsQuietWatches(t *testing.T) {
 	}
 }
 
-// Thousands of connections with an unfinished handshake or request header leave room for others, and are closed soon.
+// Thousands of connections with an unfinished handshake or request header do not block other connections, and nginx
+// closes them soon.
 func TestHalfARequestKeepsNobodyOut(t *testing.T) {
 	p := fronted(
 		t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) },

@@ -26,8 +26,8 @@ import (
 	"carrick/cluster/masked"
 )
 
-// proxyRun is a real nginx with the shipped configuration, but for the places of
-// its files, in front of an upstream.
+// proxyRun is a real nginx in front of an upstream. It runs with the shipped configuration, except for the paths of its
+// files.
 type proxyRun struct {
 	address string // host:port
 	ca      []byte
@@ -35,7 +35,7 @@ type proxyRun struct {
 	said    *output
 }
 
-// output is what nginx says, while it says it.
+// output collects nginx's output. The test can read it while nginx is running.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -53,7 +53,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// runProxy starts nginx. Its listening socket is opened first and passed to it, so callers do not have to wait.
+// runProxy starts nginx. It opens the listening socket first and passes it to nginx, so callers do not have to wait.
 func runProxy(t *testing.T, upstream, name string, upstreamCA []byte, change func(*nginxConf)) proxyRun {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
@@ -127,7 +127,7 @@ func (p proxyRun) start(t *testing.T, program string, l *net.TCPListener) {
 	})
 }
 
-// shows has the proxy show another certificate from the next handshake on.
+// shows replaces the proxy's certificate. nginx serves the new certificate from the next handshake on.
 func (p proxyRun) shows(t *testing.T, cert []byte, key masked.Value) {
 	t.Helper()
 	write(t, filepath.Join(p.dir, "tls.crt"), cert)
@@ -141,7 +141,7 @@ func write(t *testing.T, name string, data []byte) {
 	}
 }
 
-// client trusts the endpoint's CA alone, or what is given.
+// client returns an HTTP client that trusts only ca. least is the minimum TLS version.
 func (p proxyRun) client(ca []byte, name string, least uint16) *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
@@ -150,7 +150,7 @@ func (p proxyRun) client(ca []byte, name string, least uint16) *http.Client {
 	}}
 }
 
-// ask asks for a path and returns status, body and error.
+// ask sends a request and returns the status, the body and the error of the response.
 func ask(t *testing.T, c *http.Client, method, url, token string, body io.Reader) (int, []byte, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
@@ -169,7 +169,7 @@ func ask(t *testing.T, c *http.Client, method, url, token string, body io.Reader
 	return res.StatusCode, got, err
 }
 
-// expired is a certificate that ended yesterday, and its own CA.
+// expired returns a self-signed certificate that expired yesterday.
 func expired(t *testing.T) certificate.Pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

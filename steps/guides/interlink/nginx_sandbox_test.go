@@ -19,8 +19,8 @@ import (
 	"carrick/cluster/probe"
 )
 
-// The shipped configuration in front of a real API server, as a job uses it: with
-// the token of a ServiceAccount and nothing but the endpoint's CA.
+// The shipped configuration works in front of a real API server for a job that has only a ServiceAccount's token and
+// the endpoint's CA.
 func TestVerifyProxyInFrontOfAnAPIServer(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -55,7 +55,7 @@ func TestVerifyProxyInFrontOfAnAPIServer(t *testing.T) {
 	t.Run("certificates", x.certificates)
 }
 
-// behind is a job behind the proxy.
+// behind is a job that uses the API through the proxy.
 type behind struct {
 	p     proxyRun
 	http  *http.Client
@@ -115,8 +115,8 @@ func (x behind) largeList(t *testing.T) {
 	}
 }
 
-// quietWatch holds the same watch through the shipped configuration and through
-// one that cuts after two seconds; after that something happens.
+// quietWatch opens the same idle watch through the shipped configuration and through a proxy with a timeout of two
+// seconds. After the second watch is closed, an event must still arrive on the first one.
 func (x behind) quietWatch(t *testing.T, short proxyRun, box *clustertest.Sandbox) {
 	open := func(p proxyRun) *bufio.Reader {
 		r, err := http.NewRequestWithContext(
@@ -172,8 +172,8 @@ func (x behind) kept(t *testing.T) {
 	}
 }
 
-// certificates are what carrick's own look says of a wrong CA, a wrong host, one
-// that has ended and none.
+// certificates verifies that probe.TLS distinguishes the correct CA, a wrong CA, a wrong host name and an expired
+// certificate.
 func (x behind) certificates(t *testing.T) {
 	other, err := certificate.NewAuthority("another CA", 1)
 	if err != nil {

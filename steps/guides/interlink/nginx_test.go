@@ -28,7 +28,7 @@ func TestNginxConf(t *testing.T) {
 	}
 }
 
-// What can't be written so that nginx takes it to the letter is refused.
+// encode rejects values that nginx's configuration cannot contain literally, and other invalid values.
 func TestNginxRefuses(t *testing.T) {
 	for name, change := range map[string]func(*nginxConf){
 		"a variable":    func(c *nginxConf) { c.name = "$host" },

@@ -25,7 +25,8 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	case c == nil:
 		return steps.Failed(
 			fmt.Sprintf("Deployment %s has no container %s", vkDeployment(e), kubeletName),
-			"check that it is the chart's: "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+vkDeployment(e)+" -o yaml",
+			"check that InterLink's chart created the Deployment: "+e.Kubectl()+" -n "+vkNamespace(e)+" get deploy "+
+				vkDeployment(e)+" -o yaml",
 		)
 	}
 	image := clean.Text(c.Image)
@@ -33,7 +34,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	pin := pinFix(ctx, e, c.Image)
 	if strings.Contains(c.Image, "@sha256:") {
 		return steps.Warned(
-			"the image is pinned by a digest, which does not show whether it is 0.4.0 or newer: "+image,
+			"the image is pinned by digest, so it is unknown whether it is 0.4.0 or newer: "+image,
 			"find out the version: "+e.Kubectl()+" -n "+vkNamespace(e)+" logs deploy/"+vkDeployment(e)+" -c "+kubeletName+
 				" | head",
 		)
@@ -46,7 +47,7 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case err != nil:
 		return steps.Warned(
-			image+" has no release tag: it may be older than 0.4.0, and can change at any time", pin,
+			image+" has no release tag, so it may be older than 0.4.0 and can change at any time", pin,
 		)
 	case v.LessThan(firstKubelet):
 		return steps.Failed(image+" passes no token to the plugin", pin)
@@ -54,12 +55,12 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", image)
 }
 
-// onHelm4 is appended to each command that upgrades the release with Helm: Helm 4 uses
-// server-side apply, as carrick does, and stops at fields that other managers have set.
-const onHelm4 = "    # with Helm 4 add --force-conflicts, because carrick has set fields of it"
+// onHelm4 is appended to each helm upgrade command. Helm 4 uses server-side apply, as carrick does, and stops at fields
+// that another manager has set.
+const onHelm4 = "    # with Helm 4 add --force-conflicts, because carrick has set some of the fields"
 
-// pinFix returns the command that sets the chart's image of the virtual kubelet. The chart's value is a single string,
-// which older versions split (interlink-hq/interlink-helm-chart: values.yaml).
+// pinFix returns the helm command that sets the virtual kubelet's image to a release. The chart value virtualNode.image
+// is a string. In older charts it was a mapping with the key tag (interlink-hq/interlink-helm-chart: values.yaml).
 func pinFix(ctx context.Context, e steps.Env, image string) string {
 	name, at, _ := strings.Cut(image, "@")
 	name = strings.TrimSuffix(name, ":"+tagOf(name))
@@ -82,7 +83,7 @@ func pinFix(ctx context.Context, e steps.Env, image string) string {
 	)
 }
 
-// tagOf returns the tag of an image's name, or latest if it has none.
+// tagOf returns the tag of the given image, or latest if the image has no tag.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	last := image[strings.LastIndex(image, "/")+1:]
@@ -92,8 +93,7 @@ func tagOf(image string) string {
 	return "latest"
 }
 
-// theRelease returns the Helm release of InterLink's chart in its namespace, or nil if there is
-// none.
+// theRelease returns the Helm release of InterLink's chart for the virtual node, or nil if there is no such release.
 func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	all, err := chart.Releases(ctx, e.Cluster, vkNamespace(e))
 	if err != nil {
@@ -110,8 +110,7 @@ func theRelease(ctx context.Context, e steps.Env) (*chart.Release, error) {
 	return nil, nil
 }
 
-// breaksCA reports whether that version of the chart renders an invalid configuration if a CA
-// is set.
+// breaksCA reports whether version v of the chart renders an invalid configuration if a CA is set.
 func breaksCA(v string) bool {
 	have, err := version.ParseGeneric(v)
 	return err != nil || lastGood.LessThan(have)
@@ -129,11 +128,11 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 	}
 	given, _ := r.Value("interlink.kubernetesApiCaCrt")
 	ca, _ := given.(string)
-	what := fmt.Sprintf("release %s, chart %s", r.Name, r.Version)
+	what := fmt.Sprintf("release %s (chart %s)", r.Name, r.Version)
 	switch {
 	case ca == "" || !breaksCA(r.Version):
 		if breaksCA(r.Version) {
-			what += ", which renders invalid YAML if a CA is set; carrick writes the CA into the ConfigMap instead"
+			what += ": this version renders invalid YAML if a CA is set, so carrick writes the CA into the ConfigMap"
 		}
 		return steps.Passed("%s", what)
 	}
@@ -144,8 +143,8 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		))
 }
 
-// chartValues compares the values of the release with those of the previous revision, if the
-// upgrade was for the endpoint.
+// chartValues verifies that the upgrade that set the endpoint has kept all other values of the previous revision. helm
+// upgrade with only --set drops the other values.
 func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := theRelease(ctx, e)
 	if err != nil {
@@ -167,7 +166,7 @@ func chartValues(ctx context.Context, e steps.Env) steps.Result {
 		r.Lost(old), func(path string) bool { return strings.HasPrefix(path, "interlink.kubernetesApi") },
 	)
 	if _, told := r.Given("interlink.kubernetesApiAddr"); len(lost) == 0 || !told {
-		return steps.Passed("release %s, revision %d: no value of revision %d is missing", r.Name, r.Revision, old.Revision)
+		return steps.Passed("release %s, revision %d, has all values of revision %d", r.Name, r.Revision, old.Revision)
 	}
 	return steps.Failed(
 		clean.Text(fmt.Sprintf(

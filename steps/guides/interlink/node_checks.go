@@ -26,11 +26,11 @@ const (
 	chartAt       = "oci://ghcr.io/interlink-hq/interlink-helm-chart/interlink"
 )
 
-// These are the first virtual kubelet that passes tokens to its plugin, and the last chart that
-// indents a CA correctly in YAML.
 var (
+	// firstKubelet is the first version of the virtual kubelet that passes tokens to its plugin.
 	firstKubelet = version.MustParseGeneric("0.4.0")
-	lastGood     = version.MustParseGeneric("0.5.2")
+	// lastGood is the last version of the chart that indents a CA correctly.
+	lastGood = version.MustParseGeneric("0.5.2")
 )
 
 func nodeChecks() []steps.Check {
@@ -38,36 +38,35 @@ func nodeChecks() []steps.Check {
 		{
 			Name: "virtual-node", Title: "The virtual node exists and is ready", On: steps.Local, Needs: []string{"signed-in"},
 			Timeout: 5 * time.Minute,
-			Why: "Pods for the other side are scheduled to this node by its name; the virtual kubelet creates " +
-				"it at start.",
+			Why: "Pods for the other side are scheduled to this node by name. The virtual kubelet creates the " +
+				"node at start.",
 			References: []string{"interlink-hq/interLink: pkg/virtualkubelet/virtualkubelet.go"}, Run: nodeReady,
 		},
 		{
-			Name: "kubelet-image", Title: "The virtual kubelet is 0.4.0 or newer, and pinned", On: steps.Local,
+			Name: "kubelet-image", Title: "The virtual kubelet is pinned to version 0.4.0 or newer", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Before 0.4.0 no token reached a plugin, and the chart's default tag latest can pull another version at " +
-				"each start.",
+			Why: "Before 0.4.0 no token reaches the plugin. With the chart's default tag latest, each start can pull " +
+				"another version.",
 			References: []string{vkSource, "interlink-hq/interlink-helm-chart: interlink/values.yaml"}, Run: kubeletImage,
 		},
 		{
-			Name: "chart-release", Title: "No CA in the chart's values breaks its configuration", On: steps.Local,
+			Name: "chart-release", Title: "The chart's values contain no CA that breaks the YAML", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Since 0.5.3 the chart renders any kubernetesApiCaCrt, which the published guide sets, as invalid " +
-				"YAML, and the virtual kubelet stops at once.",
+			Why: "Since 0.5.3 the chart renders kubernetesApiCaCrt, which the published guide sets, as invalid YAML. " +
+				"The virtual kubelet then stops immediately.",
 			References: []string{vkChartSource}, Run: chartRelease,
 		},
 		{
 			Name: "chart-values", Title: "The chart's last upgrade kept the site's values", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Without --reuse-values or the site's file, helm upgrade with --set, as published, resets all other " +
+			Why: "Without --reuse-values or the site's values file, the published helm upgrade --set resets all other " +
 				"values, such as the plugin's address.",
 			References: []string{page, "https://helm.sh/docs/helm/helm_upgrade/"}, Run: chartValues,
 		},
 	}
 }
 
-// virtualNode returns the name of the node that a virtual kubelet of InterLink has created, or
-// the first of several.
+// virtualNode returns the name of the first node with the label that InterLink's virtual kubelet sets.
 func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{Labels: nodeLabel})
 	if err != nil {
@@ -79,10 +78,9 @@ func virtualNode(ctx context.Context, e steps.Env) (any, error) {
 	return nodes[0].Name, nil
 }
 
-// kubeletNamespace returns the namespace of the ServiceAccount that the chart's
-// ClusterRoleBinding grants the virtual kubelet's permissions. A Deployment of that name would
-// not be proof: any user can create one, and the result decides whose configuration carrick
-// changes.
+// kubeletNamespace returns the namespace of the virtual kubelet's ServiceAccount, as named in the chart's
+// ClusterRoleBinding. The result decides whose configuration carrick changes. A Deployment with the expected name would
+// be no proof, because any user can create one in their own namespace.
 func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
 	e.Cluster.StartList("", check.ClusterRoleBindings)
 	name := nodeName(e) + "-rolebinding"
@@ -102,7 +100,7 @@ func kubeletNamespace(ctx context.Context, e steps.Env) (any, error) {
 			return subject.Namespace, nil
 		}
 	}
-	return nil, steps.Absent("ClusterRoleBinding %s names no ServiceAccount %s", name, nodeName(e))
+	return nil, steps.Absent("ClusterRoleBinding %s does not name ServiceAccount %s", name, nodeName(e))
 }
 
 func nodeReady(ctx context.Context, e steps.Env) steps.Result {
@@ -115,7 +113,7 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		if name, err := e.Own.Text("virtual-node"); err == nil {
 			return steps.Failed(
 				fmt.Sprintf("node %s does not exist; the virtual node is named %s", nodeName(e), clean.Text(name)),
-				"answer vk.node with the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+
+				"set vk.node to the name of the virtual node (nodeName in the chart's values): "+e.Kubectl()+" get nodes -l "+
 					nodeLabel,
 			)
 		}
@@ -127,13 +125,13 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 	if n.Labels[nodeLabel] == "" {
 		return steps.Failed(
 			fmt.Sprintf("node %s has no label %s, so it is not a virtual node of InterLink", n.Name, nodeLabel),
-			"answer vk.node with one of these nodes: "+e.Kubectl()+" get nodes -l "+nodeLabel,
+			"set vk.node to one of these nodes: "+e.Kubectl()+" get nodes -l "+nodeLabel,
 		)
 	}
 	ready, ping := check.NodeCondition(n, corev1.NodeReady), check.NodeCondition(n, pingCondition)
 	switch {
 	case ready.Type == "":
-		return steps.Waits(n.CreationTimestamp.Time, "node %s does not report yet whether it is ready", n.Name).Or(look)
+		return steps.Waits(n.CreationTimestamp.Time, "node %s has no condition Ready yet", n.Name).Or(look)
 	case ready.Status == corev1.ConditionTrue:
 		return schedulable(e, n)
 	case ready.Status == corev1.ConditionFalse && ping.Status == corev1.ConditionFalse:
@@ -154,7 +152,8 @@ func nodeReady(ctx context.Context, e steps.Env) steps.Result {
 		quoted(cmp.Or(ready.Message, ready.Reason, "no reason given"))), look).Symptom()
 }
 
-// schedulable verifies that the scheduler places pods on a ready virtual node if they tolerate only its own taint.
+// schedulable verifies that the scheduler can place pods on a ready virtual node if the pods tolerate only the taint
+// nodeTaint.
 func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	if n.Spec.Unschedulable {
 		return steps.Failed(
@@ -169,8 +168,8 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 		return steps.Warned(
 			fmt.Sprintf("node %s has the taint %s, so jobs that do not tolerate it are not scheduled there", n.Name, taint),
 			fmt.Sprintf(
-				"%s taint node %s %s-    # comes back if it is in NodeTaints of the virtual kubelet or Taints of the plugin; or "+
-					"make all jobs tolerate it",
+				"%s taint node %s %s-    # the taint returns if NodeTaints of the virtual kubelet or Taints of the plugin "+
+					"contains it; alternatively make all jobs tolerate it",
 				e.Kubectl(), n.Name, steps.Quoted(taint),
 			),
 		)
@@ -178,17 +177,17 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	return steps.Passed("node %s is ready", n.Name)
 }
 
-// pendingReason is the reason of the condition Ready, whatever its status. The virtual kubelet pings interLink's API
-// server for the first time 30 seconds after its start, and the Node is not ready until then. pingCondition exists
-// since 0.5.2 and is deleted at each start (interlink-hq/interLink 0.6.1: pkg/virtualkubelet/virtualkubelet.go,
-// NodeCondition and nodeUpdate).
+// pendingReason is the reason in the condition Ready, whatever its status. The virtual kubelet pings interLink's API
+// server for the first time 30 seconds after its start, and the node is not ready until then. The virtual kubelet sets
+// pingCondition since 0.5.2 and deletes it at each start (interlink-hq/interLink 0.6.1:
+// pkg/virtualkubelet/virtualkubelet.go, NodeCondition and nodeUpdate).
 const (
 	pendingReason                          = "KubeletPending"
 	pingCondition corev1.NodeConditionType = "InterlinkConnectivity"
 )
 
-// kubeletSince returns when the virtual kubelet last started, or zero if it does not run. The
-// transition time of the condition Ready cannot be used, because each failed ping updates it.
+// kubeletSince returns when the virtual kubelet last started, or the zero time if it is not running. The transition
+// time of the condition Ready cannot be used, because each failed ping updates it.
 func kubeletSince(ctx context.Context, e steps.Env) (time.Time, error) {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
@@ -222,15 +221,15 @@ func theKubelet(ctx context.Context, e steps.Env) (*appsv1.Deployment, *corev1.C
 func noKubelet(e steps.Env) steps.Result {
 	return steps.Failed(fmt.Sprintf("Deployment %s does not exist in namespace %s", vkDeployment(e), vkNamespace(e)),
 		fmt.Sprintf(
-			"install InterLink's chart, or answer vk.namespace: %s -n %s install interlink %s -f VALUES.yaml", e.Helm(),
+			"install InterLink's chart, or set vk.namespace to its namespace: %s -n %s install interlink %s -f VALUES.yaml",
+			e.Helm(),
 			vkNamespace(e), chartAt,
 		))
 }
 
-// quoted quotes text from a cluster for use in a sentence.
 func quoted(text string) string { return `"` + clean.Text(text) + `"` }
 
-// notThere reports whether a read found nothing.
-func notThere(err error) bool {
+// isMissing reports whether err means that an object or a fact does not exist.
+func isMissing(err error) bool {
 	return apierrors.IsNotFound(err) || steps.IsAbsent(err)
 }

@@ -24,7 +24,7 @@ import (
 
 const (
 	servingSource = "interlink-hq/interLink: pkg/virtualkubelet/cert-retriever.go"
-	// These are keys of the virtual kubelet's configuration since 0.6.1.
+	// Keys of the virtual kubelet's configuration since 0.6.1.
 	keyServingCert   = "KubeletCertFile"
 	keyServingKey    = "KubeletKeyFile"
 	keyNoRequest     = "DisableCSR"
@@ -32,7 +32,7 @@ const (
 	// keyErrorsOnly suppresses warnings in the log unless VerboseLogging is true, in all releases.
 	keyErrorsOnly = "ErrorsOnlyLogging"
 	// misses is the warning that virtual kubelets since 0.6.1 log every ten seconds after their certificate request was
-	// deleted. Earlier releases leave requests to client-go's certificate manager, which creates another one.
+	// deleted. In earlier releases, client-go's certificate manager creates another request instead.
 	misses = "Failed to get CSR"
 )
 
@@ -45,8 +45,8 @@ func servingCheck() steps.Check {
 	return steps.Check{
 		Name: "serving-certificate", Title: "The virtual node's serving certificate is issued", On: steps.Local,
 		Needs: []string{"config-parses"},
-		Why: "Since 0.5.2 the virtual kubelet requests this certificate, which Kubernetes does not approve automatically; " +
-			"without it kubectl logs fails.",
+		Why: "Since 0.5.2 the virtual kubelet requests this certificate. Kubernetes does not approve the request " +
+			"automatically, and until then kubectl logs fails.",
 		References: []string{
 			servingSource,
 			"https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers",
@@ -55,9 +55,9 @@ func servingCheck() steps.Check {
 	}
 }
 
-// servingCertificate reads the requests of the virtual kubelet's own account, newest first:
-// whoever can create requests can do so in the name of any node, and the fix asks an admin to
-// approve one (interLink f6321757).
+// servingCertificate checks the newest certificate request that the virtual kubelet's own account has created. It
+// ignores requests of other accounts: any user who can create requests can name any node in them, and the fix asks an
+// admin to approve the request (interLink f6321757).
 func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	values, err := e.Own.Map("vk-config")
 	if err != nil {
@@ -74,7 +74,9 @@ func servingCertificate(ctx context.Context, e steps.Env) steps.Result {
 	}
 	text := func(key string) string { v, _ := values[key].(string); return v }
 	if file := text(keyServingCert); file != "" && text(keyServingKey) != "" {
-		return steps.Skipped("the virtual kubelet serves the certificate in %s and requests none", clean.Text(file))
+		return steps.Skipped(
+			"the virtual kubelet serves the certificate in %s, so it requests no certificate", clean.Text(file),
+		)
 	}
 	if values[keyNoRequest] == true {
 		return steps.Skipped(
@@ -131,7 +133,7 @@ func servingVerdict(
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
 			return steps.Failed(what+" was denied: "+said,
-				look+"    # the virtual kubelet sends another request within seconds; approve that one")
+				look+"    # the virtual kubelet sends another request within seconds; approve the new request")
 		case certificatesv1.CertificateFailed:
 			return steps.Failed(what+" could not be signed: "+said, look)
 		case certificatesv1.CertificateApproved:
@@ -143,7 +145,7 @@ func servingVerdict(
 		return steps.Passed("%s is issued", what)
 	case approved:
 		return steps.Waits(r.CreationTimestamp.Time, "%s is approved but not signed yet", what).
-			Or(look + "    # check that a controller here signs for " + r.Spec.SignerName)
+			Or(look + "    # check that the cluster runs a controller for signer " + r.Spec.SignerName)
 	}
 	n, err := check.Get[corev1.Node](ctx, e.Cluster, check.Nodes, "", nodeName(e))
 	if err != nil {
@@ -154,17 +156,17 @@ func servingVerdict(
 			fmt.Sprintf(
 				"%s requests %s, which is not an address of node %s", what, clean.Text(strings.Join(others, ", ")), n.Name,
 			),
-			e.Kubectl()+" get node "+n.Name+" -o wide    # approve it only if you know that address")
+			e.Kubectl()+" get node "+n.Name+" -o wide    # approve the request only if you know the address")
 	}
 	return steps.Failed(
 		fmt.Sprintf(
 			"%s of the virtual kubelet is waiting for approval: kubectl logs fails for all pods of node %s", what, n.Name,
 		),
 		e.Kubectl()+" certificate approve "+r.Name+
-			"    # it sends another request after four fifths of the certificate's validity")
+			"    # the virtual kubelet sends another request when a fifth of the certificate's validity is left")
 }
 
-// othersIn returns the names and addresses in a request that do not belong to the node.
+// othersIn returns the names and addresses in asks that do not belong to node n.
 func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	names := slices.Concat(asks.DNSNames, asks.EmailAddresses)
 	for _, ip := range asks.IPAddresses {
@@ -178,10 +180,10 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	})
 }
 
-// withoutRequest distinguishes a request that was deleted without approval from one that was fulfilled. Kubernetes
-// deletes the former after a day and the latter after an hour (kubernetes/kubernetes:
-// pkg/controller/certificates/cleaner). The virtual kubelet keeps reading a request that was deleted without approval,
-// and logs a warning each time, which errorsOnly hides.
+// withoutRequest returns the result if the virtual kubelet has no certificate request. Kubernetes deletes an unapproved
+// request after a day and a signed request after an hour (kubernetes/kubernetes: pkg/controller/certificates/cleaner).
+// In the first case the virtual kubelet keeps reading the deleted request and logs a warning each time. If errorsOnly
+// is true, it logs no warnings.
 func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {
@@ -203,21 +205,22 @@ func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Res
 					p.Name, nodeName(e),
 				),
 				fmt.Sprintf(
-					"%s -n %s rollout restart deploy/%s    # it sends a new request; then run this check again, which names the "+
-						"request to approve",
+					"%s -n %s rollout restart deploy/%s    # the virtual kubelet then sends a new request; run this check again to "+
+						"see which request to approve",
 					e.Kubectl(), vkNamespace(e), vkDeployment(e),
 				))
 		}
 	}
 	if errorsOnly {
 		return steps.Skipped(
-			"no CertificateSigningRequest of %s exists, and %s hides in the log whether the virtual kubelet still waits for "+
-				"one. If kubectl logs fails for a pod of node %s, restart it: %s -n %s rollout restart deploy/%s",
+			"no CertificateSigningRequest of %s exists. Because of %s the log does not show whether the virtual kubelet still "+
+				"waits for a deleted request. If kubectl logs fails for a pod of node %s, restart the virtual kubelet: %s -n %s "+
+				"rollout restart deploy/%s",
 			vkUser(e), keyErrorsOnly, nodeName(e), e.Kubectl(), vkNamespace(e), vkDeployment(e),
 		)
 	}
 	return steps.Skipped(
-		"no CertificateSigningRequest of %s exists: Kubernetes deletes one an hour after it is signed, and a virtual "+
-			"kubelet before 0.5.2 creates none", vkUser(e),
+		"no CertificateSigningRequest of %s exists. Kubernetes deletes a request an hour after signing it, and a virtual "+
+			"kubelet before 0.5.2 sends no request", vkUser(e),
 	)
 }

@@ -7,7 +7,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A Deployment of the virtual kubelet's name in a tenant's namespace does not choose whose configuration is changed.
+// A Deployment in a tenant's namespace that has the virtual kubelet's name does not decide whose configuration carrick
+// changes.
 func TestATenantDoesNotChooseTheVirtualKubelet(t *testing.T) {
 	const sections = `-- local --
 apiVersion: apps/v1

@@ -12,15 +12,15 @@ import (
 
 func mayMake(ctx context.Context, e steps.Env) steps.Result {
 	rights := slices.Concat(endpointPermissions(e), kubeletPermissions(e), trialPermissions(e))
-	e.Cluster.WillRead(check.SigningRequests, "") // as soon as the virtual node runs
-	if mode(e) == byProxy {                       // read as soon as it exists
+	e.Cluster.WillRead(check.SigningRequests, "") // read after the virtual node has started
+	if mode(e) == byProxy {                       // read after the proxy exists
 		e.Cluster.WillRead(check.EndpointSlices, space(e))
 		e.Cluster.WillRead(check.Pods, space(e))
 	}
 	return check.MayMake(ctx, e, e.SideName(), rights, space(e), workloadNamespace(e), vkNamespace(e))
 }
 
-// endpointPermissions returns the permissions to expose the API.
+// endpointPermissions returns the permissions that carrick needs to expose the API.
 func endpointPermissions(e steps.Env) []permission.Rule {
 	if mode(e) != byProxy {
 		return nil // carrick creates nothing: the endpoint exists, or another tool applies the exported files
@@ -43,7 +43,7 @@ func endpointPermissions(e steps.Env) []permission.Rule {
 	return append(out, check.ToFollow(space(e), check.Secrets)...)
 }
 
-// kubeletPermissions returns the permissions to configure the virtual kubelet, and to watch its restart.
+// kubeletPermissions returns the permissions to configure the virtual kubelet and to watch its restart.
 func kubeletPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.ToEdit(vkNamespace(e), check.ConfigMaps, check.Deployments),
@@ -52,7 +52,7 @@ func kubeletPermissions(e steps.Env) []permission.Rule {
 	)
 }
 
-// trialPermissions returns the permissions for the trials, and for the Role of the jobs.
+// trialPermissions returns the permissions for the test requests and the test Job, and for the jobs' Role.
 func trialPermissions(e steps.Env) []permission.Rule {
 	ns := workloadNamespace(e)
 	out := slices.Concat(

@@ -23,8 +23,8 @@ func rightsChecks() []steps.Check {
 		{
 			Name: "kubelet-creates-tokens", Title: "The virtual kubelet can create tokens for the jobs", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Without that permission it passes an empty file as the token, says so only in its log, and the job " +
-				"starts anyway.",
+			Why: "Without this permission the virtual kubelet passes an empty token file and reports the error only in its " +
+				"log. The job starts anyway.",
 			References: []string{vkSource, vkRoleSource}, Run: kubeletMints,
 		},
 		{
@@ -43,7 +43,7 @@ func tokensIn(namespace string) permission.Rule {
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // tenants do not have it
+	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // tenants cannot do this
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
 		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns},
 		permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
@@ -52,9 +52,11 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if slices.Contains(lacks, acts.String()) {
 		return steps.Failed(
-			fmt.Sprintf("%s cannot %s, so it is not a virtual kubelet and must not get tokens", vkUser(e), acts),
-			fmt.Sprintf("answer vk.namespace with the one where InterLink's chart is installed: %s get deployments -A -l app=%s",
-				e.Kubectl(), nodeName(e)),
+			fmt.Sprintf("%s cannot %s, so it does not belong to a virtual kubelet and must not create tokens", vkUser(e), acts),
+			fmt.Sprintf(
+				"set vk.namespace to the namespace where InterLink's chart is installed: %s get deployments -A -l app=%s",
+				e.Kubectl(), nodeName(e),
+			),
 		)
 	}
 	if len(lacks) > 0 {
@@ -62,10 +64,10 @@ func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 			fmt.Sprintf("%s cannot %s, so jobs get an empty token", vkUser(e), strings.Join(lacks, " or ")), grantTokens(e, ns),
 		)
 	}
-	return steps.Passed("%s can, in namespace %s", vkUser(e), ns)
+	return steps.Passed("%s can create tokens in namespace %s", vkUser(e), ns)
 }
 
-// grantTokens returns commands that allow the virtual kubelet to create tokens in one namespace.
+// grantTokens returns commands that allow the virtual kubelet to create tokens in namespace ns.
 func grantTokens(e steps.Env, ns string) string {
 	k, name := e.Kubectl()+" -n "+ns, nodeName(e)+"-tokens"
 	return fmt.Sprintf(
@@ -94,13 +96,13 @@ func kubeletMintsNoMore(ctx context.Context, e steps.Env) steps.Result {
 	)
 	if s, err := e.Cluster.Secret(ctx, vkNamespace(e), nodeName(e)+"-secret"); err == nil &&
 		s.Type == string(corev1.SecretTypeServiceAccountToken) {
-		said += fmt.Sprintf("; Secret %s/%s-secret contains a token of it that never expires", vkNamespace(e), nodeName(e))
+		said += fmt.Sprintf("; Secret %s/%s-secret contains a token for it that never expires", vkNamespace(e), nodeName(e))
 	} else if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return steps.Errored(err)
 	}
 	return steps.Warned(said, grantTokens(e, workloadNamespace(e))+
 		fmt.Sprintf(
-			"\n%s edit clusterrole %s-role    # remove serviceaccounts/token; again after each upgrade of the chart",
+			"\n%s edit clusterrole %s-role    # remove serviceaccounts/token, and repeat this after each upgrade of the chart",
 			e.Kubectl(), nodeName(e),
 		))
 }
@@ -110,8 +112,7 @@ func jobHours(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }
 
-// meanwhile runs read concurrently with a read of the virtual kubelet's pods, which caches them
-// for the caller.
+// meanwhile runs read. Concurrently it lists the virtual kubelet's pods, so that the caller finds them in the cache.
 func meanwhile(ctx context.Context, e steps.Env, read func() error) error {
 	return check.Together(read, func() error {
 		_, _ = podsOfKubelet(ctx, e) // the caller's own read returns the error

@@ -12,12 +12,11 @@ import (
 	"carrick/steps/action"
 )
 
-// unitFolder is the folder of a site's systemd units.
+// unitFolder is the directory of the systemd units that admins install.
 const unitFolder = "/etc/systemd/system"
 
-// slurmConfig is the plugin's default configuration file, if neither its flag -SlurmConfigpath
-// nor SLURMCONFIGPATH is set (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go,
-// f8451d93).
+// slurmConfig is the configuration file that the plugin reads if neither its flag -SlurmConfigpath nor the variable
+// SLURMCONFIGPATH is set (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
 const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 
 func plugin() steps.Step {
@@ -30,14 +29,14 @@ func plugin() steps.Step {
 			{
 				Key: "plugin.unit", Title: "The plugin's systemd unit", Kind: steps.Text, Opt: true, On: steps.Remote,
 				Check: checkUnit,
-				Help: "Enter its name, such as slurm-plugin.service. Leave it empty if the plugin is started in another way: " +
-					"carrick then neither restarts it nor reads its log.",
-				Default: steps.FromFact("plugin-unit", "from the unit that starts it, in "+unitFolder),
+				Help: "Enter the unit's name, such as slurm-plugin.service. Leave this empty if no unit starts the plugin: " +
+					"carrick then neither restarts the plugin nor reads its log.",
+				Default: steps.FromFact("plugin-unit", "from the unit that starts the plugin, in "+unitFolder),
 			},
 			{
 				Key: "plugin.config", Title: "The plugin's configuration file", Kind: steps.Path, On: steps.Remote,
-				Help: "Enter its path on the edge node: from the plugin's flag -SlurmConfigpath or its variable " +
-					"SLURMCONFIGPATH, otherwise " + slurmConfig +
+				Help: "Enter the file's path on the edge node. The plugin gets the path from its flag -SlurmConfigpath or its " +
+					"variable SLURMCONFIGPATH. Without them it uses " + slurmConfig +
 					". Upstream's cookbook uses $HOME/.interlink/manifests/plugin-config.yaml, its systemd guide " +
 					"/opt/interlink/config/plugin-config.yaml.",
 				Default: func(e steps.Env) (any, string) {
@@ -49,8 +48,8 @@ func plugin() steps.Step {
 			},
 			{
 				Key: "plugin.shared-fs", Title: "SHARED_FS=true in the plugin's environment", Kind: steps.YesNo, On: steps.Remote,
-				Help: "If yes, tokens are files in its DataRootFolder, which compute nodes must have at the same path. If no, " +
-					"tokens are in the job scripts that Slurm keeps.",
+				Help: "If yes, the plugin writes tokens to files in its DataRootFolder, which compute nodes must have at the " +
+					"same path. If no, tokens are in the job scripts, which Slurm keeps.",
 				Default: func(e steps.Env) (any, string) {
 					v, err := e.Own.Text("plugin-shared-fs")
 					if err != nil {
@@ -73,7 +72,7 @@ func plugin() steps.Step {
 				Learn: learnConfigPath,
 			},
 			{
-				Name: "plugin-shared-fs", Title: "whether the plugin writes to a shared folder", On: steps.Remote, Shared: true,
+				Name: "plugin-shared-fs", Title: "whether the plugin writes to a shared directory", On: steps.Remote, Shared: true,
 				Learn: learnSharedFS,
 			},
 			{
@@ -87,7 +86,7 @@ func plugin() steps.Step {
 				Doer: pluginConfigFile{},
 			},
 			{
-				Name: "plugin-closed", Title: "Close the plugin's data folder to other users", On: steps.Remote, When: sharedFS,
+				Name: "plugin-closed", Title: "Close the plugin's data directory to other users", On: steps.Remote, When: sharedFS,
 				Doer: action.CloseFolder{
 					Title: "prevents other users of the compute nodes from reading the tokens in it", Path: dataFolder,
 				},
@@ -157,7 +156,7 @@ func learnExports(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if c.bad != nil {
-		return nil, steps.Absent("%s is not YAML", pluginPath(e))
+		return nil, steps.Absent("%s is not valid YAML", pluginPath(e))
 	}
 	if !c.flag("ExportPodData") {
 		return nil, steps.Absent(
@@ -171,7 +170,8 @@ func pluginPath(e steps.Env) string { return e.Answers.Text("plugin.config") }
 
 func onEdge(command string) string { return "run on the edge node: " + command }
 
-// unitOf returns the name of the plugin's unit with its suffix.
+// unitOf returns the plugin's unit from the answer plugin.unit, with the default suffix .service. It returns "" if the
+// answer is empty.
 func unitOf(e steps.Env) string {
 	u := e.Answers.Text("plugin.unit")
 	if u != "" && path.Ext(u) == "" {

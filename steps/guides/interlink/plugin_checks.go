@@ -28,7 +28,7 @@ func pluginChecks() []steps.Check {
 	}
 	return []steps.Check{
 		on(steps.Check{
-			Name: "plugin-config", Title: "The plugin's configuration is valid, without unknown keys",
+			Name: "plugin-config", Title: "The plugin's configuration is valid and has no unknown keys",
 			Why: "The plugin ignores unknown keys, so a setting with a typo has no effect.",
 			Run: pluginConfigReads,
 		}),
@@ -36,7 +36,7 @@ func pluginChecks() []steps.Check {
 			Name: "plugin-exports", Title: "The plugin mounts tokens and the CA", Needs: []string{"plugin-config"},
 			FixedBy: "plugin-exports",
 			Why: "Without ExportPodData in the plugin's own configuration, jobs get the API's variables but no ServiceAccount " +
-				"files; nothing reads the chart's exportPodData.",
+				"files. The chart's exportPodData has no effect.",
 			References: []string{"interlink-hq/interLink: docs/docs/cookbook/1-edge.mdx"}, Run: pluginExports,
 		}),
 		on(steps.Check{
@@ -45,27 +45,27 @@ func pluginChecks() []steps.Check {
 		}),
 		on(steps.Check{
 			Name: "plugin-log", Title: "The plugin finds the projected volumes of its pods", When: withUnit,
-			Why: "The plugin does not mount volumes that it does not find, and starts the job anyway.", Run: pluginLog,
+			Why: "The plugin does not mount volumes that it cannot find, and starts the job without them.", Run: pluginLog,
 		}),
 		on(steps.Check{
-			Name: "plugin-started", Title: "The plugin has started since its configuration changed",
+			Name: "plugin-started", Title: "The plugin runs with its current configuration",
 			Needs: []string{"plugin-config"}, FixedBy: "plugin-restart", When: withUnit,
 			Why: "The plugin reads its configuration only at start.", Run: pluginStarted,
 		}),
 		on(steps.Check{
 			Name: "plugin-tokens", Title: "Tokens are kept out of job scripts", Needs: []string{"plugin-config"},
-			Why: "Without SHARED_FS=true each token is in the sbatch script, which Slurm keeps in its database and shows to " +
-				"its operators.", Run: pluginTokens,
+			Why: "Without SHARED_FS=true each token is in the sbatch script, which Slurm keeps in its database. Slurm " +
+				"operators can read it.", Run: pluginTokens,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-shared", Title: "Compute nodes share the plugin's data folder",
+			Name: "plugin-data-shared", Title: "Compute nodes share the plugin's data directory",
 			Needs: []string{"plugin-config"}, When: sharedFS,
-			Why: "With SHARED_FS=true the job mounts the files from the same path on its own node.", Run: pluginDataShared,
+			Why: "With SHARED_FS=true the job mounts the files from the same path on its compute node.", Run: pluginDataShared,
 		}),
 		on(steps.Check{
-			Name: "plugin-data-closed", Title: "Other users cannot read the plugin's data folder",
+			Name: "plugin-data-closed", Title: "Other users cannot read the plugin's data directory",
 			Needs: []string{"plugin-config"}, When: sharedFS, FixedBy: "plugin-closed",
-			Why: "The token file has mode 0644, so only the folder protects it, and the token is valid for 100 years or while " +
+			Why: "The token file has mode 0644, so only the directory protects it. The token is valid for 100 years or while " +
 				"its pod exists.", Run: pluginDataClosed,
 		}),
 	}
@@ -74,7 +74,7 @@ func pluginChecks() []steps.Check {
 func withUnit(e steps.Env) bool { return e.Answers.Text("plugin.unit") != "" }
 func sharedFS(e steps.Env) bool { return e.Answers.Bool("plugin.shared-fs") }
 
-// readable returns the configuration, or a verdict if it cannot be read.
+// readable returns the plugin's configuration, or the check's result if the configuration cannot be read.
 func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 	c, err := openPlugin(ctx, e)
 	var r steps.Result
@@ -83,7 +83,7 @@ func readable(ctx context.Context, e steps.Env) (pluginConfig, *steps.Result) {
 		r = steps.Failed(
 			pluginPath(e)+" does not exist on the edge node",
 			onEdge("ps -ef | grep -i slurm; systemctl cat UNIT | grep SLURMCONFIGPATH")+
-				"; answer plugin.config with the path that it shows",
+				"; set plugin.config to the path in the output",
 		)
 	case err != nil:
 		r = steps.Errored(err)
@@ -112,7 +112,7 @@ func pluginConfigReads(ctx context.Context, e steps.Env) steps.Result {
 		if path.IsAbs(at) && !strings.ContainsAny(at, "%$") && resolved(e, at) != resolved(e, pluginPath(e)) {
 			return steps.Failed(
 				fmt.Sprintf("%s makes the plugin read %s, but plugin.config is %s", u.name, at, pluginPath(e)),
-				"answer plugin.config with "+at+", or: "+onEdge("systemctl edit --full "+u.name),
+				"set plugin.config to "+at+", or: "+onEdge("systemctl edit --full "+u.name),
 			)
 		}
 	}
@@ -144,15 +144,15 @@ func pluginExports(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Failed(pluginPath(e)+" "+said+", so jobs get no /var/run/secrets/kubernetes.io/serviceaccount", "")
 }
 
-// tagInUnit matches the version in the name of an image or a path.
+// tagInUnit matches the version in an image name or a path.
 var tagInUnit = regexp.MustCompile(`(?i)(?:slurm|interlink)[a-z0-9_./-]*[:@/_-]v?(\d+\.\d+\.\d+)(-[a-z0-9.]+)?`)
 
 func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 	u, err := unitNow(ctx, e)
 	if _, absent := err.(*steps.AbsentError); absent {
 		return steps.Skipped(
-			"%s, so the plugin's version is unknown; it is one of "+
-				"https://github.com/interlink-hq/interlink-slurm-plugin/releases",
+			"%s. The plugin's version is therefore unknown (releases: "+
+				"https://github.com/interlink-hq/interlink-slurm-plugin/releases)",
 			err.Error(),
 		)
 	}
@@ -167,18 +167,21 @@ func pluginVersion(ctx context.Context, e steps.Env) steps.Result {
 		if m := tagInUnit.FindStringSubmatch(run); m != nil {
 			if version.MustParseGeneric(m[1]).LessThan(version.MustParseGeneric("0.3.9")) {
 				return steps.Failed(
-					"the unit "+u.name+" starts version "+m[1]+m[2], onEdge("install 0.3.9 or newer, and systemctl restart "+u.name),
+					"the unit "+u.name+" starts version "+m[1]+m[2],
+					"on the edge node, install 0.3.9 or newer, then: systemctl restart "+u.name,
 				)
 			}
 			return steps.Passed("the plugin's version is %s according to unit %s", m[1]+m[2], u.name)
 		}
 	}
 	return steps.Skipped(
-		"unit %s does not name the plugin's version; plugin-log shows whether it supports projected volumes", u.name,
+		"unit %s does not contain the plugin's version; check plugin-log shows whether the plugin supports projected volumes",
+		u.name,
 	)
 }
 
-// resolved returns a path with symlinks resolved as far as possible.
+// resolved returns the path at with all symlinks resolved. If carrick cannot resolve the symlinks safely, resolved
+// returns the cleaned path.
 func resolved(e steps.Env, at string) string {
 	if leads, err := e.Host.RootsAlone(at); err == nil {
 		return leads
@@ -186,7 +189,8 @@ func resolved(e steps.Env, at string) string {
 	return path.Clean(at)
 }
 
-// unitNow returns the answered unit. If none is answered, it looks for the unit that starts the plugin.
+// unitNow returns the unit in the answer plugin.unit. If the answer is empty, unitNow searches for the unit that starts
+// the plugin.
 func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	name := unitOf(e)
 	if name == "" {
@@ -208,10 +212,13 @@ func unitNow(ctx context.Context, e steps.Env) (unit, error) {
 	return merged(ctx, e, unit{name, string(b)})
 }
 
-// cannotRun returns a skip if commands cannot be run.
+// cannotRun reports whether err means that carrick cannot run command on the edge node. If so, it also returns the
+// skipped result.
 func cannotRun(err error, command string) (steps.Result, bool) {
 	if errors.Is(err, host.ErrFolder) {
-		return steps.Skipped("the edge node is only a folder here, and nothing runs in it; run there: %s", command), true
+		return steps.Skipped(
+			"a local directory stands for the edge node, and carrick runs no commands in it; run on the edge node: %s", command,
+		), true
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		return steps.Skipped("the edge node has no %s", strings.Fields(command)[0]), true
@@ -220,14 +227,14 @@ func cannotRun(err error, command string) (steps.Result, bool) {
 }
 
 func pluginLog(ctx context.Context, e steps.Env) steps.Result {
-	said, from, r := pluginSaid(ctx, e)
+	said, from, r := readPluginLog(ctx, e)
 	if r != nil {
 		return *r
 	}
 	if n := strings.Count(said, "projected volumes not found"); n > 0 {
-		return steps.Failed(fmt.Sprintf("%s reports %d times that projected volumes were not found", from, n),
+		return steps.Failed(fmt.Sprintf("%s reports missing projected volumes (%d lines)", from, n),
 			onEdge("grep -B3 'projected volumes not found'")+
-				" in it; check that the virtual kubelet is 0.4.0 or newer, and DisableProjectedVolumes is false")
+				" (in the log); check that the virtual kubelet is 0.4.0 or newer, and that DisableProjectedVolumes is false")
 	}
 	if strings.TrimSpace(said) == "" || strings.Contains(said, "-- No entries --") {
 		return steps.Skipped("%s is empty", from)
@@ -235,9 +242,9 @@ func pluginLog(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s reports no missing projected volumes", from)
 }
 
-// pluginSaid returns the plugin's log and its source: a file that its unit names, or else the
+// readPluginLog returns the plugin's log and where it comes from: the file in the unit's StandardOutput, or else the
 // journal.
-func pluginSaid(ctx context.Context, e steps.Env) (said, from string, no *steps.Result) {
+func readPluginLog(ctx context.Context, e steps.Env) (said, from string, no *steps.Result) {
 	u, err := unitNow(ctx, e)
 	if err == nil {
 		for _, l := range u.lines() {
@@ -286,7 +293,7 @@ func pluginStarted(ctx context.Context, e steps.Env) steps.Result {
 	case !ok:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has been running since %s, but %s was written after that", unitOf(e), since.UTC().Format(time.DateTime),
+				"%s has been running since %s, but %s was written later", unitOf(e), since.UTC().Format(time.DateTime),
 				pluginPath(e),
 			),
 			"",
@@ -311,7 +318,7 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 		if (v == "true") != answered {
 			return steps.Failed(
 				fmt.Sprintf("plugin.shared-fs is %t, but SHARED_FS of unit %s is %q", answered, u.name, v),
-				"change the answer, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"),
+				"change plugin.shared-fs, or: "+onEdge("systemctl edit "+u.name+"    # Environment=SHARED_FS=true"),
 			)
 		}
 		from = "according to unit " + u.name
@@ -319,7 +326,7 @@ func pluginTokens(ctx context.Context, e steps.Env) steps.Result {
 	if !answered {
 		return steps.Warned(
 			"SHARED_FS is not true, "+from+", so each job's token is in its job script",
-			onEdge("set Environment=SHARED_FS=true where the plugin starts")+
+			"on the edge node, set Environment=SHARED_FS=true where the plugin starts"+
 				", if compute nodes share its DataRootFolder; otherwise restrict who can read job scripts (scontrol show "+
 				"job, slurmdbd)",
 		)

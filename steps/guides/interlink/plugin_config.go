@@ -18,8 +18,8 @@ import (
 	"carrick/steps/action"
 )
 
-// pluginKeys are the keys that the plugin reads; it ignores all others (interlink-hq/interlink-slurm-plugin:
-// pkg/slurm/types.go, f8451d93).
+// pluginKeys lists the keys that the plugin reads. The plugin ignores all other keys
+// (interlink-hq/interlink-slurm-plugin: pkg/slurm/types.go, f8451d93).
 var pluginKeys = []string{
 	"VKConfigPath", "SbatchPath", "ScancelPath", "SqueuePath", "SinfoPath", "SidecarPort", "Socket", "ExportPodData",
 	"CommandPrefix", "ImagePrefix", "DataRootFolder", "Namespace", "Tsocks", "TsocksPath", "TsocksLoginNode", "BashPath",
@@ -28,11 +28,11 @@ var pluginKeys = []string{
 	"DefaultUID", "Taints", "ResourceScriptPath",
 }
 
-// pluginConfig is the current SlurmConfig.yaml.
+// pluginConfig is the content of SlurmConfig.yaml on the edge node.
 type pluginConfig struct {
 	text string
-	top  *yaml.Node // the top-level mapping; nil: there is none
-	bad  error      // why it is not YAML
+	top  *yaml.Node // the top-level mapping; nil if there is none
+	bad  error      // the parse error; nil if the text is valid
 }
 
 func openPlugin(ctx context.Context, e steps.Env) (pluginConfig, error) {
@@ -57,8 +57,8 @@ func parsePlugin(text string) pluginConfig {
 	return c
 }
 
-// duplicate returns an error for a duplicate key of a mapping in n. The plugin's parser,
-// goccy/go-yaml v1.18.0, then decodes nothing at all, and the plugin ignores its error.
+// duplicate returns an error if a mapping in n contains a key twice. The plugin's parser, goccy/go-yaml v1.18.0,
+// decodes nothing in this case, and the plugin ignores the parser's error.
 func duplicate(n *yaml.Node) error {
 	lines := map[string]int{}
 	for i, child := range n.Content {
@@ -76,7 +76,7 @@ func duplicate(n *yaml.Node) error {
 	return nil
 }
 
-// value returns the node of a key, or nil if it is not set.
+// value returns the node of key, or nil if key is not set.
 func (c pluginConfig) value(key string) *yaml.Node {
 	if c.top == nil {
 		return nil
@@ -96,10 +96,9 @@ func (c pluginConfig) word(key string) string {
 	return ""
 }
 
-// flag reports whether the plugin reads a key as true: its parser, goccy/go-yaml, accepts only
-// these three words without quotes. For all other values, including YAML 1.1's yes and on, it
-// returns an error, which the plugin ignores, and the key stays false
-// (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
+// flag reports whether the plugin reads key as true. The plugin's parser, goccy/go-yaml, accepts only true, True and
+// TRUE without quotes. For all other values, including yes and on of YAML 1.1, the parser returns an error. The plugin
+// ignores this error, and the key stays false (interlink-hq/interlink-slurm-plugin: pkg/slurm/func.go, f8451d93).
 func (c pluginConfig) flag(key string) bool {
 	n := c.value(key)
 	if n != nil && n.Kind == yaml.AliasNode {
@@ -111,7 +110,8 @@ func (c pluginConfig) flag(key string) bool {
 	return n.Style == 0 || n.Style == yaml.TaggedStyle && n.Tag == "!!bool"
 }
 
-// unknown returns the keys that the plugin ignores, with the keys that were probably meant.
+// unknown describes the keys that the plugin ignores and that resemble one of pluginKeys, so they are probably
+// misspelled.
 func (c pluginConfig) unknown() []string {
 	var out []string
 	if c.top == nil {
@@ -130,7 +130,7 @@ func (c pluginConfig) unknown() []string {
 	return out
 }
 
-// exporting returns the file with ExportPodData: true and keeps the rest verbatim.
+// exporting returns the file's text with ExportPodData set to true. The rest of the text is unchanged.
 func (c pluginConfig) exporting() (string, error) {
 	const key = "ExportPodData"
 	if c.bad != nil {
@@ -144,12 +144,13 @@ func (c pluginConfig) exporting() (string, error) {
 		return "", err
 	}
 	if now := parsePlugin(out); !now.flag(key) || !reflect.DeepEqual(now.without(key), c.without(key)) {
-		return "", fmt.Errorf("carrick cannot set %s without changing more than that; set it manually", key)
+		return "", fmt.Errorf("carrick cannot set %s without changing other keys; set it manually", key)
 	}
 	return out, nil
 }
 
-// set returns the text with a key set to true, in its place or at the end.
+// set returns the file's text with key set to true. It replaces an existing value in place. If key is missing, set
+// appends it.
 func (c pluginConfig) set(key string) (string, error) {
 	n := c.value(key)
 	switch {
@@ -181,7 +182,7 @@ func (c pluginConfig) set(key string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// without returns the values of all other keys.
+// without returns the values of all keys except key, or nil if they cannot be decoded.
 func (c pluginConfig) without(key string) map[string]any {
 	out := map[string]any{}
 	if c.top != nil && c.top.Decode(&out) != nil {
@@ -200,7 +201,7 @@ func (pluginConfigFile) file(ctx context.Context, e steps.Env) (action.File, err
 			c, err := openPlugin(ctx, e)
 			if errors.Is(err, fs.ErrNotExist) {
 				return masked.Value{}, steps.Absent(
-					"%s does not exist on the edge node: answer plugin.config with the path that the plugin reads", pluginPath(e),
+					"%s does not exist on the edge node: set plugin.config to the path that the plugin reads", pluginPath(e),
 				)
 			}
 			if err != nil {
@@ -238,7 +239,7 @@ func (p pluginConfigFile) Do(ctx context.Context, e steps.Env, say steps.Progres
 	return f.Do(ctx, e, say)
 }
 
-// PlanUndo shows what is restored.
+// PlanUndo shows the text that is restored.
 func (p pluginConfigFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	f, err := p.file(ctx, e)
 	if err != nil {
@@ -256,7 +257,7 @@ func (p pluginConfigFile) Undo(ctx context.Context, e steps.Env, say steps.Progr
 	return f.Undo(ctx, e, say)
 }
 
-// Export only names the line, because the file belongs to the site and can contain confidential
+// Export returns only the line to set. It omits the file, which belongs to the site and can contain confidential
 // settings.
 func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
@@ -264,7 +265,7 @@ func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exporte
 	}, nil
 }
 
-// atRun is a command that depends on answers.
+// atRun is an action that runs a command. The function builds the command from the answers.
 type atRun func(context.Context, steps.Env) (action.Command, error)
 
 // Plan shows the command line.
@@ -285,7 +286,7 @@ func (r atRun) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return c.Do(ctx, e, say)
 }
 
-// PlanUndo shows the command that reverts it.
+// PlanUndo shows the command that reverts the action.
 func (r atRun) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := r(ctx, e)
 	if err != nil {
@@ -294,7 +295,7 @@ func (r atRun) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c.PlanUndo(ctx, e)
 }
 
-// Undo reverts it.
+// Undo runs the command that reverts the action.
 func (r atRun) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	c, err := r(ctx, e)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The line is set in place, and all else stays to the letter.
+// exporting sets the key in place and keeps the rest of the text verbatim.
 func TestPluginExporting(t *testing.T) {
 	for name, x := range map[string]struct{ have, want string }{
 		"absent":      {"SbatchPath: \"/usr/bin/sbatch\"\n", "SbatchPath: \"/usr/bin/sbatch\"\nExportPodData: true\n"},
@@ -37,7 +37,7 @@ func TestPluginExporting(t *testing.T) {
 	}
 }
 
-// The plugin's parser, goccy/go-yaml v1.18.0, decodes nothing of a text with a key that a mapping has twice.
+// The plugin's parser, goccy/go-yaml v1.18.0, decodes nothing if a mapping contains a key twice.
 func TestPluginConfigHasNoKeyTwice(t *testing.T) {
 	for text, bad := range map[string]string{
 		"ExportPodData: true\nNamespace: vk\nExportPodData: false\n": "line 3: ExportPodData is already set on line 1",

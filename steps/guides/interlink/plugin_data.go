@@ -16,9 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// dataFolder returns where the plugin writes. It appends NAMESPACE-UID of a pod to
-// DataRootFolder without a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go,
-// f8451d93).
+// dataFolder returns the directory in which the plugin writes the pods' data. The plugin appends NAMESPACE-UID of a pod
+// to DataRootFolder without a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go, f8451d93).
 func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,20 +32,21 @@ func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	}
 	if !path.IsAbs(dir) {
 		return "", steps.Absent(
-			"DataRootFolder in %s is %s, which is relative to the folder where the plugin was started", pluginPath(e),
+			"DataRootFolder in %s is %s, which is relative to the plugin's working directory", pluginPath(e),
 			clean.Text(dir),
 		)
 	}
 	if !strings.HasSuffix(dir, "/") {
 		return "", steps.Absent(
-			"DataRootFolder in %s is %s without a trailing slash, so the plugin writes to %sNAMESPACE-UID, next to that folder",
+			"DataRootFolder in %s is %s without a trailing slash, so the plugin writes to %sNAMESPACE-UID, next to "+
+				"that directory",
 			pluginPath(e), clean.Text(dir), clean.Text(dir),
 		)
 	}
 	return path.Clean(dir), nil
 }
 
-// networked are file systems that several machines can mount.
+// networked lists the types of file systems that several machines can mount.
 var networked = []string{
 	"nfs", "nfs4", "lustre", "beegfs", "gpfs", "ceph", "fuse.ceph", "cifs", "smb3", "glusterfs", "fuse.glusterfs", "gfs2",
 	"ocfs2", "wekafs", "panfs", "orangefs", "pvfs2", "fhgfs", "9p", "virtiofs",
@@ -55,8 +55,8 @@ var networked = []string{
 func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
-		return check.AbsentFails(err, onEdge("set DataRootFolder in "+pluginPath(e)+
-			" to an absolute path that compute nodes share, with a trailing slash"))
+		return check.AbsentFails(err, "on the edge node, set DataRootFolder in "+pluginPath(e)+
+			" to an absolute path that compute nodes share, with a trailing slash")
 	}
 	kind, err := check.CommandOutput(
 		ctx, e.Host, 5*time.Second, "findmnt", "--noheadings", "--output=FSTYPE", "--target="+dir,
@@ -73,10 +73,12 @@ func pluginDataShared(ctx context.Context, e steps.Env) steps.Result {
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"%s is on %s of the edge node: compute nodes have other files at that path, unless the edge node exports it to them",
+			"%s is on the %s file system of the edge node: compute nodes have other files at that path, unless the edge node "+
+				"exports the directory to them",
 			dir, clean.Text(kind),
 		),
-		"on a compute node: ls -ld "+steps.Quoted(dir)+"    # or put DataRootFolder on a file system that they share",
+		"on a compute node: ls -ld "+steps.Quoted(dir)+
+			"    # or put DataRootFolder on a file system that compute nodes share",
 	)
 }
 
@@ -84,7 +86,7 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	dir, err := dataFolder(ctx, e)
 	if err != nil {
 		return check.AbsentFails(
-			err, onEdge("set DataRootFolder in "+pluginPath(e)+" to an absolute path with a trailing slash"),
+			err, "on the edge node, set DataRootFolder in "+pluginPath(e)+" to an absolute path with a trailing slash",
 		)
 	}
 	info, err := e.Host.Stat(ctx, dir)
@@ -110,15 +112,15 @@ func pluginDataClosed(ctx context.Context, e steps.Env) steps.Result {
 	if e.Host.IsFolder() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s has mode %04o in the folder that stands for the edge node; if it has that mode there, other users can read "+
-					"the tokens in it",
+				"%s has mode %04o in the local directory that stands for the edge node. With the same mode on the edge node, "+
+					"other users can read the tokens in it",
 				dir, mode,
 			),
 			onEdge("chmod 0700 "+steps.Quoted(dir)),
 		)
 	}
 	fix := onEdge("chmod 0700 " + steps.Quoted(dir))
-	var others *host.FolderError // users who can write to them can redirect root to another folder
+	var others *host.FolderError // another user can replace a directory in the path and redirect the chmod
 	if _, err := e.Host.Folder(dir); errors.As(err, &others) {
 		fix = others.Error()
 	}

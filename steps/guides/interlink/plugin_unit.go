@@ -14,11 +14,11 @@ import (
 	"carrick/steps/check"
 )
 
-// unit is a systemd unit that starts the plugin.
+// unit is the name and the text of a systemd unit.
 type unit struct{ name, text string }
 
-// findUnit returns the unit that starts the Slurm plugin, preferably one that sets
-// SLURMCONFIGPATH: the executables of all plugins can have the same path.
+// findUnit returns the unit that starts the Slurm plugin. It prefers a unit that sets SLURMCONFIGPATH, because the
+// executables of other plugins can have the same path.
 func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 	names, err := e.Host.List(ctx, unitFolder)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -31,11 +31,11 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		}
 		b, err := e.Host.Read(ctx, unitFolder+"/"+n)
 		if err != nil {
-			continue // a dangling link, or a folder: not the plugin's
+			continue // a dangling symlink or a directory, so not the plugin's unit
 		}
 		u, err := merged(ctx, e, unit{n, string(b)})
 		if err != nil {
-			u = unit{n, string(b)} // usually of another service than the plugin
+			u = unit{n, string(b)} // usually the unit of another service
 		}
 		if u.sets("SLURMCONFIGPATH") {
 			return u, nil
@@ -50,7 +50,7 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 	return unit{}, steps.Absent("no unit in %s starts the Slurm plugin", unitFolder)
 }
 
-// merged returns a unit with its drop-ins, as systemctl cat shows it.
+// merged returns u with its drop-ins appended, as systemctl cat shows it.
 func merged(ctx context.Context, e steps.Env, u unit) (unit, error) {
 	files, err := check.DropIns(ctx, e.Host, u.name)
 	if err != nil {
@@ -70,8 +70,8 @@ func (u unit) sets(key string) bool {
 	return slices.ContainsFunc(u.lines(), func(l string) bool { return strings.Contains(l, key+"=") })
 }
 
-// startsPlugin reports whether the unit starts the Slurm plugin. The Docker plugin has the same ExecStart, and
-// INTERLINKCONFIGPATH (interlink-hq/interLink: docs/docs/guides/08-systemd-deployment.mdx, f6321757).
+// startsPlugin reports whether the unit starts the Slurm plugin. The unit of the Docker plugin has the same ExecStart,
+// but sets INTERLINKCONFIGPATH (interlink-hq/interLink: docs/docs/guides/08-systemd-deployment.mdx, f6321757).
 func (u unit) startsPlugin() bool {
 	switch {
 	case u.sets("SLURMCONFIGPATH"):
@@ -88,8 +88,8 @@ func (u unit) startsPlugin() bool {
 	return false
 }
 
-// lines returns the lines with content. An empty assignment drops the earlier ones of its key,
-// as in a drop-in.
+// lines returns the effective lines of the unit. As in systemd, an empty assignment removes the earlier assignments of
+// the same key.
 func (u unit) lines() (out []string) {
 	for _, l := range check.UnitLines(u.text) {
 		if key, value, is := strings.Cut(l, "="); is && strings.TrimSpace(value) == "" {
@@ -101,11 +101,10 @@ func (u unit) lines() (out []string) {
 	return out
 }
 
-// configFlag matches the plugin's flag, which has precedence over SLURMCONFIGPATH.
+// configFlag matches the plugin's flag for its configuration file. The flag has precedence over SLURMCONFIGPATH.
 var configFlag = regexp.MustCompile(`\s--?SlurmConfigpath[=\s]["']?([^\s"']+)`)
 
-// configPath returns the plugin's configuration file if this unit starts it, or "" if the unit
-// does not set it.
+// configPath returns the configuration file that the unit sets for the plugin, or "" if the unit sets none.
 func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
 	at := ""
 	for _, l := range u.lines() {
@@ -120,7 +119,7 @@ func (u unit) configPath(ctx context.Context, e steps.Env) (string, error) {
 	return u.variable(ctx, e, "SLURMCONFIGPATH")
 }
 
-// variable returns the value of a variable that is set in the unit or in a file that it names.
+// variable returns the value of environment variable key in the unit or its EnvironmentFile, or "" if it is not set.
 func (u unit) variable(ctx context.Context, e steps.Env, key string) (string, error) {
 	set := regexp.MustCompile(`(?:^|[\s"'=])` + regexp.QuoteMeta(key) + `=["']?([^\s"']+)`)
 	out := ""

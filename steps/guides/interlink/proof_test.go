@@ -7,13 +7,14 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// random are CAs and what follows from them, addresses that a cluster chooses, and how long to a tenth of a second.
+// random matches the parts of a state that differ between runs: certificates and their hashes, cluster IPs, and the
+// duration of the watch.
 const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
 	`|"carrick/[a-z.-]+":"[0-9a-f]{12}"|"clusterIPs?":("[^"]*"|\[[^]]*\])|heldSeconds: [0-9.]+`
 
-// proof is of all that the guide makes, a watch and a role for Argo among it. What goes through the endpoint does not
-// go through the proxy that is in trouble: it leads to the API server by another way, which is what the endpoint is
-// for.
+// proof covers all objects that the guide creates, including those of the watch and the Role for Argo. Requests to the
+// endpoint do not pass through the proxy that injects faults. They reach the API server by another route, which is the
+// purpose of the endpoint.
 func proof() stepstest.Proof {
 	p := stepstest.Proof{
 		Bench: bench(), Random: random,

@@ -10,15 +10,15 @@ import (
 	"carrick/steps/action"
 )
 
-// causeNote is the annotation with the hash of the files that a pod of the proxy read at its
-// start.
+// causeNote is an annotation on the proxy's pods. Its value is the hash of the files that nginx reads only when it
+// starts.
 const causeNote = "carrick/started-with"
 
 func proxy() steps.Step {
 	return steps.Step{
 		Name: "proxy", Title: "Proxy",
-		Why: "One nginx forwards four API paths, answers 404 to all others and has no credentials: each request carries " +
-			"its own token. It serves a renewed certificate from the next handshake on, and restarts only when its " +
+		Why: "An nginx forwards four API paths, answers 404 to all other paths and has no credentials: each request " +
+			"carries its own token. It serves a renewed certificate from the next handshake on, and restarts only when its " +
 			"configuration or the cluster's CA changes.",
 		When: in(byProxy),
 		Actions: []steps.Action{
@@ -55,7 +55,7 @@ func answerOf(key string) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) { return e.Answers.Text(key), nil }
 }
 
-// shippedConf returns the configuration for these answers.
+// shippedConf returns proxyConf for the link's answers: with an IPv6 address, nginx also listens on IPv6.
 func shippedConf(e steps.Env) nginxConf {
 	c := proxyConf
 	ip, err := netip.ParseAddr(e.Answers.Text("exposure.address"))
@@ -65,8 +65,8 @@ func shippedConf(e steps.Env) nginxConf {
 
 func proxyText(_ context.Context, e steps.Env) (any, error) { return shippedConf(e).encode() }
 
-// proxyCause changes with the files that nginx reads only at its start. It is part of the pod
-// template, so that the pods restart then.
+// proxyCause returns the hash of the files that nginx reads only when it starts. The hash is in the pod template, so
+// the pods restart when a file changes.
 func proxyCause(ctx context.Context, e steps.Env) (any, error) {
 	conf, err := shippedConf(e).encode()
 	if err != nil {
@@ -88,8 +88,9 @@ func hostPortOf(_ context.Context, e steps.Env) (any, error) {
 	return e.Answers.Int("exposure.port"), nil
 }
 
-// nodeSelector pins the pod to the node whose address jobs use. Otherwise that node's port
-// leads nowhere, or to a pod that does not see the source address.
+// nodeSelector returns the node selector of the proxy's pod. Without a load balancer it pins the pod to the node whose
+// address jobs use. If the pod ran on another node, connections to this address would fail, or the pod would not see
+// the client's address.
 func nodeSelector(ctx context.Context, e steps.Env) (any, error) {
 	out := map[string]any{"kubernetes.io/os": "linux"}
 	if exposed(e) == asBalancer {
@@ -107,8 +108,8 @@ func nodeSelector(ctx context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// strategy returns Recreate for a hostPort, because two pods cannot use the same port of a
-// node.
+// strategy returns the update strategy of the Deployment: Recreate for a hostPort, because two pods cannot use the same
+// port of a node.
 func strategy(_ context.Context, e steps.Env) (any, error) {
 	if exposed(e) == asHostPort {
 		return "Recreate", nil
@@ -144,7 +145,7 @@ func balancerSources(_ context.Context, e steps.Env) (any, error) {
 	return nil, nil
 }
 
-// balancerAsks returns the address that is requested from the load balancer.
+// balancerAsks returns the loadBalancerIP of the Service: exposure.address if it is an IP address, and nil otherwise.
 func balancerAsks(_ context.Context, e steps.Env) (any, error) {
 	if a := e.Answers.Text("exposure.address"); exposed(e) == asBalancer && isAddress(a) {
 		return a, nil
@@ -152,7 +153,8 @@ func balancerAsks(_ context.Context, e steps.Env) (any, error) {
 	return nil, nil
 }
 
-// traffic preserves the source address if a NetworkPolicy depends on it.
+// traffic returns the externalTrafficPolicy of the Service. Local preserves the client's address, which the
+// NetworkPolicy for exposure.sources requires.
 func traffic(_ context.Context, e steps.Env) (any, error) {
 	switch {
 	case exposed(e) == asHostPort:

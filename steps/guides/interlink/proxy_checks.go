@@ -34,32 +34,31 @@ func proxyChecks() []steps.Check {
 		{
 			Name: "proxy-current", Title: "The proxy runs with the current configuration and CA", On: steps.Local,
 			Needs: []string{"proxy-runs"}, FixedBy: "proxy",
-			Why: "nginx reads its configuration and the cluster's CA only when it starts; it rereads only its own " +
-				"certificate, at each handshake.", References: []string{
+			Why: "nginx reads its configuration and the cluster's CA only at start. At each handshake it rereads only its own " +
+				"certificate.", References: []string{
 				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
 			}, Run: proxyCurrent,
 		},
 		{
-			Name: "service-serves", Title: "The proxy's port is open and reaches it", On: steps.Local,
+			Name: "service-serves", Title: "The proxy's port is open and leads to the proxy's pods", On: steps.Local,
 			Needs: []string{"proxy-runs"}, FixedBy: "service", Timeout: 3 * time.Minute,
-			Why: "A Service without endpoints does not answer, and one of type LoadBalancer waits indefinitely if nothing " +
-				"assigns addresses.", References: []string{chartOfKube}, Run: serviceServes,
+			Why: "A Service without endpoints does not answer. Without a load balancer controller, a Service of type " +
+				"LoadBalancer never gets an address.", References: []string{chartOfKube}, Run: serviceServes,
 		},
 		{
 			Name: "proxy-sources", Title: "Only the compute nodes' networks can reach the proxy", On: steps.Local,
 			Needs: []string{"endpoint-namespace"}, FixedBy: "fence",
-			Why:        "Whoever can reach it can try tokens, and exploit every vulnerability of the API server.",
+			Why:        "Anyone who can reach the proxy can try tokens and exploit vulnerabilities of the API server.",
 			References: []string{page, chartOfKube}, Run: proxyFenced,
 		},
 	}
 }
 
-// proxyDirectives are the required settings of the configuration, and the consequences without
-// them.
+// proxyDirectives lists the required directives of nginx.conf, with the consequence (harm) of another value.
 var proxyDirectives = []struct{ name, want, harm string }{
 	{"proxy_buffering", "off", "watches and logs are delayed"},
 	{"client_max_body_size", "0", "requests over 1 MiB are rejected"},
-	{"proxy_ssl_verify", "on", "tokens go to any server that answers as the API server"},
+	{"proxy_ssl_verify", "on", "the proxy sends tokens to any server that impersonates the API server"},
 	{"proxy_http_version", "1.1", "kubectl exec and port-forward fail"},
 }
 
@@ -73,16 +72,16 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Failed("nginx.conf is not valid nginx configuration: "+clean.Text(err.Error()), "")
 	}
 	block := serverBlock{configMap: proxyName, key: "nginx.conf", said: said}
-	if bad := block.emptied(); bad != "" {
+	if bad := block.shellDamage(); bad != "" {
 		return steps.Failed(bad, "")
 	}
 	if len(every(said, "proxy_pass")) == 0 {
-		return steps.Failed("nginx.conf forwards nothing", "")
+		return steps.Failed("nginx.conf forwards no requests", "")
 	}
 	for _, d := range proxyDirectives {
 		got := every(said, d.name)
 		if len(got) == 0 || len(got[0].words) != 2 || got[0].words[1].bare() != d.want {
-			return steps.Failed(fmt.Sprintf("nginx.conf does not set %s %s: %s", d.name, d.want, d.harm), "")
+			return steps.Failed(fmt.Sprintf("nginx.conf does not set %s %s, so %s", d.name, d.want, d.harm), "")
 		}
 	}
 	if bad := mishandled(said); bad != "" {
@@ -95,11 +94,10 @@ func proxyConfiguration(ctx context.Context, e steps.Env) steps.Result {
 			"",
 		)
 	}
-	return steps.Passed("nginx closes connections idle for %s, and buffers nothing", read[0].words[1])
+	return steps.Passed("nginx closes connections that are idle for %s, and does not buffer", read[0].words[1])
 }
 
-// mishandled describes what a configuration does with jobs' tokens other than forwarding them,
-// or returns "".
+// mishandled describes how nginx.conf exposes or replaces the jobs' tokens, or returns "" if it only forwards them.
 func mishandled(said []directive) string {
 	for _, d := range every(said, "proxy_set_header") {
 		if len(d.words) == 3 && strings.EqualFold(d.words[1].bare(), "Authorization") &&
@@ -111,14 +109,15 @@ func mishandled(said []directive) string {
 		for _, d := range every(said, name) {
 			if slices.ContainsFunc(d.words, func(w word) bool { return strings.Contains(string(w), "$http_authorization") }) {
 				return "nginx.conf uses $http_authorization in " + name +
-					", so jobs' tokens go elsewhere than to the API server"
+					", which exposes the jobs' tokens"
 			}
 		}
 	}
 	return ""
 }
 
-// nginxTime parses a time in nginx's syntax; it returns 0 for an unknown one.
+// nginxTime parses a time in nginx's syntax, in which a number without a unit means seconds. It returns 0 if s is
+// invalid.
 func nginxTime(s string) time.Duration {
 	if s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
 		s += "s"
@@ -170,15 +169,15 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 		return startedSince(ctx, e, d)
 	}
 	if have != want {
-		return steps.Failed("the proxy's pods read another nginx.conf or cluster CA than the current one", "")
+		return steps.Failed("the proxy's pods run with an outdated nginx.conf or cluster CA", "")
 	}
-	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // the files may have been different in between
+	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // nginx.conf might have been changed and restored
 		return r
 	}
-	return steps.Passed("the proxy's pods read the current files; a renewed certificate requires no restart")
+	return steps.Passed("the proxy's pods run with the current files; a renewed certificate requires no restart")
 }
 
-// startedSince judges a proxy by the start times of its pods.
+// startedSince verifies that the proxy's pods started after the last change to nginx.conf.
 func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
 	if err != nil {
@@ -227,7 +226,7 @@ func serviceServes(ctx context.Context, e steps.Env) steps.Result {
 	return hostPortServes(ctx, e)
 }
 
-// readyOn returns the nodes of the proxy's pods that are ready on its port.
+// readyOn returns the node of each ready endpoint of the proxy's Service, or "" for an endpoint without a node name.
 func readyOn(ctx context.Context, e steps.Env) ([]string, error) {
 	all, err := check.ReadyEndpoints(ctx, e.Cluster, space(e), proxyName, proxyListens)
 	var out []string
@@ -256,13 +255,15 @@ func balancerServes(e steps.Env, s *corev1.Service) steps.Result {
 	got := balancerAddress(s)
 	if got == "" {
 		return steps.Waits(s.CreationTimestamp.Time, "Service %s has no address yet", s.Name).
-			Or("check that a load balancer exists (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement): " +
-				e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or answer exposure.type with NodePort")
+			Or(
+				"check that the cluster has a load balancer (a cloud's, or MetalLB with an IPAddressPool and an L2Advertisement): " +
+					e.Kubectl() + " describe service " + s.Name + " -n " + space(e) + "    # or set exposure.type to NodePort",
+			)
 	}
 	if isAddress(want) && got != want {
 		return steps.Failed(
-			fmt.Sprintf("the load balancer gave Service %s the address %s, but jobs use %s", s.Name, clean.Text(got), want),
-			"answer exposure.address with "+clean.Text(got)+", then: carrick apply "+e.LinkFile(),
+			fmt.Sprintf("the load balancer assigned Service %s the address %s, but jobs use %s", s.Name, clean.Text(got), want),
+			"set exposure.address to "+clean.Text(got)+", then: carrick apply "+e.LinkFile(),
 		)
 	}
 	return steps.Passed("%s, port %d", clean.Text(got), port)
@@ -281,8 +282,8 @@ func nodePortServes(ctx context.Context, e steps.Env, s *corev1.Service, on []st
 	if s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && at != "" && !slices.Contains(on, at) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"the proxy runs on %s, but port %d of %s does not reach it: with externalTrafficPolicy Local only the proxy's "+
-					"own node answers",
+				"the proxy runs on %s, but port %d of %s does not reach the proxy: with externalTrafficPolicy Local only the "+
+					"proxy's own node answers",
 				strings.Join(on, ", "), port, at,
 			),
 			e.ApplyStep("proxy")+"    # pins the proxy to that node",
@@ -306,7 +307,7 @@ func hostPortServes(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
-	fix := "answer exposure.sources (step Exposure) with the networks of the compute nodes, then: carrick apply " +
+	fix := "set exposure.sources (step Exposure) to the networks of the compute nodes, then: carrick apply " +
 		e.LinkFile() + " --step proxy"
 	if len(e.Answers.List("exposure.sources")) > 0 {
 		fix = e.ApplyStep("proxy")
@@ -325,20 +326,20 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 		by = append(by, "the load balancer ("+strings.Join(s.Spec.LoadBalancerSourceRanges, ", ")+")")
 	}
 	if fenced {
-		from := fencedTo(p)
+		from := allowedNetworks(p)
 		if len(from) == 0 {
 			return steps.Warned("NetworkPolicy "+p.Name+" allows everyone", fix)
 		}
 		if wide(from) ||
 			(exposed(e) == asNodePort && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal) {
 			return steps.Warned(
-				"NetworkPolicy "+p.Name+" restricts no one: it allows "+strings.Join(from, ", ")+
-					" , and a node port hides the source address unless externalTrafficPolicy is Local",
+				"NetworkPolicy "+p.Name+" restricts no client: it allows "+strings.Join(from, ", ")+
+					", and a node port hides the source address unless externalTrafficPolicy is Local",
 				fix,
 			)
 		}
 		by = append(
-			by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), if the cluster's network enforces it",
+			by, "NetworkPolicy "+p.Name+" ("+strings.Join(from, ", ")+"), if the cluster's CNI plugin enforces it",
 		)
 	}
 	if fenced {
@@ -351,7 +352,8 @@ func proxyFenced(ctx context.Context, e steps.Env) steps.Result {
 		if len(opened) > 0 {
 			return steps.Warned(
 				fmt.Sprintf(
-					"NetworkPolicy %s allows everyone, although %s does not: NetworkPolicies are additive", strings.Join(opened, ", "),
+					"NetworkPolicy %s allows everyone. NetworkPolicy %s cannot restrict this, because NetworkPolicies are additive",
+					strings.Join(opened, ", "),
 					p.Name,
 				),
 				fmt.Sprintf("%s -n %s delete networkpolicy %s", e.Kubectl(), space(e), strings.Join(opened, " ")),

@@ -1,6 +1,6 @@
 package interlink
 
-// renamed maps names of earlier versions to today's.
+// renamed maps the check names of earlier versions to the current names.
 var renamed = map[string]string{
 	"account-modest":        "account-permissions",
 	"account-there":         "account-exists",

@@ -12,8 +12,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A certificate that is renewed is shown by the proxy that carrick makes without a
-// restart of anything, and proved by the CA that jobs have already.
+// carrick's proxy serves a renewed certificate without a restart, and the certificate verifies against the CA that jobs
+// already have.
 func TestVerifyARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -59,7 +59,7 @@ func TestVerifyARenewedCertificateNeedsNoRestart(t *testing.T) {
 	)
 	x.Holds("endpoint-renewed", "a renewal")
 	x.Holds("endpoint-answers", "a renewal")
-	x.Holds("requests-pass", "a renewal") // what was asked before is as good: the CA is the same
+	x.Holds("requests-pass", "a renewal") // the recorded responses are still valid, because the CA is the same
 	if now := shown(); now == was {
 		t.Error("it shows the certificate of before")
 	}

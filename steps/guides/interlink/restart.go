@@ -18,26 +18,26 @@ import (
 // restartDoer restarts the virtual kubelet, once for each configuration.
 type restartDoer struct{ action.Manifest }
 
-// configAnnotation returns the name of the pod template's annotation whose value is the hash of
-// the configuration that the pods must have read.
+// configAnnotation returns the name of an annotation of the pod template. Its value is the hash of the configuration
+// that the pods must have read.
 func configAnnotation(e steps.Env) string {
-	const most = 63 // length of the part after the slash
+	const most = 63 // maximum length of an annotation's name after the slash
 	name := "restarted." + e.Link
 	return "carrick/" + name[:min(len(name), most)]
 }
 
-// Plan does not restart a virtual kubelet that has started since.
+// Plan plans no restart if the virtual kubelet has started since its configuration was written.
 func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	dep, _, err := theKubelet(ctx, e)
 	if apierrors.IsNotFound(err) {
 		return steps.Change{}, steps.Absent(
-			"Deployment %s/%s does not exist: InterLink's chart creates it", vkNamespace(e), vkDeployment(e),
+			"Deployment %s/%s does not exist; InterLink's chart creates it", vkNamespace(e), vkDeployment(e),
 		)
 	}
 	if err != nil {
 		return steps.Change{}, err
 	}
-	knows, err := knowsConfig(ctx, e)
+	knows, err := hasReadConfig(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -46,7 +46,7 @@ func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 			Items: []steps.Item{
 				{
 					Verb: steps.Leave, What: "Deployment " + dep.Namespace + "/" + dep.Name,
-					Note: "it has started since its configuration was written",
+					Note: "it started after its configuration was written",
 				},
 			},
 		}, nil
@@ -54,18 +54,18 @@ func (d restartDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error
 	return d.Manifest.Plan(ctx, e)
 }
 
-// Do restarts the virtual kubelet, unless it has started since.
+// Do restarts the virtual kubelet, unless it has started since its configuration was written.
 func (d restartDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	knows, err := knowsConfig(ctx, e)
+	knows, err := hasReadConfig(ctx, e)
 	if err != nil || knows {
 		return err
 	}
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// Undo restarts the virtual kubelet with the restored configuration, but not within the second in which the
-// configuration was written. Timestamps have a resolution of seconds, so a pod of the same second may have started
-// before the write.
+// Undo restarts the virtual kubelet with the restored configuration. It first waits for the end of the second in which
+// the configuration was written. Timestamps have a resolution of seconds, so a pod that started in the same second
+// might have started before the write.
 func (d restartDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if w, err := whenWritten(ctx, e); err == nil {
 		if left := min(time.Until(w.Changed.Add(time.Second)), time.Second); left > 0 {
@@ -92,15 +92,15 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, 
 	}, nil
 }
 
-// repeated is appended to the hash of a configuration at every second restart for it.
+// repeated is appended to the hash at every second restart for the same configuration, so that the annotation changes.
 const repeated = ".again"
 
-// isFor reports whether an annotation belongs to a configuration.
+// isFor reports whether value, from the annotation, belongs to the configuration with the given hash.
 func isFor(value, hash string) bool { return value == hash || value == hash+repeated }
 
-// restartCause returns the annotation for the wanted configuration. It does not change while
-// pods are being replaced for it. If all pods have it but have not read the latest text, it
-// changes, because otherwise nothing would restart.
+// restartCause returns the annotation's value for the wanted configuration. The value stays the same while pods are
+// being replaced. It changes if all pods have the annotation but have not read the latest text. Otherwise nothing would
+// restart the pods.
 func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	text, err := wantedConfig(ctx, e)
 	if err != nil {
@@ -109,7 +109,7 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	hash := steps.HashOf(text)
 	dep, _, err := theKubelet(ctx, e)
 	if err != nil {
-		return hash, nil // the plan gives the reason
+		return hash, nil // Plan returns the error
 	}
 	now := dep.Spec.Template.Annotations[configAnnotation(e)]
 	if !isFor(now, hash) {
@@ -120,7 +120,7 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[configAnnotation(e)] != now })
-	knows, err := knowsConfig(ctx, e)
+	knows, err := hasReadConfig(ctx, e)
 	switch {
 	case err != nil:
 		return nil, err
@@ -132,10 +132,10 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	return hash, nil
 }
 
-// knowsConfig reports whether the wanted configuration is in place and the virtual kubelet's
-// pods started after it was written.
-func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
-	text, err := standingConfig(ctx, e)
+// hasReadConfig reports whether the virtual kubelet has read the wanted configuration: the ConfigMap contains it, and
+// all pods have started since it was written.
+func hasReadConfig(ctx context.Context, e steps.Env) (bool, error) {
+	text, err := currentConfig(ctx, e)
 	if err != nil {
 		return false, err
 	}
@@ -151,12 +151,13 @@ func knowsConfig(ctx context.Context, e steps.Env) (bool, error) {
 type starts struct {
 	check.Written
 	pods int
-	old  []string // descriptions of the pods that started before it
+	old  []string // descriptions of the pods that started before the last change
 }
 
-// startsOf checks the pods: a pod has read the configuration if it was created for it since the
-// last write, or started after that. An earlier pod may have been created for the same text,
-// because a helm upgrade can write another one in between.
+// startsOf lists the pods that have not read the configuration with the given hash. A pod has read it if the pod
+// started after the last write. A pod whose annotation has the hash has also read it, unless the pod was created before
+// the last write. For example, a helm upgrade replaces the text and carrick then restores it. In that case an older pod
+// has the same annotation.
 func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	var out starts
 	pods, err := podsOfKubelet(ctx, e)
@@ -180,7 +181,7 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 			!p.CreationTimestamp.Time.Before(out.Changed.Truncate(time.Second)):
 		case began == nil:
 			out.old = append(out.old, p.Name+" has not started yet")
-		case began.After(out.Changed), began.Equal(&out.Made): // pods started with it only after its creation
+		case began.After(out.Changed), began.Equal(&out.Made): // no pod starts before its ConfigMap exists
 		default:
 			out.old = append(out.old, p.Name+" has been running since "+began.UTC().Format(time.DateTime))
 		}
@@ -188,7 +189,8 @@ func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	return out, nil
 }
 
-// whenWritten returns when the configuration last changed. Cached reads omit managedFields.
+// whenWritten returns when the configuration last changed. It sends its own request, because cached objects have no
+// managedFields.
 func whenWritten(ctx context.Context, e steps.Env) (check.Written, error) {
 	return check.KeyWritten(ctx, e.Cluster, vkNamespace(e), vkConfigMap(e), kubeletConfigKey)
 }

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// rows are what upstream was found to need, and the checks that look at it.
+// rows lists the requirements found in upstream's code, with the checks that verify them.
 var rows = []stepstest.Row{
 	{Number: 1, Asks: "Kubernetes is new enough", Checks: []string{"version"}},
 	{Number: 2, Asks: "the virtual node, ready and labelled", Checks: []string{"virtual-node"}},

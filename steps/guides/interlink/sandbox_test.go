@@ -10,8 +10,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// seeded is the sandbox with an InterLink as its chart leaves it, and with what is
-// wrong there; "": nothing.
+// seeded returns a sandbox with InterLink as installed by its chart, and with a fault if fault is not "".
 func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -24,8 +23,8 @@ func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 	return box
 }
 
-// straight are the answers of mode direct: the API server is the endpoint, where
-// its kubeconfig has it.
+// straight returns the answers of mode direct, in which the endpoint is the API server at the address in its
+// kubeconfig.
 func straight(t *testing.T, box *clustertest.Sandbox) map[string]any {
 	t.Helper()
 	at, err := url.Parse(box.Open(t, clustertest.Local, cluster.Options{}).Server())
@@ -35,8 +34,8 @@ func straight(t *testing.T, box *clustertest.Sandbox) map[string]any {
 	return map[string]any{"exposure.mode": "direct", "exposure.address": at.Hostname()}
 }
 
-// From a virtual node whose jobs know no API to one whose jobs were asked what they
-// may do there, and back to nothing, in the ways that the answers allow.
+// ways lists the sets of answers with which a full cycle is tested: apply on a virtual node whose jobs cannot reach the
+// API, checks, and undo to the initial state.
 var ways = map[string]struct {
 	fault  string
 	direct bool
@@ -55,7 +54,7 @@ var ways = map[string]struct {
 	"no-job":       {more: map[string]any{"test.job": false, "vk.job-hours": 24}},
 }
 
-// fewWays are those that make test takes: together they undo every action.
+// fewWays lists the ways that "make test" runs. Together they undo every action.
 var fewWays = []string{"argo", "own-ca"}
 
 func TestCycle(t *testing.T) {

@@ -14,23 +14,25 @@ func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Cluster and edge",
 		Why: "A virtual node passes its pods to a plugin on an edge node, which runs them as batch jobs. carrick checks " +
-			"the cluster through its API. On the edge node it runs itself, with a facts file from the cluster, and reads the " +
-			"plugin's files.",
+			"the cluster through its API. Run carrick on the edge node, too, with a facts file from the cluster, so that it " +
+			"can read the plugin's files.",
 		Ask: []steps.Question{
 			{
 				Key: "vk.node", Title: "Name of the virtual node", Kind: steps.Name, Adopt: adoptNode,
-				Help:    "Enter nodeName of the chart's values, such as virtual-node. All objects of the chart are named after it.",
+				Help: "Enter nodeName from the chart's values, such as virtual-node. The names of the chart's objects " +
+					"start with it.",
 				Default: nodeDefault,
 			},
 			{
 				Key: "vk.namespace", Title: "Namespace of InterLink", Kind: steps.Name, Adopt: adoptKubelet,
-				Help:    "The namespace where the chart is installed, with the virtual kubelet's Deployment and ConfigMap.",
+				Help: "Enter the namespace where the chart is installed. It contains the virtual kubelet's Deployment " +
+					"and ConfigMap.",
 				Default: namespaceDefault,
 			},
 			{
 				Key: "vk.job-hours", Title: "Longest job (hours)", Kind: steps.Number, Check: checkJobHours,
-				Help: "Enter the longest walltime of the batch system in hours, such as 72. Tokens and certificates must " +
-					"outlast it, because a job gets them only once.",
+				Help: "Enter the longest walltime of the batch system in hours, such as 72. Tokens and certificates must be " +
+					"valid for longer, because a job gets them only once.",
 				Default: steps.Fixed(72, "default, three days"),
 			},
 		},
@@ -46,15 +48,16 @@ func sides() steps.Step {
 			check.On(
 				steps.Local, check.Reachable(), check.SignedIn(), check.Clock(), serverVersionCheck(),
 				check.MayMakeCheck(
-					"A missing permission leaves the set-up half-way: an endpoint that no job uses, or jobs that use an endpoint "+
-						"that does not exist.",
+					"Without these permissions the set-up stops half-way: no job uses the endpoint, or jobs use an endpoint that "+
+						"does not exist.",
 					page, mayMake,
 				),
 			),
 			nodeChecks(), rightsChecks(),
 			[]steps.Check{{
 				Name: "edge-files", Title: "The edge node's files can be read and written", On: steps.Remote,
-				Why:        "The plugin's configuration and its job files belong to root or to the plugin's user.",
+				Why: "carrick must read the plugin's configuration and job files, which belong to root or to the " +
+					"plugin's user.",
 				References: []string{page}, Run: edgeFiles,
 			}},
 		),
@@ -64,13 +67,13 @@ func sides() steps.Step {
 func serverVersionCheck() steps.Check {
 	c := check.AtLeast(
 		24,
-		"Tokens that are bound to a pod, and kubectl auth whoami, require the API of that version.",
+		"Tokens that are bound to a pod, and kubectl auth whoami, require at least this version.",
 	)
 	c.Needs = []string{"reachable"}
 	return c
 }
 
-// These functions return the names of the chart's objects.
+// The following functions return the names of the chart's objects.
 func nodeName(e steps.Env) string    { return e.Answers.Text("vk.node") }
 func vkNamespace(e steps.Env) string { return e.Answers.Text("vk.namespace") }
 func vkDeployment(e steps.Env) string {
@@ -79,7 +82,7 @@ func vkDeployment(e steps.Env) string {
 
 func vkConfigMap(e steps.Env) string { return nodeName(e) + configSuffix }
 
-// vkIdentity returns the ServiceAccount of the virtual kubelet, and vkUser its user name.
+// vkIdentity returns the ServiceAccount of the virtual kubelet, and vkUser returns its user name.
 func vkIdentity(e steps.Env) check.Account {
 	return check.Account{Namespace: vkNamespace(e), Name: nodeName(e)}
 }
@@ -110,11 +113,11 @@ func edgeFiles(_ context.Context, e steps.Env) steps.Result {
 	switch {
 	case e.Host.IsFolder():
 		return steps.Passed(
-			"the folder %s stands for it; commands run only on the edge node itself", e.Host.Root,
+			"directory %s stands for the edge node; commands run only on the edge node itself", e.Host.Root,
 		)
 	case !e.Host.ByRoot():
 		return steps.Warned(
-			"carrick does not run as root there: it cannot read root's files, and cannot write",
+			"carrick does not run as root on the edge node, so it can neither read root's files nor write",
 			"run on the edge node: sudo carrick check "+e.LinkFile()+" --side remote",
 		)
 	}

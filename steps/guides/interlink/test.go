@@ -14,19 +14,19 @@ func test() steps.Step {
 	return steps.Step{
 		Name: "test", Title: "Test",
 		Why: "carrick sends the requests of a job through the endpoint, as the jobs' ServiceAccount, and compares the " +
-			"answers with those without it. Their token is bound to an object that is deleted at once. Only the Job sends " +
-			"requests from where jobs run.",
+			"responses with those to direct requests. It revokes the token immediately afterwards. Only the test Job sends " +
+			"its requests from a compute node.",
 		Ask: []steps.Question{
 			{
 				Key: "test.watch", Title: "Duration of the test watch (seconds)", Kind: steps.Number, Check: checkWatch,
-				Help: "By default, proxies close connections that are idle for 60 s, and Argo uses watches. Enter 0 to " +
-					"skip this test.",
-				Default: steps.Fixed(75, "default, longer than the 60 s of proxies"),
+				Help: "Argo uses watches, but proxies close connections that are idle for 60 s by default. Enter a number of " +
+					"seconds, or 0 to skip this test.",
+				Default: steps.Fixed(75, "default, longer than the 60 s timeout of proxies"),
 			},
 			{
 				Key: "test.job", Title: "Test Job", Kind: steps.YesNo,
-				Help:    "Runs a Job on the virtual node that requests its own identity and permissions.",
-				Default: steps.Fixed(true, "default, because only it tests from where jobs run"),
+				Help:    "If yes, carrick runs a Job on the virtual node that requests its own identity and permissions.",
+				Default: steps.Fixed(true, "default, because only this Job tests from a compute node"),
 			},
 			{
 				Key: "test.image", Title: "Image of the test Job", Kind: steps.Text, NotFromPeer: true, When: runsJob,
@@ -42,7 +42,7 @@ func test() steps.Step {
 				Doer:  askDoer{action.Manifest{File: "asked.yaml", Values: recorded("asked.yaml", "rules.txt")}},
 			},
 			{
-				Name: "watch", Title: "Hold a watch through the endpoint", On: steps.Local, When: holdsWatch,
+				Name: "watch", Title: "Keep a watch open through the endpoint", On: steps.Local, When: holdsWatch,
 				Needs: []string{"requests-pass"},
 				Doer:  watchDoer{action.Manifest{File: "watched.yaml", Values: recorded("watched.yaml")}},
 			},
@@ -78,15 +78,15 @@ func testImageDefault(e steps.Env) (any, string) {
 // releaseVersion matches the part of a version that identifies the release.
 var releaseVersion = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
-// plainVersion returns a version without a vendor's suffix, because no image has a tag such as
-// v1.33.1+k3s1, or "" if v is not a version.
+// plainVersion removes a vendor's suffix from v, because no image has a tag such as v1.33.1+k3s1. It returns "" if v is
+// not a version.
 func plainVersion(v string) string { return releaseVersion.FindString(v) }
 
-// jobDoer is a trial: undo deletes it, and exports omit it.
+// jobDoer creates the test Job. Undo deletes the Job, and exports omit it.
 type jobDoer struct{ action.Manifest }
 
-// Plan waits if the edge node's admin reports that its plugin mounts nothing yet, because a Job
-// would only show that.
+// Plan plans no Job until the edge node's facts file says that the plugin mounts tokens. Before that, the Job would
+// only fail.
 func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if e.PeerFromFile() {
 		if _, err := e.Peer.Text("plugin-exports"); err != nil {

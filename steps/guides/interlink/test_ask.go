@@ -25,16 +25,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// recordDoer creates a record of requests that it sends with a token.
+// recordDoer is the common part of askDoer and watchDoer. Both send requests with a token and store the results in a
+// ConfigMap, the record.
 type recordDoer struct {
 	action.Manifest
 	file    string
 	account func(steps.Env) string // returns the token's ServiceAccount
 }
 
-// plan shows that the API is called, unless the record exists.
+// plan adds the test requests to the plan, unless a valid record exists.
 func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (steps.Change, error) {
-	want, _, err := sought(e)
+	want, _, err := wantedSubject(e)
 	if err != nil {
 		return steps.Change{}, err
 	}
@@ -42,13 +43,13 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	if err != nil {
 		return c, err
 	}
-	text, err := standing(ctx, e, d.file)
+	text, err := validRecord(ctx, e, d.file)
 	if err != nil || text != nil {
 		return c, err
 	}
 	for i := range c.Items {
 		if strings.HasPrefix(c.Items[i].What, "ConfigMap ") {
-			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "the answers, without any secret")
+			c.Items[i].Diff, c.Items[i].Note = "", steps.JoinNotes(c.Items[i].Note, "the API's responses, without any secret")
 		}
 	}
 	c.Items = append(
@@ -68,7 +69,7 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	return c, nil
 }
 
-// keep writes the record.
+// keep writes the record. files maps the keys of the ConfigMap to their text.
 func (d recordDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, files map[string]string) error {
 	m := action.Manifest{File: d.File, Values: action.Values{}}
 	for name, text := range files {
@@ -77,7 +78,7 @@ func (d recordDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, f
 	return m.Do(ctx, e, say)
 }
 
-// PlanUndo also lists the Secret that a killed run may have left.
+// PlanUndo also lists the Secret that a killed run might have left.
 func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -101,7 +102,7 @@ func (d recordDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// Undo deletes the record, and the Secret that a killed run may have left.
+// Undo deletes the record, and the Secret that a killed run might have left.
 func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := leftSecret(ctx, e)
 	if err != nil {
@@ -119,7 +120,7 @@ func (d recordDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // Export omits the record.
 func (d recordDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# not part of the set-up: carrick sends requests and keeps the answers, and undo deletes them"},
+		{Hand: "# not part of the set-up: carrick sends requests and stores the responses, and undo deletes them"},
 	}, nil
 }
 
@@ -133,7 +134,7 @@ func boundSecret(e steps.Env) *unstructured.Unstructured {
 	return o
 }
 
-// leftSecret returns the Secret of boundSecret if it exists and this action created it.
+// leftSecret returns the existing Secret with the name of boundSecret, or nil if this link has not created one.
 func leftSecret(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	live, err := e.Cluster.Fetch(ctx, boundSecret(e))
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -151,8 +152,8 @@ func dropSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructure
 	)
 }
 
-// withToken requests a token for an account, bound to a Secret, and uses it. Afterwards it always deletes the Secret,
-// which invalidates the token.
+// withToken requests a token that is bound to a Secret, and calls use with the token and its expiry. Afterwards it
+// always deletes the Secret, which invalidates the token.
 func withToken(
 	ctx context.Context, e steps.Env, account string, lasts time.Duration, say steps.Progress,
 	use func(masked.Value, time.Time) error,
@@ -197,38 +198,39 @@ func (d askDoer) trial() recordDoer {
 	return recordDoer{Manifest: d.Manifest, file: "asked.yaml", account: workloadAccount}
 }
 
-// Plan shows that the API is called.
+// Plan shows which requests carrick sends, and with which token.
 func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().plan(
 		ctx, e, "requests of "+workloadUser(e)+" through ",
 		fmt.Sprintf(
-			"with a token for %d h that is bound to a Secret; the Secret is deleted at once, which revokes the token",
+			"with a token for %d h that is bound to a Secret; carrick deletes the Secret immediately afterwards, which "+
+				"revokes the token",
 			e.Answers.Int("vk.job-hours"),
 		),
 	)
 }
 
-// PlanUndo works as for every trial.
+// PlanUndo calls the method of recordDoer.
 func (d askDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo works as for every trial.
+// Undo calls the method of recordDoer.
 func (d askDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export works as for every trial.
+// Export calls the method of recordDoer.
 func (d askDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 
-// Do sends the requests both ways, through the endpoint and directly, and stores the responses.
+// Do sends the requests through the endpoint and directly to the API server, and stores both responses.
 func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	if text, err := standing(ctx, e, "asked.yaml"); err != nil || text != nil {
+	if text, err := validRecord(ctx, e, "asked.yaml"); err != nil || text != nil {
 		return err
 	}
-	want, ca, err := sought(e)
+	want, ca, err := wantedSubject(e)
 	if err != nil {
 		return err
 	}
@@ -237,7 +239,7 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	err = withToken(ctx, e, workloadAccount(e), jobHours(e), say, func(token masked.Value, ends time.Time) error {
 		out.GrantedSeconds = int64(time.Until(ends).Round(time.Minute).Seconds())
 		opens(ctx, want.Endpoint, say)
-		say.Say("sending requests through %s, then without it", want.Endpoint)
+		say.Say("sending requests through %s, then directly", want.Endpoint)
 		out.Through = askAt(ctx, e, "https://"+want.Endpoint, ca, token)
 		out.Inside = askAt(ctx, e, e.Cluster.Server(), e.Cluster.CA(), token)
 		return nil
@@ -250,19 +252,18 @@ func (d askDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 		return err
 	}
 	lines := table(out.Through.Rules, out.Inside.Rules)
-	_, argo := lacksForArgo(out.Through.Rules)
+	_, argo := missingForArgo(out.Through.Rules)
 	lines = append(append(lines, ""), argo...)
 	return d.trial().keep(
 		ctx, e, say, map[string]string{"asked.yaml": string(text), "rules.txt": strings.Join(lines, "\n") + "\n"},
 	)
 }
 
-// opensWithin is the timeout for a port to open: a cloud's load balancer takes a minute or
-// more.
+// opensWithin is how long carrick waits for a port to open. A cloud's load balancer takes a minute or more.
 const opensWithin = 2 * time.Minute
 
-// opens returns when an address accepts connections, or after the timeout: the following
-// request then reports the error.
+// opens waits until the endpoint accepts connections, or until the timeout. After a timeout, the next request reports
+// the error.
 func opens(ctx context.Context, where string, say steps.Progress) {
 	ctx, cancel := context.WithTimeout(ctx, opensWithin)
 	defer cancel()
@@ -281,7 +282,7 @@ func opens(ctx context.Context, where string, say steps.Progress) {
 	}
 }
 
-// askAt sends all requests to one server.
+// askAt sends all requests to one server and returns the responses.
 func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token masked.Value) apiAnswer {
 	var out apiAnswer
 	fail := func(doing string, err error) apiAnswer {
@@ -304,7 +305,7 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 		return fail("using the token", err)
 	}
 	defer as.Close()
-	if v, err := as.Version(ctx); err == nil { // the published page's chain does not forward /version
+	if v, err := as.Version(ctx); err == nil { // the published guide's Ingress does not forward /version
 		out.Version = v.Git
 	}
 	who, err := as.WhoAmI(ctx)

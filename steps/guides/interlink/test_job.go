@@ -19,20 +19,20 @@ import (
 
 func testImage(_ context.Context, e steps.Env) steps.Result {
 	image := e.Answers.Text("test.image")
-	use := "answer test.image with registry.k8s.io/kubectl:VERSION"
+	use := "set test.image to registry.k8s.io/kubectl:VERSION"
 	if v, err := e.Own.Text("server-version"); err == nil {
-		use = "answer test.image with registry.k8s.io/kubectl:" + cmp.Or(plainVersion(v), "VERSION")
+		use = "set test.image to registry.k8s.io/kubectl:" + cmp.Or(plainVersion(v), "VERSION")
 	}
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "index.docker.io/")
 	switch {
 	case strings.HasPrefix(name, "bitnami/"):
 		return steps.Failed(
-			clean.Text(image)+" is gone: the images of docker.io/bitnami are frozen in docker.io/bitnamilegacy", use,
+			clean.Text(image)+" no longer exists: the images of docker.io/bitnami are frozen in docker.io/bitnamilegacy", use,
 		)
 	case strings.HasPrefix(name, "bitnamilegacy/"):
 		return steps.Warned(clean.Text(image)+" gets no more fixes", use)
 	case tagOf(image) == "latest" && !strings.Contains(image, "@"):
-		return steps.Warned(clean.Text(image)+" can change every day, and may not fit the API server", use)
+		return steps.Warned(clean.Text(image)+" can change at any time, and may not match the API server's version", use)
 	}
 	return steps.Passed("%s; the Job shows whether compute nodes can pull it", clean.Text(image))
 }
@@ -56,15 +56,15 @@ func jobPod(ctx context.Context, e steps.Env) (*corev1.Pod, error) {
 	return out, nil
 }
 
-// logUnread returns the result if a log cannot be read. If the TLS handshake fails on the virtual
-// kubelet's side, the cause is its missing certificate.
+// logUnread returns the result for a log that cannot be read. If the virtual kubelet fails the TLS handshake, the cause
+// is its missing serving certificate.
 func logUnread(ctx context.Context, e steps.Env, err error) steps.Result {
 	r := steps.Errored(err)
 	if !strings.Contains(r.Found, "tls: internal error") {
 		return r
 	}
 	if s := servingCertificate(ctx, e); s.Status != steps.Pass {
-		r.Found, r.Fix = "the virtual kubelet has no certificate to serve logs with: "+s.Found, s.Fix
+		r.Found, r.Fix = "the virtual kubelet has no certificate for serving logs: "+s.Found, s.Fix
 	}
 	return r
 }
@@ -97,7 +97,7 @@ func jobComplete(ctx context.Context, e steps.Env) steps.Result {
 		}
 		if p.Spec.NodeName == "" {
 			return steps.Waits(
-				p.CreationTimestamp.Time, "pod %s has no node yet%s", p.Name, unscheduled(p),
+				p.CreationTimestamp.Time, "pod %s is not scheduled yet%s", p.Name, unscheduled(p),
 			).Or(k + " describe pod " + p.Name)
 		}
 	}
@@ -113,11 +113,11 @@ func tookOf(j *batchv1.Job) time.Duration {
 	return j.Status.CompletionTime.Sub(j.Status.StartTime.Time)
 }
 
-// jobFailed describes the Job's failure.
+// jobFailed returns the result for a failed test Job. p is the Job's newest pod, or nil if the pod no longer exists.
 func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
 	fix := e.Kubectl() + " -n " + j.Namespace + " delete job " + j.Name + "    # then " + e.ApplyStep("test")
 	if p == nil {
-		return steps.Failed(fmt.Sprintf("Job %s failed, and its pod is gone", j.Name), fix)
+		return steps.Failed(fmt.Sprintf("Job %s failed, and its pod no longer exists", j.Name), fix)
 	}
 	if why := pullTrouble(p); why != "" {
 		return notPulled(e, p, why)
@@ -143,17 +143,18 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 		}
 	}
 	if said == "" {
-		return steps.Failed(fmt.Sprintf("Job %s failed without a reason", j.Name), fix)
+		return steps.Failed(fmt.Sprintf("Job %s failed, and its log contains no error", j.Name), fix)
 	}
-	return steps.Failed("the Job's log says "+quoted(said), hintFor(e, said)+"\n"+fix)
+	return steps.Failed("the Job's log contains "+quoted(said), hintFor(e, said)+"\n"+fix)
 }
 
 func notPulled(e steps.Env, p *corev1.Pod, why string) steps.Result {
-	return steps.Failed(fmt.Sprintf("pod %s cannot pull the image there: %s", p.Name, quoted(why)),
+	return steps.Failed(fmt.Sprintf("pod %s cannot pull the image: %s", p.Name, quoted(why)),
 		"run on a compute node: apptainer pull docker://"+e.Answers.Text("test.image"))
 }
 
-// fatalLine returns the last fatal line of apptainer or singularity, or "" if there is none.
+// fatalLine returns the last line that starts with FATAL:, or "" if there is none. apptainer and singularity print such
+// lines.
 func fatalLine(text string) string {
 	out := ""
 	for line := range strings.Lines(text) {
@@ -164,15 +165,15 @@ func fatalLine(text string) string {
 	return out
 }
 
-// unpullable reports whether a line of apptainer or singularity means that it cannot pull an
-// image (apptainer/apptainer: cmd/internal/cli/actions.go, replaceURIWithImage).
+// unpullable reports whether line is the error that apptainer or singularity prints if it cannot pull an image
+// (apptainer/apptainer: cmd/internal/cli/actions.go, replaceURIWithImage).
 func unpullable(line string) bool {
 	return strings.Contains(line, "Unable to handle ") && strings.Contains(line, " uri:")
 }
 
-// pullTrouble returns why a container's image cannot be pulled, or "" if no status reports it.
-// The Slurm plugin only logs it (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go,
-// f8451d93); other plugins set these.
+// pullTrouble returns why a container's image cannot be pulled, or "" if no container status reports such an error. The
+// Slurm plugin sets no such status and only logs the error (interlink-hq/interlink-slurm-plugin: pkg/slurm/Status.go,
+// f8451d93). Other plugins set these reasons and messages.
 func pullTrouble(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && (w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull" ||
@@ -202,19 +203,19 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Skipped("the test Job has no pod, so there is no log")
+		return steps.Skipped("the test Job has no pod, so it has no log")
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "whoami", 200, time.Minute)
 	if err != nil {
 		return logUnread(ctx, e, err)
 	}
 	who := strings.TrimSpace(text)
-	if i := strings.LastIndex(who, "\n"); i >= 0 { // output of the batch system's containers before it
+	if i := strings.LastIndex(who, "\n"); i >= 0 { // skips output that the batch system's containers print first
 		who = strings.TrimSpace(who[i+1:])
 	}
 	if who != workloadUser(e) {
 		return steps.Failed(
-			fmt.Sprintf("the Job's log says %s, but it must be %s", quoted(who), workloadUser(e)), hintFor(e, who),
+			fmt.Sprintf("the Job's log contains %s instead of %s", quoted(who), workloadUser(e)), hintFor(e, who),
 		)
 	}
 	return steps.Passed("%s", who)
@@ -226,7 +227,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if p == nil {
-		return steps.Skipped("the test Job has no pod, so there is no log")
+		return steps.Skipped("the test Job has no pod, so it has no log")
 	}
 	text, err := check.PodLog(ctx, e.Cluster, p, "rules", 200, time.Minute)
 	if err != nil {

@@ -18,28 +18,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recordSubject identifies what a record describes. A record is not valid for another endpoint.
+// recordSubject identifies the endpoint and the account of a record. A record is not valid for another endpoint, CA or
+// account.
 type recordSubject struct {
 	Time     time.Time `json:"time"`
 	Endpoint string    `json:"endpoint"`
-	CA       string    `json:"ca"`      // fingerprint; "": the system's
+	CA       string    `json:"ca"`      // fingerprint; "" for the system's CAs
 	Account  string    `json:"account"` // user name in the API server
-	From     string    `json:"from"`    // the vantage point
+	From     string    `json:"from"`    // the machine that sent the requests
 }
 
-// apiReply contains the API's responses to the jobs' ServiceAccount.
+// apiReply contains the API's responses to the jobs' ServiceAccount, through the endpoint and directly (Inside).
 type apiReply struct {
 	recordSubject
 	Through apiAnswer `json:"through"`
 	Inside  apiAnswer `json:"inside"`
-	// AskedSeconds is the requested lifetime of a token, GrantedSeconds the granted one.
+	// AskedSeconds is the requested lifetime of a token, and GrantedSeconds is the lifetime that the API server
+	// granted.
 	AskedSeconds   int64 `json:"askedSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
 }
 
-// apiAnswer contains the responses through one path to the API.
+// apiAnswer contains the responses over one route to the API: through the endpoint, or directly.
 type apiAnswer struct {
-	Error   string              `json:"error,omitempty"` // why there was no response
+	Error   string              `json:"error,omitempty"` // why a request failed
 	API     int                 `json:"api"`             // status of GET /api
 	Version string              `json:"version,omitempty"`
 	WhoAmI  string              `json:"whoami,omitempty"`
@@ -50,18 +52,19 @@ type apiAnswer struct {
 // watched is the outcome of a watch through the endpoint.
 type watched struct {
 	recordSubject
-	Holding bool    `json:"holding,omitempty"` // the watch has started, and its outcome is not recorded yet
+	Holding bool    `json:"holding,omitempty"` // the watch has started, but its outcome is not recorded yet
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
-	Events  bool    `json:"events"` // events arrived while it was held
+	Events  bool    `json:"events"` // events arrived while the watch was open
 	Wanted  int     `json:"wantedSeconds"`
 	Seconds float64 `json:"heldSeconds"`
-	Ended   bool    `json:"ended"` // a proxy or the server closed it
+	Ended   bool    `json:"ended"` // a proxy or the server closed the watch
 	Why     string  `json:"why,omitempty"`
 }
 
-// sought returns the subject that a record must have to be current.
-func sought(e steps.Env) (recordSubject, []byte, error) {
+// wantedSubject returns the subject that a current record has, and the endpoint's CA in PEM. The CA is nil for a public
+// CA.
+func wantedSubject(e steps.Env) (recordSubject, []byte, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
 		return recordSubject{}, nil, err
@@ -82,7 +85,7 @@ func sought(e steps.Env) (recordSubject, []byte, error) {
 	return out, []byte(ca), nil
 }
 
-// of reports whether a record's subject equals b, except for its time and vantage point.
+// of reports whether two subjects have the same endpoint, CA and account.
 func (a recordSubject) of(b recordSubject) bool {
 	return a.Endpoint == b.Endpoint && a.CA == b.CA && a.Account == b.Account
 }
@@ -93,8 +96,8 @@ func (a recordSubject) when() string {
 
 func recordName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
-// record reads a record, asked.yaml or watched.yaml, and its text. It returns false if there is
-// none that can be read.
+// record decodes a record into the value that into points to. file is asked.yaml or watched.yaml. text is the data of
+// the record's ConfigMap. ok is false if the record does not exist or does not parse.
 func record(ctx context.Context, e steps.Env, file string, into any) (text map[string]string, ok bool, err error) {
 	what, _, _ := strings.Cut(file, ".")
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, workloadNamespace(e), recordName(e, what))
@@ -110,11 +113,11 @@ func record(ctx context.Context, e steps.Env, file string, into any) (text map[s
 	return m.Data, true, nil
 }
 
-// notYet is the placeholder for a record in a plan.
-const notYet = "created when this is applied\n"
+// notYet is the placeholder in a plan for a record that does not exist yet.
+const notYet = "carrick apply writes the results here\n"
 
-// recorded returns the values of a record's asset: the existing record, as long as its subject
-// is current.
+// recorded returns the template values of a record's ConfigMap. They contain the existing record if its subject is
+// current. Otherwise they contain notYet.
 func recorded(file string, more ...string) action.Values {
 	out := action.Values{}
 	for _, key := range append(more, file) {
@@ -132,9 +135,8 @@ func recorded(file string, more ...string) action.Values {
 	return out
 }
 
-// standing returns the text of a complete record whose trial is still valid, or nil if the
-// trial must run.
-func standing(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
+// validRecord returns the data of a complete record that is still valid, or nil if the requests must be sent again.
+func validRecord(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	text, err := completeRecord(ctx, e, file)
 	if err != nil || text == nil {
 		return nil, err
@@ -145,7 +147,7 @@ func standing(ctx context.Context, e steps.Env, file string) (map[string]string,
 	return text, nil
 }
 
-// begun returns the record of a watch that is being held, or nil if there is none.
+// begun returns the data of the record of a watch that is still open, or nil if there is none.
 func begun(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	var r watched
 	text, ok, err := record(ctx, e, file, &r)
@@ -155,10 +157,9 @@ func begun(ctx context.Context, e steps.Env, file string) (map[string]string, er
 	return text, nil
 }
 
-// completeRecord returns the text of a complete record with the current subject, or nil if
-// there is none.
+// completeRecord returns the data of a complete record with the current subject, or nil if there is none.
 func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
-	want, _, err := sought(e)
+	want, _, err := wantedSubject(e)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,8 @@ func completeRecord(ctx context.Context, e steps.Env, file string) (map[string]s
 	return text, nil
 }
 
-// rulesOf returns rules by resource: "pods", "deployments.apps", "secrets/NAME", "/api/*".
+// rulesOf maps each resource or path to its verbs. Keys look like "pods", "deployments.apps", "secrets/NAME" or
+// "/api/*".
 func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	out := map[string][]string{}
 	add := func(what string, verbs []string) {
@@ -218,8 +220,8 @@ func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	return out
 }
 
-// table formats the rules of both paths side by side, one line per resource: first resources, then nonresource paths.
-// The resource is the last column, because it can be long and wrap.
+// table formats the rules of both routes side by side, one line per resource. Resources come first, then nonresource
+// paths. The resource is the last column, because it can be long and wrap.
 func table(through, inside map[string][]string) []string {
 	all := map[string]bool{}
 	for _, m := range []map[string][]string{through, inside} {
@@ -253,8 +255,8 @@ func table(through, inside map[string][]string) []string {
 	return out
 }
 
-// otherWays returns the resources for which the rules of the two paths differ.
-func otherWays(a, b map[string][]string) []string {
+// differingRules returns the resources and paths for which the verbs in a and b differ.
+func differingRules(a, b map[string][]string) []string {
 	var out []string
 	for what := range a {
 		if !slices.Equal(a[what], b[what]) {
@@ -270,7 +272,7 @@ func otherWays(a, b map[string][]string) []string {
 	return out
 }
 
-// grants reports whether rules allow a request.
+// grants reports whether rules allow verb on the given resource.
 func grants(rules map[string][]string, verb, group, resource string) bool {
 	for _, what := range []string{resource + "." + group, "*." + group, resource + ".*", "*.*"} {
 		if slices.Contains(rules[what], verb) || slices.Contains(rules[what], "*") {
@@ -280,9 +282,9 @@ func grants(rules map[string][]string, verb, group, resource string) bool {
 	return false
 }
 
-// lacksForArgo returns the verbs on workflowtaskresults that rules do not grant, and the lines
-// of a table that show them.
-func lacksForArgo(rules map[string][]string) (lacks, lines []string) {
+// missingForArgo returns the verbs that Argo's executor requires on workflowtaskresults but that rules do not grant.
+// lines is a table of the required verbs.
+func missingForArgo(rules map[string][]string) (lacks, lines []string) {
 	for _, r := range argoPermissions("") {
 		has := "allowed"
 		if !grants(rules, r.Verb, r.Group, r.Resource) {

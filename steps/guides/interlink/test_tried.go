@@ -18,15 +18,16 @@ import (
 	"carrick/steps/check"
 )
 
-// triedThrough returns the dependencies of requests through the endpoint: its proxy, if carrick
-// manages it, which reads its configuration and its certificates at startup.
+// triedThrough returns the dependencies of requests through the endpoint. In mode proxy this is the start of the
+// proxy's pods, because the proxy reads its configuration and the cluster's CA at startup. In other modes there are
+// none.
 func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) {
 	if mode(e) != byProxy {
 		return nil, nil
 	}
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
 	if apierrors.IsNotFound(err) {
-		return nil, nil // the checks of earlier steps report it
+		return nil, nil // the checks of earlier steps report the missing Deployment
 	}
 	if err != nil {
 		return nil, err
@@ -47,8 +48,8 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedOn returns the time of a record, and what the record depends on. It prefers the API server's timestamp,
-// because this machine's clock may differ.
+// recordedOn returns the time of a record and the dependencies of the record. It prefers the API server's timestamp,
+// because this machine's clock might be wrong.
 func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)

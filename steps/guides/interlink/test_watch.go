@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// watchDoer holds a watch through the endpoint, on a ConfigMap that does not change meanwhile:
-// proxies close idle connections.
+// watchDoer keeps a watch open through the endpoint. The watched ConfigMap does not change, so the connection is idle,
+// and proxies close idle connections.
 type watchDoer struct{ action.Manifest }
 
 func watchAccount(e steps.Env) string { return recordName(e, "watch") }
@@ -32,39 +32,39 @@ func (d watchDoer) trial() recordDoer {
 	return recordDoer{Manifest: d.Manifest, file: "watched.yaml", account: watchAccount}
 }
 
-// Plan shows that a watch is held.
+// Plan shows how long carrick keeps a watch open, and with which account.
 func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().plan(
 		ctx, e, "a watch through ",
 		fmt.Sprintf(
-			"held for %d s, as an account that can only watch one ConfigMap, with a token that is bound to a Secret; the "+
-				"Secret is deleted at once",
+			"open for %d s, as an account that can only watch one ConfigMap, with a token that is bound to a Secret; carrick "+
+				"deletes the Secret immediately afterwards",
 			e.Answers.Int("test.watch"),
 		),
 	)
 }
 
-// PlanUndo works as for every trial.
+// PlanUndo calls the method of recordDoer.
 func (d watchDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo works as for every trial.
+// Undo calls the method of recordDoer.
 func (d watchDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export works as for every trial.
+// Export calls the method of recordDoer.
 func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
 
-// Do holds the watch and stores its outcome.
+// Do keeps the watch open for test.watch seconds and stores the outcome.
 func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
-	if text, err := standing(ctx, e, "watched.yaml"); err != nil || text != nil {
+	if text, err := validRecord(ctx, e, "watched.yaml"); err != nil || text != nil {
 		return err
 	}
-	want, ca, err := sought(e)
+	want, ca, err := wantedSubject(e)
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	out.Account, out.Time = watchUser(e), time.Now().UTC().Truncate(time.Second)
 	begun := out
 	begun.Holding = true
-	if err := d.keep(ctx, e, say, begun); err != nil { // also creates the account and the object that it watches
+	if err := d.keep(ctx, e, say, begun); err != nil { // also creates the account and the watched ConfigMap
 		return err
 	}
 	long := time.Duration(out.Wanted) * time.Second
 	err = withToken(
 		ctx, e, watchAccount(e), max(long+5*time.Minute, 10*time.Minute), say, func(token masked.Value, _ time.Time) error {
-			say.Say("holding a watch through %s for %s", want.Endpoint, long)
+			say.Say("keeping a watch open through %s for %s", want.Endpoint, long)
 			got, err := held(ctx, e, want.Endpoint, ca, token, long)
 			if err != nil {
 				out.Error = clean.Text(failure.Explain(err))
@@ -103,8 +103,8 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 	return d.trial().keep(ctx, e, say, map[string]string{"watched.yaml": string(text)})
 }
 
-// held holds the watch. It retries a status of 403, because the API server may not know a new account's permissions
-// yet.
+// held keeps the watch open for the duration long. It retries after a 403, because the API server might not have loaded
+// a new account's permissions yet.
 func held(
 	ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration,
 ) (probe.HoldReport, error) {

@@ -10,7 +10,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A trial through a proxy no longer passes once the proxy's pods have restarted, and the printed fix repeats it.
+// A test through the proxy is outdated after the proxy's pods have restarted, and the printed fix repeats the test.
 func TestVerifyWhatWasTriedAges(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

@@ -12,11 +12,10 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// chartVersion is the version that upstream publishes the chart with: what is in the repository has none.
+// chartVersion is the version under which upstream publishes the chart. The chart in the repository has no version.
 const chartVersion = "0.6.2-pre3"
 
-// TestUpstreamChart upgrades the release of the scenario to upstream's own chart, whose configuration carrick then
-// edits.
+// TestUpstreamChart upgrades the sandbox's release to upstream's own chart, whose configuration carrick then edits.
 func TestUpstreamChart(t *testing.T) {
 	src := upstream.Find(t, "interlink-helm-chart")
 	charts := t.TempDir()

@@ -14,11 +14,11 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// certificates is where interLink's virtual kubelet keeps its certificate, whatever TMPDIR is.
+// certificates is the directory in which interLink's virtual kubelet stores its certificate, whatever TMPDIR is.
 const certificates = "/tmp/certs"
 
-// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the permissions of the chart, where
-// no one approves its requests.
+// TestUpstreamServingCertificate runs interLink's own virtual kubelet with the chart's permissions. No controller
+// approves its certificate requests.
 func TestUpstreamServingCertificate(t *testing.T) {
 	src := upstream.Find(t, "interLink")
 	if _, err := os.Stat(certificates); !errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func TestUpstreamServingCertificate(t *testing.T) {
 	})
 }
 
-// says waits until a program says that, and returns what follows in its log.
+// says waits until a program logs what, and returns the log after it.
 func says(t *testing.T, p *upstream.Program, what string) string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

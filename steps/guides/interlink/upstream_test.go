@@ -17,7 +17,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// loadConfig prints the configuration of the virtual kubelet in a file, as it reads that.
+// loadConfig is a program that prints how the virtual kubelet reads a configuration file.
 const loadConfig = `package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 }
 `
 
-// loadPlugin prints the same of the plugin.
+// loadPlugin is a program that prints how the plugin reads a configuration file.
 const loadPlugin = `package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 }
 `
 
-// read is what a probe reads of a text.
+// read returns the configuration that a probe program reads from text.
 func read(t *testing.T, probe, text string) map[string]any {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -80,7 +80,7 @@ func read(t *testing.T, probe, text string) map[string]any {
 	return config
 }
 
-// The virtual kubelet reads of what carrick edits what it asked for, and all else as before.
+// The virtual kubelet reads the settings that carrick has edited, and all other settings as before.
 func TestUpstreamVirtualKubelet(t *testing.T) {
 	src := upstream.Find(t, "interLink")
 	probe := src.Probe(t, loadConfig, nil)
@@ -123,7 +123,7 @@ func TestUpstreamVirtualKubelet(t *testing.T) {
 
 var exports = regexp.MustCompile(`(?m)^ExportPodData:.*\n`)
 
-// carrick reads ExportPodData as the plugin does, which takes no error of its parser.
+// carrick reads ExportPodData as the plugin does, which ignores errors of its parser.
 func TestUpstreamPlugin(t *testing.T) {
 	src := upstream.Find(t, "interlink-slurm-plugin")
 	probe := src.Probe(t, loadPlugin, nil)

@@ -22,23 +22,23 @@ import (
 func workload() steps.Step {
 	return steps.Step{
 		Name: "workload", Title: "Workload",
-		Why: "A job acts as the ServiceAccount of its pod, with the permissions that it has in the cluster. The endpoint " +
-			"neither adds nor removes any.",
+		Why: "A job acts as the ServiceAccount of its pod, with the permissions of that ServiceAccount in the cluster. The " +
+			"endpoint does not change these permissions.",
 		Ask: []steps.Question{
 			{
 				Key: "workload.namespace", Title: "Namespace of the jobs", Kind: steps.Name, Adopt: adoptWorkload(false),
-				Help:    "Enter the namespace of the pods for the virtual node.",
+				Help:    "Enter the namespace of the pods that are meant for the virtual node.",
 				Default: steps.Fixed("default", "from the published guide"),
 			},
 			{
 				Key: "workload.account", Title: "ServiceAccount of the jobs", Kind: steps.Name, Adopt: adoptWorkload(true),
-				Help:    "Enter serviceAccountName of the pods.",
+				Help:    "Enter the serviceAccountName of the pods.",
 				Default: steps.Fixed("default", "from the published guide"),
 			},
 			{
 				Key: "workload.argo", Title: "Permissions for Argo's executor", Kind: steps.YesNo, Adopt: adoptArgo,
-				Help: "Creates a Role that allows the ServiceAccount to report the results of workflow steps: create and " +
-					"patch workflowtaskresults, nothing else.",
+				Help: "If yes, carrick creates a Role that allows the ServiceAccount to report the results of workflow steps: " +
+					"create and patch workflowtaskresults, nothing else.",
 				Default: steps.Fixed(false, "default"),
 			},
 		},
@@ -55,7 +55,7 @@ func workloadNamespace(e steps.Env) string { return e.Answers.Text("workload.nam
 func workloadAccount(e steps.Env) string   { return e.Answers.Text("workload.account") }
 func forArgo(e steps.Env) bool             { return e.Answers.Bool("workload.argo") }
 
-// workloadIdentity returns the ServiceAccount of the jobs, and workloadUser its user name.
+// workloadIdentity returns the ServiceAccount of the jobs, and workloadUser returns its user name.
 func workloadIdentity(e steps.Env) check.Account {
 	return check.Account{Namespace: workloadNamespace(e), Name: workloadAccount(e)}
 }
@@ -67,16 +67,15 @@ func workloadChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "account-exists", Title: "The jobs' ServiceAccount exists, and its token is mounted", On: steps.Local,
-			Needs: []string{"signed-in"},
-			Why: "With automountServiceAccountToken: false the pod has no volume with a token, so there is nothing " +
-				"to pass on.",
+			Needs:      []string{"signed-in"},
+			Why:        "With automountServiceAccountToken: false the pod has no token volume, so the job gets no token.",
 			References: []string{vkSource}, Run: accountThere,
 		},
 		{
-			Name: "account-permissions", Title: "Jobs have no permissions on the whole cluster", On: steps.Local,
+			Name: "account-permissions", Title: "Jobs have no powerful cluster-wide permissions", On: steps.Local,
 			Needs: []string{"account-exists"},
 			Why: "The token leaves the cluster, is valid for 100 years while its pod exists, and is stored in files or " +
-				"job scripts of the other side.",
+				"job scripts on the other side.",
 			References: []string{vkSource}, Run: accountModest,
 		},
 		{
@@ -96,8 +95,7 @@ func workloadChecks() []steps.Check {
 		{
 			Name: "pods-not-forced", Title: "No pod of the virtual node is stuck terminating", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "A token is revoked with its pod, so force-deleting a stuck pod leaves its batch job running, which gets " +
-				"401 from then on.",
+			Why:   "A token is revoked with its pod. If you force-delete a stuck pod, its batch job keeps running and gets 401.",
 			References: []string{
 				vkSource, "kubernetes/website: content/en/docs/concepts/security/service-accounts.md (bound tokens)",
 			}, Run: podsNotForced,
@@ -122,8 +120,8 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	if sa.AutomountServiceAccountToken != nil && !*sa.AutomountServiceAccountToken {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ServiceAccount %s/%s has automountServiceAccountToken: false, so a pod has no token unless it sets that to "+
-					"true itself",
+				"ServiceAccount %s/%s has automountServiceAccountToken: false, so its pods get no token unless their own "+
+					"automountServiceAccountToken is true",
 				sa.Namespace, sa.Name,
 			),
 			fmt.Sprintf("%s patch serviceaccount %s --type=merge -p '{\"automountServiceAccountToken\":true}'", k, sa.Name),
@@ -143,15 +141,15 @@ func accountThere(ctx context.Context, e steps.Env) steps.Result {
 	if len(without) > 0 {
 		return steps.Warned(
 			"pods of the ServiceAccount have automountServiceAccountToken: false, so they have no token: "+check.Some(without),
-			k+" get pod "+without[0]+" -o yaml    # remove it from the template of the pod",
+			k+" get pod "+without[0]+" -o yaml    # remove automountServiceAccountToken from the pod template",
 		)
 	}
 	return steps.Passed("%s/%s", sa.Namespace, sa.Name)
 }
 
-// tooMuch are permissions that would give everyone who can read a job's token control of the
-// cluster, or its credentials.
-var tooMuch = []permission.Rule{
+// excessivePermissions lists permissions that a job's account must not have. With one of them, everyone who can read a
+// job's token could control the cluster or read its credentials.
+var excessivePermissions = []permission.Rule{
 	{Verb: "*", Group: "*", Resource: "*"},
 	{Verb: "list", Resource: "secrets"},
 	{Verb: "create", Resource: "serviceaccounts", Subresource: "token"},
@@ -160,7 +158,7 @@ var tooMuch = []permission.Rule{
 }
 
 func accountModest(ctx context.Context, e steps.Env) steps.Result {
-	all, err := e.Cluster.CanAs(ctx, workloadIdentity(e).User(), false, tooMuch...)
+	all, err := e.Cluster.CanAs(ctx, workloadIdentity(e).User(), false, excessivePermissions...)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -173,7 +171,7 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 			continue
 		}
 		may = append(may, d.Rule.String())
-		if d.Rule == tooMuch[0] {
+		if d.Rule == excessivePermissions[0] {
 			may[0] = "do everything"
 			break
 		}
@@ -186,12 +184,12 @@ func accountModest(ctx context.Context, e steps.Env) steps.Result {
 	}
 	who := append([]string{workloadAccount(e)}, workloadIdentity(e).User().Groups...)
 	return steps.Failed(
-		fmt.Sprintf("%s can %s in the whole cluster, and so can everyone who reads a job's token on the other side",
+		fmt.Sprintf("%s can %s in the whole cluster, and so can anyone who reads a job's token on the other side",
 			workloadUser(e), strings.Join(may, ", ")),
 		fmt.Sprintf(
 			"%s get clusterrolebindings -o custom-columns='NAME:.metadata.name,ROLE:.roleRef.name,SUBJECTS:.subjects[*].name' "+
-				"| grep -wE '%s'    "+
-				"# delete the binding that grants it, then bind a role with what the jobs need", e.Kubectl(),
+				"| grep -wE '%s'    # delete the binding that grants these permissions, then bind a Role with what the jobs need",
+			e.Kubectl(),
 			strings.Join(who, "|"),
 		),
 	)
@@ -213,8 +211,8 @@ func accountArgo(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s can create and patch workflowtaskresults", workloadUser(e))
 }
 
-// podsForNode returns the pods of the jobs' namespace that are on the virtual node or can only
-// be scheduled there, by its name or by a toleration of its taint.
+// podsForNode returns the pods in the jobs' namespace that run on the virtual node, select it by its host name, or are
+// unscheduled and tolerate its taint.
 func podsForNode(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{})
 	if err != nil {
@@ -251,17 +249,18 @@ func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 			),
 			fmt.Sprintf(
 				"%s -n %s get pod %s -o jsonpath='{.metadata.ownerReferences}'    # remove kubernetes.io/os from the "+
-					"nodeSelector there",
+					"nodeSelector of that owner",
 				e.Kubectl(), workloadNamespace(e), stuck[0],
 			),
 		)
 	}
 	return steps.Passed(
-		"%d pods for the virtual node in namespace %s, none requires Linux", len(pods), workloadNamespace(e),
+		"none of %d pods for the virtual node in namespace %s requires kubernetes.io/os: linux", len(pods),
+		workloadNamespace(e),
 	)
 }
 
-// stuckAfter is how long after its grace period a pod counts as stuck.
+// stuckAfter is the time after which a terminating pod counts as stuck. It starts at the end of the pod's grace period.
 const stuckAfter = 2 * time.Minute
 
 func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
@@ -289,10 +288,10 @@ func podsNotForced(ctx context.Context, e steps.Env) steps.Result {
 	if len(stuck) > 0 {
 		return steps.Warned(
 			"pods are stuck terminating: "+check.Some(stuck)+
-				"; if they are force-deleted, their jobs continue without a valid token",
-			"first end the batch jobs, run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+
-				"    # jobs are named after their pod's UID, here that of "+stuck[0]+
-				"; then scancel ID; after that, you can force-delete a pod that is still stuck",
+				"; if you force-delete them, their jobs continue without a valid token",
+			"first find the batch jobs; run on the edge node: squeue --format='%i %j' | grep "+steps.Quoted(uid)+
+				"    # a job's name contains the UID of its pod; this one is of "+stuck[0]+
+				"; cancel each with scancel ID; after that, you can force-delete a pod that is still stuck",
 		)
 	}
 	r := steps.Passed("none of %d pods is stuck; a job's token is valid while its pod exists", len(pods))

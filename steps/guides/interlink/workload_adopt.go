@@ -14,9 +14,9 @@ import (
 	"carrick/steps/check"
 )
 
-// createdHere returns the object of that name that this link has created, in any namespace, or
-// nil if there is none. Any user can create such an object, with carrick's labels, in a
-// namespace of their own.
+// createdHere returns the object with the given name that this link has created, in whichever namespace it is. It
+// returns nil if there is none. It ignores other objects with this name, because any user can create one in their own
+// namespace, even with carrick's labels.
 func createdHere(
 	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,
 ) (*unstructured.Unstructured, error) {
@@ -31,9 +31,8 @@ func createdHere(
 	return c.mine[0], nil
 }
 
-// adoptWorkload returns the namespace or the ServiceAccount of the recorded requests. The
-// object's own namespace is used for the former, because a record can only belong to its own
-// namespace.
+// adoptWorkload returns a function that adopts the ServiceAccount of the recorded requests if account is true, and its
+// namespace otherwise. The namespace in the record must be the namespace of the record's ConfigMap.
 func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		o, err := createdHere(ctx, e, check.ConfigMaps, recordName(e, "asked"))
@@ -46,7 +45,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 		}
 		var r apiReply
 		if err := yaml.Unmarshal([]byte(m.Data["asked.yaml"]), &r); err != nil {
-			return nil, "", nil // a check reports what is wrong with it
+			return nil, "", nil // a check reports the invalid record
 		}
 		who := strings.Split(r.Account, ":")
 		if len(who) != 4 || who[2] != m.Namespace {
@@ -59,7 +58,7 @@ func adoptWorkload(account bool) func(context.Context, steps.Env) (any, string, 
 	}
 }
 
-// adoptArgo reports whether the Role for Argo exists.
+// adoptArgo returns true if this link's Role for Argo exists, and nil otherwise.
 func adoptArgo(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := createdHere(ctx, e, check.Roles, recordName(e, "argo"))
 	if err != nil || r == nil {
