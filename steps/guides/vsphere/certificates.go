@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the Secrets of the certificate. If cert-manager is used, it writes them for
-// Certificates of the same names.
+// Names of the Secrets of the extension's certificate. With cert-manager, the Certificates that write tlsSecret and
+// certificateAuthoritySecret have the same names as these Secrets.
 const (
 	tlsSecret                  = "vsphere-extensions-tls" // upstream's name
 	certificateAuthoritySecret = "vsphere-extensions-ca"
@@ -26,8 +26,8 @@ func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Extension and certificates",
 		Why: "The API server calls the extension over TLS and trusts only the CA in the webhook. The extension gets its " +
-			"own CA, because Kubernetes no longer has the API that signed the published guide's certificate. Certificates are " +
-			"renewed automatically with cert-manager, otherwise by carrick apply.",
+			"own CA, because Kubernetes no longer has the API that signed the published guide's certificate. cert-manager " +
+			"renews the certificates automatically. Without cert-manager, carrick apply renews them.",
 		When: runsExtension,
 		Ask:  certificateQuestions(),
 		Facts: []steps.Fact{
@@ -84,18 +84,19 @@ func certificateQuestions() []steps.Question {
 		{
 			Key: "extension.program", Title: "Extension program", Kind: steps.Pick, When: usesWebhook,
 			Default: steps.Fixed(byCarrick, "recommended"), Adopt: adoptProgram,
-			Help: "carrick: this program, in the image that make image builds. It changes only the classes to be replaced, " +
-				"and uses a renewed certificate without a restart. upstream: the published guide's Java program of 2020. It " +
-				"changes every shared claim, whatever class it requests, and must be restarted for each certificate.",
+			Help: "carrick: the carrick binary, in the image that make image builds. It replaces only the StorageClasses in " +
+				"mutation.replaces, and uses a renewed certificate without a restart. upstream: the published guide's Java " +
+				"program of 2020. It changes every ReadWriteMany claim, regardless of its StorageClass, and must be restarted " +
+				"for each new certificate.",
 			Of: []steps.Choice{
-				{Value: byCarrick, Title: "carrick: small, has no permissions if it only serves the webhook"},
+				{Value: byCarrick, Title: "carrick: small, and without permissions if it only serves the webhook"},
 				{Value: byUpstream, Title: "upstream: keeyzar/vsphere-extensions-jvm, as published"},
 			},
 		},
 		{
 			Key: "extension.namespace", Title: "Namespace of the extension", Kind: steps.Namespace, Adopt: adoptExtensionSpace,
-			Help: "A namespace for the extension alone. The published guide's certificate and webhook contain the name " +
-				"vsphere-extensions.",
+			Help: "Use this namespace only for the extension. The published guide's certificate and webhook contain the " +
+				"name vsphere-extensions.",
 			Default: steps.Fixed(extensionName, "the published guide"),
 		},
 		{
@@ -114,21 +115,21 @@ func certificateQuestions() []steps.Question {
 		},
 		{
 			Key: "cert.ca-years", Title: "CA lifetime (years)", Kind: steps.Number, When: usesWebhook,
-			Check:   steps.Between(1, 30),
-			Adopt:   certs.Existing(adoptedExtensionSecret).AdoptYears,
-			Help:    "A number from 1 to 30. The webhook contains the CA. carrick apply writes a new CA into it.",
+			Check: steps.Between(1, 30),
+			Adopt: certs.Existing(adoptedExtensionSecret).AdoptYears,
+			Help: "A number from 1 to 30. The webhook contains the CA, and carrick apply writes each new CA into " +
+				"the webhook.",
 			Default: steps.Fixed(10, "default"),
 		},
 	}
 }
 
-// both returns the condition that a and b are true.
 func both(a, b func(steps.Env) bool) func(steps.Env) bool {
 	return func(e steps.Env) bool { return a(e) && b(e) }
 }
 
-// certificateSigner returns the signer. Upstream's program requires a keystore, which only
-// cert-manager creates.
+// certificateSigner returns the signer of the extension's certificate: certs.ByCertManager or
+// certs.ByCarrick. Upstream's program requires a keystore, which only cert-manager creates.
 func certificateSigner(e steps.Env) string {
 	if runsUpstream(e) {
 		return certs.ByCertManager
@@ -136,7 +137,7 @@ func certificateSigner(e steps.Env) string {
 	return e.Answers.Text("cert.source")
 }
 
-// webhookSignedBy returns the condition that the guide uses a webhook and that source signs its
+// webhookSignedBy returns a condition that is true if the guide uses the webhook and source signs the webhook's
 // certificate.
 func webhookSignedBy(source string) func(steps.Env) bool {
 	return func(e steps.Env) bool { return usesWebhook(e) && certificateSigner(e) == source }
@@ -144,12 +145,12 @@ func webhookSignedBy(source string) func(steps.Env) bool {
 
 func defaultDays(e steps.Env) (any, string) {
 	if certificateSigner(e) == certs.ByCarrick {
-		return 825, "default; only carrick apply renews it"
+		return 825, "default; only carrick apply renews the certificate"
 	}
-	return 90, "default, as public CAs issue"
+	return 90, "default; public CAs use similar lifetimes"
 }
 
-// ownCerts is the extension's CA if carrick creates it.
+// ownCerts configures the extension's CA and certificate if cert.source is own.
 var ownCerts = certs.Own{
 	Namespace: extensionSpace, CA: certificateAuthoritySecret, Leaf: tlsSecret,
 	Name:  func(e steps.Env) string { return "carrick " + e.Link + " extension CA" },
@@ -158,8 +159,8 @@ var ownCerts = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// host returns the name that the API server uses to call a webhook's Service
-// (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go).
+// host returns the host name of the extension's Service, to which the API server sends webhook
+// calls (kubernetes/kubernetes: staging/src/k8s.io/apiserver/pkg/util/webhook/client.go).
 func host(e steps.Env) string { return extensionName + "." + extensionSpace(e) + ".svc" }
 
 func hosts(e steps.Env) []string { return []string{host(e), host(e) + ".cluster.local"} }
@@ -167,7 +168,7 @@ func hosts(e steps.Env) []string { return []string{host(e), host(e) + ".cluster.
 func extensionHosts(_ context.Context, e steps.Env) (any, error) { return hosts(e), nil }
 
 // keystores returns the Certificate field that makes cert-manager write a Java keystore next to the
-// certificate. It returns nil if no program reads the keystore.
+// certificate. It returns nil for carrick's program, which needs no keystore.
 func keystores(_ context.Context, e steps.Env) (any, error) {
 	if !runsUpstream(e) {
 		return nil, nil
@@ -181,7 +182,8 @@ func makePassword(context.Context, steps.Env) (map[string]masked.Value, error) {
 	return map[string]masked.Value{"password": masked.New(rand.Text())}, nil
 }
 
-// extensionCertificate returns the existing Secret of the certificate.
+// extensionCertificate returns the Secret with the extension's certificate, or an AbsentError if
+// the Secret does not exist.
 func extensionCertificate(ctx context.Context, e steps.Env) (*cluster.Secret, error) {
 	return certs.Secret(ctx, e, extensionSpace(e), tlsSecret)
 }
@@ -209,8 +211,8 @@ func adoptSigner(ctx context.Context, e steps.Env) (any, string, error) {
 	return certs.ByCarrick, from, nil
 }
 
-// adoptedExtensionSecret returns the extension's Secret in an existing set-up, or nil if there
-// is none.
+// adoptedExtensionSecret returns the existing Secret with the extension's certificate, and a description of the Secret.
+// It returns nil if the Secret does not exist.
 func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, string, error) {
 	s, err := extensionCertificate(ctx, e)
 	if steps.IsAbsent(err) {
@@ -222,7 +224,6 @@ func adoptedExtensionSecret(ctx context.Context, e steps.Env) (*cluster.Secret, 
 	return s, "Secret " + s.Namespace + "/" + s.Name, nil
 }
 
-// certificatePermissions returns the permissions that this step requires.
 func certificatePermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil

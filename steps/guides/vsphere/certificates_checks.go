@@ -45,14 +45,15 @@ func certificateChecks() []steps.Check {
 		{
 			Name: "cert-secret", Title: "The Secret has a key and certificate for the Service",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "cert-own",
-			Why: "The API server rejects a certificate for another name; the published script stores an empty one if " +
+			Why: "The API server rejects a certificate for another name. The published script stores an empty certificate if " +
 				"signing takes over five seconds.",
 			References: []string{scriptSource, signerSource}, Run: certificateStored,
 		},
 		{
 			Name: "cert-authority", Title: "The CA in the Secret signed the certificate", On: steps.Local,
 			Needs: []string{"cert-secret"}, When: usesWebhook, FixedBy: "cert-own",
-			Why:        "The webhook gets this CA; with a wrong one every call fails, and failurePolicy Ignore hides it.",
+			Why: "The webhook gets this CA. With a wrong CA every call fails, and failurePolicy Ignore hides " +
+				"the failures.",
 			References: []string{page, certs.Source}, Run: certAuthority,
 		},
 	}
@@ -73,14 +74,14 @@ func extensionNamespace(ctx context.Context, e steps.Env) steps.Result {
 	if level == "" {
 		return steps.Warned(
 			"namespace "+ns.Name+
-				" has no pod security level, so the cluster's default applies, which can change with its next upgrade",
+				" has no pod security level, so the cluster's default applies. The default can change with the next upgrade",
 			e.ApplyStep("certificates"),
 		)
 	}
-	return steps.Passed("%s, level %s", ns.Name, clean.Text(level))
+	return steps.Passed("namespace %s enforces %s", ns.Name, clean.Text(level))
 }
 
-// certFix returns the fix for the Secret.
+// certFix returns the fix for a missing certificate Secret.
 func certFix(e steps.Env) string {
 	if certificateSigner(e) == certs.ByCertManager {
 		return e.ApplyStep("certificates") + "; " + e.Kubectl() + " describe certificate -n " + extensionSpace(e)
@@ -88,8 +89,8 @@ func certFix(e steps.Env) string {
 	return e.ApplyStep("certificates")
 }
 
-// issuesNow reports whether the action cert-managed makes cert-manager issue another
-// certificate because the one in the Secret has expired.
+// issuesNow reports whether the certificate in s has expired and cert-manager issued it. Action cert-managed then makes
+// cert-manager issue a new certificate.
 func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	if s.Annotations["cert-manager.io/certificate-name"] == "" || certificateSigner(e) != certs.ByCertManager {
 		return false
@@ -98,7 +99,7 @@ func issuesNow(e steps.Env, s *cluster.Secret) bool {
 	return err == nil && time.Now().After(chain[0].NotAfter)
 }
 
-// renewFix returns the fix for a certificate that expires soon.
+// renewFix returns the fix that replaces an invalid or expiring certificate.
 func renewFix(e steps.Env, s *cluster.Secret) string {
 	if s.Annotations["cert-manager.io/certificate-name"] != "" {
 		if issuesNow(e, s) {
@@ -149,7 +150,7 @@ func certAuthority(ctx context.Context, e steps.Env) steps.Result {
 	if s.Data["ca.crt"].IsZero() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Secret %s/%s has no ca.crt, so carrick does not know its CA and has none for the webhook",
+				"Secret %s/%s has no ca.crt, so carrick has no CA for the webhook",
 				s.Namespace, s.Name,
 			),
 			renewFix(e, s),
@@ -177,8 +178,8 @@ func caFix(e steps.Env) string {
 	)
 }
 
-// proves verifies that one of the CAs in roots signed the certificate of a Secret. It ignores
-// expiry, which another check reports. what describes the CAs.
+// proves returns Pass if one of the CAs in roots signed the certificate in s. It ignores expiry, which check
+// cert-secret reports. The parameter what describes the CAs for the finding.
 func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil {

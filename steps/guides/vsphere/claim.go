@@ -17,15 +17,15 @@ import (
 func claim() steps.Step {
 	return steps.Step{
 		Name: "claim", Title: "Claim",
-		Why: "A claim of the shared class tests the storage before anything changes the class of claims. It replaces the " +
-			"published guide's test, whose YAML is malformed and has neither access modes nor a size. Two pods on two nodes " +
-			"can test that both write to one folder.",
+		Why: "A claim with the shared StorageClass tests the storage before carrick changes the StorageClass of any claim. " +
+			"The claim replaces the published guide's test, whose YAML is malformed and has neither access modes nor a size. " +
+			"Optionally, two pods on two nodes write to the same volume.",
 		Ask: []steps.Question{
 			{
 				Key: "claim.pods", Title: "Test with two pods on two nodes", Kind: steps.YesNo, Adopt: adoptPods,
-				Help: "Each pod writes a file and waits nine minutes for the other's. Both comply with the level restricted, " +
-					"as notebooks should.",
-				Default: steps.Fixed(false, "default; a bound claim is a good sign, and pods need an image"),
+				Help: "Each pod writes a file and waits nine minutes for the other pod's file. Both pods comply with the pod " +
+					"security level restricted, as notebooks should.",
+				Default: steps.Fixed(false, "default; a bound claim is usually sufficient, and pods need an image"),
 			},
 			{
 				Key: "claim.image", Title: "Image of the test pods", Kind: steps.Text, NotFromPeer: true, When: triesPods,
@@ -36,7 +36,7 @@ func claim() steps.Step {
 		},
 		Actions: []steps.Action{
 			{
-				Name: "claim", Title: "Create a claim of the shared class", On: steps.Local, Reads: storageReads,
+				Name: "claim", Title: "Create a claim with the shared StorageClass", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "rwx-class"},
 				Doer:  trialClaim{action.Manifest{File: "claim.yaml", Values: action.Values{"class": askedClass}}, "claim"},
 			},
@@ -61,8 +61,8 @@ func triesPodsUnderPSP(e steps.Env) bool { return triesPods(e) && pspBranch(e) }
 
 func askedClass(_ context.Context, e steps.Env) (any, error) { return sharedClassName(e), nil }
 
-// bothPods returns the values of the two pods: each writes its own file and waits for the
-// other's.
+// bothPods returns the manifest values of the two test pods. Each pod writes its own file and waits
+// for the other pod's file.
 func bothPods(context.Context, steps.Env) ([]any, error) {
 	return []any{map[string]any{"own": "a", "other": "b"}, map[string]any{"own": "b", "other": "a"}}, nil
 }
@@ -87,7 +87,6 @@ func adoptPodImage(ctx context.Context, e steps.Env) (any, string, error) {
 	return pod.Spec.Containers[0].Image, "pod " + pod.Namespace + "/" + pod.Name, nil
 }
 
-// trialPods creates the test pods.
 type trialPods struct{ action.Manifest }
 
 // Export omits the test pods.

@@ -8,8 +8,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Whoever has a namespace can create pods and claims with this link's labels in it. Only those of its inventory answer
-// where it tries things, and with which image.
+// Any user of a namespace can create pods and claims with this link's labels. The test namespace
+// and the test image are adopted only from objects in the link's inventory.
 func TestOnlyTriesOfTheInventoryAreAdopted(t *testing.T) {
 	const planted = `
 apiVersion: v1

@@ -22,10 +22,10 @@ const claimSource = "kubernetes/kubernetes: pkg/controller/volume/persistentvolu
 func claimChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "rwx-class", Title: "The storage class of shared volumes exists", On: steps.Local,
+			Name: "rwx-class", Title: "The StorageClass of shared volumes exists", On: steps.Local,
 			Needs:      []string{"signed-in"},
 			FixedBy:    "nfs-chart",
-			Why:        "A claim that names a missing class stays Pending indefinitely, and only its events say so.",
+			Why:        "A claim with a missing StorageClass stays Pending indefinitely, and only its events show the cause.",
 			References: []string{page, chartSource}, Run: rwxClass,
 		},
 		{
@@ -35,21 +35,21 @@ func claimChecks() []steps.Check {
 			References: []string{provisionerCode}, Run: classKeeps,
 		},
 		{
-			Name: "claim-bound", Title: "A claim of the class is bound within a minute", On: steps.Local,
+			Name: "claim-bound", Title: "The test claim is bound within a minute", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "claim", Timeout: time.Minute,
-			Why: "A Pending claim hides the cause: the provisioner is down, ignores the class, lacks permissions or " +
-				"cannot write.",
+			Why: "A Pending claim does not show whether the provisioner is down, ignores the StorageClass, lacks permissions " +
+				"or cannot write.",
 			References: []string{page, claimSource}, Run: claimBound, Tried: claimedOn,
 		},
 		{
 			Name: "claim-shared", Title: "Two pods on two nodes write to one volume", On: steps.Local, From: "the pods' logs",
 			When: triesPods, Needs: []string{"claim-bound"}, FixedBy: "claim-pods", Timeout: 10 * time.Minute,
-			Why: "A bound claim only shows that the folder exists; only pods show that nodes mount it and non-root " +
-				"users can write.",
+			Why: "A bound claim shows only that the directory exists. Pods also show that nodes can mount it and that " +
+				"non-root users can write.",
 			References: []string{page}, Run: claimShared, Tried: claimedOn,
 		},
 		{
-			Name: "claim-events", Title: "No event warns about the test claim and pods", On: steps.Local,
+			Name: "claim-events", Title: "The test claim and pods have no warning events", On: steps.Local,
 			From:       "events of the guest",
 			Needs:      []string{"signed-in"},
 			Why:        "Nodes and provisioners report errors in events, which are deleted after an hour.",
@@ -66,7 +66,7 @@ func theClaim(ctx context.Context, e steps.Env) (*corev1.PersistentVolumeClaim, 
 func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return steps.NotTried("no claim of the class exists yet")
+		return steps.NotTried("the test claim does not exist yet")
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -75,15 +75,15 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	remove := fmt.Sprintf(
 		"%s -n %s delete persistentvolumeclaim %s    # then %s", e.Kubectl(), c.Namespace, c.Name, e.ApplyStep("claim"),
 	)
-	switch asked := clean.Text(c.Annotations[askedNote]); {
+	switch asked := clean.Text(c.Annotations[requestedClassAnnotation]); {
 	case asked != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("the claim requested class %s, but shared volumes now have class %s", asked, sharedClassName(e)),
+			fmt.Sprintf("the test claim requested StorageClass %s, but storage.class is now %s", asked, sharedClassName(e)),
 			remove,
 		)
 	case asked != got:
 		return steps.Failed(
-			fmt.Sprintf("the claim requested class %s, but admission changed it to %s", asked, got),
+			fmt.Sprintf("the test claim requested StorageClass %s, but admission changed the StorageClass to %s", asked, got),
 			e.Kubectl()+" get mutatingwebhookconfigurations\n# then "+remove,
 		)
 	case isBound(c):
@@ -92,7 +92,8 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	return unbound(ctx, e, c)
 }
 
-// claimedOn returns the objects on which the claim, and therefore its pods, depended.
+// claimedOn returns when the test claim was created, and when its StorageClass was created. The
+// results of the claim and of its pods depend on that StorageClass.
 func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {
@@ -104,12 +105,12 @@ func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	t := steps.Tried{At: c.CreationTimestamp.Time, Again: tryAgain(e)}
 	s, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
-		return t, nil // rwx-class reports it
+		return t, nil // check rwx-class reports the missing StorageClass
 	}
 	if err != nil {
 		return t, err
 	}
-	t.On = []steps.Dependency{{What: "class " + s.Name + " was created", Since: s.CreationTimestamp.Time}}
+	t.On = []steps.Dependency{{What: "StorageClass " + s.Name + " was created", Since: s.CreationTimestamp.Time}}
 	return t, nil
 }
 
@@ -120,7 +121,8 @@ func tryAgain(e steps.Env) string {
 		e.ApplyStep("claim"))
 }
 
-// boundIn reports how long binding took.
+// boundIn returns the verdict on a bound claim. It returns Pass with the time that binding took, or a warning if the
+// volume is not on the configured NFS export.
 func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) steps.Result {
 	v, err := check.Get[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", c.Spec.VolumeName)
 	if err != nil {
@@ -136,16 +138,16 @@ func boundIn(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 			!strings.HasPrefix(v.Spec.NFS.Server+":"+v.Spec.NFS.Path+"/", strings.TrimSuffix(nfsExported(e), "/")+"/") {
 			return steps.Warned(
 				fmt.Sprintf(
-					"%s/%s is bound to %s, which is %s, but the answers name %s", c.Namespace, c.Name, v.Name, at,
+					"claim %s/%s is bound to PersistentVolume %s on %s, but the answers configure %s", c.Namespace, c.Name, v.Name, at,
 					clean.Text(nfsExported(e)),
 				),
 				tryAgain(e),
 			)
 		}
-		where = ", which is " + at
+		where = " on " + at
 	}
 	return steps.Passed(
-		"%s/%s is bound to %s%s (after %s)", c.Namespace, c.Name, v.Name, where,
+		"claim %s/%s is bound to PersistentVolume %s%s (after %s)", c.Namespace, c.Name, v.Name, where,
 		v.CreationTimestamp.Sub(c.CreationTimestamp.Time).Round(time.Second),
 	)
 }
@@ -165,13 +167,15 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 	}
 	if eventMessage(events, "WaitForFirstConsumer") != "" {
 		return steps.Warned(
-			fmt.Sprintf("class %s waits for a pod, so a claim alone stays Pending", claimClass(c)),
+			fmt.Sprintf(
+				"StorageClass %s binds a claim only when a pod uses the claim, so the test claim stays Pending", claimClass(c),
+			),
 			answer(e, "claim.pods", "yes"),
 		)
 	}
 	said := eventMessage(events, "ExternalProvisioning")
 	if said == "" {
-		said = "no event says why"
+		said = "no event shows the cause"
 	}
 	fix := look
 	if usesNFS(e) {
@@ -179,11 +183,11 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 			"carrick check %s --only provisioner-ready,provisioner-name,provisioner-rights,nfs-export\n%s", e.LinkFile(), look,
 		)
 	}
-	return steps.Waits(c.CreationTimestamp.Time, "the claim is %s: %s", c.Status.Phase, said).Or(fix)
+	return steps.Waits(c.CreationTimestamp.Time, "the test claim is %s: %s", c.Status.Phase, said).Or(fix)
 }
 
 func claimShared(ctx context.Context, e steps.Env) steps.Result {
-	seen := map[string]string{} // output by pod
+	seen := map[string]string{} // logs by pod
 	nodes := map[string]string{}
 	for _, own := range []string{"a", "b"} {
 		e.Cluster.StartGet(check.Pods, trialNamespace(e), triedName(e, own))
@@ -191,7 +195,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
 		if apierrors.IsNotFound(err) {
-			return steps.NotTried("the pods have not run yet")
+			return steps.NotTried("the test pods have not run yet")
 		}
 		if err != nil {
 			return steps.Errored(err)
@@ -214,7 +218,7 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 			if !strings.Contains("\n"+text, "\n"+line) {
 				return steps.Errored(
 					fmt.Errorf(
-						"pod %s succeeded, but its log has no %q: its last line is %q", triedName(e, own), line, lastLine(text),
+						"pod %s succeeded, but its log does not contain %q. The last line is %q", triedName(e, own), line, lastLine(text),
 					),
 				)
 			}
@@ -222,10 +226,10 @@ func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if nodes["a"] == nodes["b"] {
 		return steps.Warned(
-			"both pods ran on node "+nodes["a"]+", which says nothing about other nodes", e.Kubectl()+" get nodes",
+			"both pods ran on node "+nodes["a"]+", so no other node was tested", e.Kubectl()+" get nodes",
 		)
 	}
-	return steps.Passed("the pods on %s and %s each read what the other wrote", nodes["a"], nodes["b"])
+	return steps.Passed("the pods on nodes %s and %s each read the file of the other pod", nodes["a"], nodes["b"])
 }
 
 func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
@@ -234,7 +238,7 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return steps.Waits(
 				p.CreationTimestamp.Time, "pod %s cannot be scheduled: %s", p.Name, clean.Text(c.Message),
-			).Or(look + "    # requires two nodes that run pods")
+			).Or(look + "    # the test requires two nodes that can run pods")
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
@@ -262,13 +266,14 @@ func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
 	return steps.Failed(fmt.Sprintf("pod %s on node %s failed: %q", p.Name, p.Spec.NodeName, lastLine(log)), fix)
 }
 
-// waiting is a test object whose events may explain why it waits.
+// waiting is a test pod that has not started, or a test claim that is not bound. Its events might show the cause.
 type waiting struct {
 	kind, name string
 	uid        types.UID
 }
 
-// trialsWaiting returns the existing test pods and the test claim that are waiting.
+// trialsWaiting returns the existing test pods that have not started, and the test claim if it is
+// not bound.
 func trialsWaiting(ctx context.Context, e steps.Env) ([]waiting, error) {
 	var out []waiting
 	for _, own := range []string{"a", "b"} {
@@ -311,15 +316,15 @@ func claimEvents(ctx context.Context, e steps.Env) steps.Result {
 					fix += retryFix(ctx, e)
 				}
 				r := steps.Failed(fmt.Sprintf("%s %s: %s %s: %s", w.kind, w.name, v.Reason, ago(lastSeen(v)), said), fix)
-				r.Again = time.Now().Add(time.Minute) // the age in the finding grows
+				r.Again = time.Now().Add(time.Minute) // updates the age in the finding
 				return r
 			}
 		}
 	}
-	return steps.Passed("no waiting test claim or pod has a warning event")
+	return steps.Passed("none of the waiting test claims and pods has a warning event")
 }
 
-// ago formats how long ago a time is, in minutes.
+// ago formats the time that has passed since at.
 func ago(at time.Time) string {
 	if d := time.Since(at).Truncate(time.Minute); d > 0 {
 		return d.String() + " ago"

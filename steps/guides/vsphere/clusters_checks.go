@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the sources of the rules that these checks apply.
+// References of the checks.
 const (
 	tkcSource     = "https://docs.vmware.com/en/VMware-vSphere/8.0/vsphere-with-tanzu-tkg/GUID-69E52B31-6DEC-412D-B60E-FE733156F708.html (ClusterClass variables)"
 	defaultSource = "kubernetes/kubernetes: pkg/volume/util/storageclass.go (the newest default class is the one " +
@@ -27,48 +27,49 @@ func clusterChecks() []steps.Check {
 		{
 			Name: "guest-cluster", Title: "The guest's context points to a guest cluster", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "A login without a guest cluster name leads to the Supervisor, where objects would be created in the wrong " +
-				"place or rejected.",
+			Why: "A login without a guest cluster name selects the Supervisor, which stores these objects in the wrong place " +
+				"or rejects them.",
 			References: []string{page, tkcSource}, Run: guestCluster,
 		},
 		{
 			Name: "supervisor-cluster", Title: "The Supervisor's context points to this guest's Supervisor",
 			On: steps.Remote, Needs: []string{"signed-in"},
-			Why:        "The declarations of another Supervisor, or of the guest itself, do not apply to this guest.",
+			Why:        "If the context points to another cluster, carrick reads declarations that do not apply to this guest.",
 			References: []string{tkcSource}, Run: supervisorCluster,
 		},
 		{
-			Name: "default-class", Title: "The guest has one default storage class", On: steps.Local,
+			Name: "default-class", Title: "The guest has one default StorageClass", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Claims without a class get the newest default class, and the Supervisor reverts a default class that " +
-				"was set in the guest.",
+			Why: "Claims without a StorageClass get the newest default StorageClass. The Supervisor reverts a default " +
+				"that was set in the guest.",
 			References: []string{page, defaultSource}, Run: defaultClass,
 		},
 		{
-			Name: "declared-class", Title: "The Supervisor declares the guest's default storage class",
+			Name: "declared-class", Title: "The Supervisor declares the guest's default StorageClass",
 			On: steps.Remote, Needs: []string{"supervisor-cluster"},
-			Why: "The Supervisor's declaration wins: the next reconcile silently reverts another default class " +
-				"in the guest.",
+			Why: "The Supervisor's declaration takes precedence: the next reconcile silently reverts any other default " +
+				"StorageClass in the guest.",
 			References: []string{page, tkcSource}, Run: declaredClass,
 		},
 		{
 			Name: "upgrade-crosses", Title: "No planned upgrade stops profile pods from starting", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Kubernetes 1.25 has no PodSecurityPolicies and Tanzu from 1.26 on enforces restricted by default, so " +
-				"profile pods would not start again.",
+			Why: "Kubernetes 1.25 removes PodSecurityPolicies, and Tanzu enforces restricted by default from 1.26 on, " +
+				"so profile pods would not start again.",
 			References: []string{levelsSource, "https://kubernetes.io/docs/concepts/security/pod-security-admission/"},
 			Run:        upgradeCrosses,
 		},
 		{
 			Name: "tools", Title: "The published guide's tools are installed", On: steps.Local,
-			Why:        "The guide requires zsh, go, cfssl and cfssljson, and calls an undefined command k (kubectl is meant).",
+			Why: "The published guide requires zsh, go, cfssl and cfssljson, and calls an undefined command k instead " +
+				"of kubectl.",
 			References: []string{page},
-			NotChecked: "none of them is needed: carrick creates certificates and applies manifests",
+			NotChecked: "carrick needs none of these tools: it creates certificates and applies manifests",
 		},
 	}
 }
 
-// asSupervisor returns the fact is-supervisor. known is false if the side does not exist.
+// asSupervisor returns the fact is-supervisor in f. known is false if the fact does not exist.
 func asSupervisor(f steps.Facts) (is, known bool, err error) {
 	v, err := f.Value("is-supervisor")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -79,10 +80,10 @@ func asSupervisor(f steps.Facts) (is, known bool, err error) {
 
 const supervisorSigns = "VirtualMachines or TanzuKubernetesClusters"
 
-// swapped explains how to assign contexts to the sides.
+// swapped returns the fix for contexts that are assigned to the wrong sides.
 func swapped(e steps.Env) string {
 	return "assign each context to its side with carrick " + e.LinkFile() +
-		" on the sides screen, or in the file: local is the guest, remote is the Supervisor"
+		" on the sides screen, or in the file: local is the guest, and remote is the Supervisor"
 }
 
 func guestCluster(_ context.Context, e steps.Env) steps.Result {
@@ -95,10 +96,10 @@ func guestCluster(_ context.Context, e steps.Env) steps.Result {
 			"the cluster serves neither %s, so it is not a Supervisor", strings.ReplaceAll(supervisorSigns, " or ", " nor "),
 		)
 	}
-	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // an unknown fact of the other side changes nothing
+	if peer, known, _ := asSupervisor(e.Peer); known && !peer { // unknown: no swap can be detected
 		return steps.Failed(
 			"the cluster is a Supervisor (it serves "+supervisorSigns+
-				"), but the other context's cluster is not: the contexts are swapped",
+				"), but the other context's cluster is not a Supervisor: the contexts are swapped",
 			swapped(e),
 		)
 	}
@@ -122,14 +123,14 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Failed("the cluster is not a Supervisor: it serves no "+supervisorSigns,
 			"kubectl vsphere login --server=SERVER    # then select the context named after the server for the Supervisor, or "+
-				"leave that side out: carrick "+e.LinkFile())
+				"leave the Supervisor out: carrick "+e.LinkFile())
 	}
 	g, err := theGuest(ctx, e)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
 		return steps.Failed(
 			absent.Error(),
 			fmt.Sprintf(
-				"%s get %s.%s,%s.%s -A    # then answer supervisor.namespace and supervisor.cluster: carrick %s", e.Kubectl(),
+				"%s get %s.%s,%s.%s -A    # then set supervisor.namespace and supervisor.cluster: carrick %s", e.Kubectl(),
 				tkcResource, tkcGroup, capiResource, capiGroup, e.LinkFile(),
 			),
 		)
@@ -140,27 +141,28 @@ func supervisorCluster(ctx context.Context, e steps.Env) steps.Result {
 	return sameGuest(e, g)
 }
 
-// sameGuest compares the Supervisor's address of a guest with that of the guest's context.
+// sameGuest returns a warning if the address that the Supervisor declares for g differs from the address in the guest's
+// context. Otherwise it returns Pass.
 func sameGuest(e steps.Env, g guest) steps.Result {
 	at := guestServer(e.Peer)
 	switch {
 	case at == "" || g.endpoint == "":
 		return steps.Passed(
-			"the Supervisor declares %s. An address is unknown, so carrick cannot tell whether that is the guest of the "+
-				"other context", g,
+			"the Supervisor declares %s. One of the two addresses is unknown, so carrick cannot tell whether the guest's "+
+				"context points to this cluster", g,
 		)
 	case at != g.endpoint:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s has address %s on the Supervisor, but the guest's context points to %s: another cluster, or another "+
-					"address of it",
+				"%s has address %s on the Supervisor, but the guest's context points to %s, which is another cluster or another "+
+					"address of this cluster",
 				clean.Text(g.String()), clean.Text(g.endpoint), at,
 			),
 			"compare: "+e.PeerKubectl()+" get nodes    # and "+e.Kubectl()+" -n "+steps.Quoted(g.namespace)+
-				" get virtualmachines; if they differ, answer supervisor.cluster",
+				" get virtualmachines; if the nodes differ, set supervisor.cluster",
 		)
 	}
-	return steps.Passed("the Supervisor declares %s, which answers at %s", clean.Text(g.String()), at)
+	return steps.Passed("the Supervisor declares %s, with address %s", clean.Text(g.String()), at)
 }
 
 func defaultClass(ctx context.Context, e steps.Env) steps.Result {
@@ -175,34 +177,37 @@ func defaultClass(ctx context.Context, e steps.Env) steps.Result {
 	switch {
 	case len(found) == 0:
 		return steps.Failed(
-			"the guest has no default storage class, so claims without a class stay Pending", declareFix(e, declared),
+			"the guest has no default StorageClass, so claims without a StorageClass stay Pending", declareFix(e, declared),
 		)
 	case len(found) > 1:
 		return manyDefaults(e, found, declared)
 	case declared != "" && found[0].Name != declared:
 		return steps.Warned(
 			fmt.Sprintf(
-				"the default class is %s, but the Supervisor declares %s, and restores it at its next reconcile", found[0].Name,
+				"the default StorageClass is %s, but the Supervisor declares %s, which its next reconcile restores", found[0].Name,
 				declared,
 			),
-			"keep the default class: step mutation sets the class of shared claims. To change it: "+declareFix(e, ""),
+			"keep the default StorageClass: step mutation sets the StorageClass of ReadWriteMany claims. To change "+
+				"the default: "+declareFix(e, ""),
 		)
 	case found[0].Provisioner != vSphereCSI:
 		return steps.Warned(
 			fmt.Sprintf(
-				"the default class is %s, of provisioner %s. In a Tanzu guest the Supervisor overwrites it with its declaration",
+				"the default StorageClass is %s, with provisioner %s. In a Tanzu guest, the Supervisor overwrites the default "+
+					"with its declaration",
 				found[0].Name, clean.Text(found[0].Provisioner),
 			),
-			"keep the default class: step mutation sets the class of shared claims. To change it: "+declareFix(e, ""),
+			"keep the default StorageClass: step mutation sets the StorageClass of ReadWriteMany claims. To change the default: "+declareFix(e, ""),
 		)
 	}
 	return steps.Passed(
-		"%s, of provisioner %s. The Supervisor reverts changes in the guest", found[0].Name,
+		"%s, with provisioner %s. The Supervisor reverts changes to the default in the guest", found[0].Name,
 		found[0].Provisioner,
 	)
 }
 
-// declareFix explains where to declare a default class. class may be "".
+// declareFix returns the fix that declares a default StorageClass on the Supervisor. If class is
+// "", the fix contains a placeholder.
 func declareFix(e steps.Env, class string) string {
 	if class == "" {
 		class = "CLASS"
@@ -227,13 +232,14 @@ func manyDefaults(e steps.Env, found []*storagev1.StorageClass, declared string)
 	for _, name := range names {
 		if name != keep {
 			notes = append(
-				notes, fmt.Sprintf("%s annotate storageclass %s %s=false --overwrite", e.Kubectl(), name, defaultNotes[0]),
+				notes, fmt.Sprintf("%s annotate storageclass %s %s=false --overwrite", e.Kubectl(), name, defaultAnnotations[0]),
 			)
 		}
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"%d classes are marked as default: %s. A claim without a class gets %s, the newest", len(found), check.Some(names),
+			"%d StorageClasses are marked as default: %s. A claim without a StorageClass gets %s, the newest", len(found),
+			check.Some(names),
 			found[0].Name,
 		),
 		strings.Join(notes, "\n"),
@@ -251,14 +257,14 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	class, classes := clean.Text(g.class), clean.Text(strings.Join(g.classes, ", "))
 	if class == "" {
 		return steps.Failed(
-			fmt.Sprintf("the Supervisor declares no default storage class for %s (%s)", clean.Text(g.String()), g.classField),
+			fmt.Sprintf("the Supervisor declares no default StorageClass for %s (%s)", clean.Text(g.String()), g.classField),
 			edit,
 		)
 	}
 	if len(g.classes) > 0 && !slices.Contains(g.classes, g.class) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s is declared as default, but is not among the classes assigned to the guest: %s", class, classes,
+				"the Supervisor declares %s as default, but assigns only these StorageClasses to the guest: %s", class, classes,
 			),
 			edit,
 		)
@@ -266,17 +272,17 @@ func declaredClass(ctx context.Context, e steps.Env) steps.Result {
 	has, err := e.Peer.Text("default-class")
 	switch absent := (*steps.AbsentError)(nil); {
 	case errors.As(err, &absent):
-		return steps.Passed("%s. The guest's own default class is unknown: %s", class, absent)
+		return steps.Passed("%s. The default StorageClass in the guest is unknown: %s", class, absent)
 	case err != nil:
 		return steps.Errored(err)
 	case has != g.class:
 		return steps.Warned(
 			fmt.Sprintf(
-				"the Supervisor declares %s, but the guest's default class is %s, which the next reconcile reverts", class,
+				"the Supervisor declares %s, but the guest's default StorageClass is %s, which the next reconcile reverts", class,
 				clean.Text(has),
 			),
 			edit,
 		)
 	}
-	return steps.Passed("%s, as in the guest. To change it, change it on the Supervisor", class)
+	return steps.Passed("%s, as in the guest. Change the default only on the Supervisor", class)
 }

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// clusterFacts returns the facts from which the guide selects its methods. They depend on the kinds
-// that the clusters serve, never on version strings.
+// clusterFacts returns the facts about both clusters. Facts about supported features depend on the
+// kinds that a cluster serves, never on version strings.
 func clusterFacts() []steps.Fact {
 	return []steps.Fact{
 		{Name: "serves-psp", Title: "whether PodSecurityPolicies are served", On: steps.Local, Learn: servesPSP},
@@ -28,14 +28,14 @@ func clusterFacts() []steps.Fact {
 			Learn: certs.Served,
 		},
 		{Name: "branch", Title: "how pods are admitted", On: steps.Local, Learn: learnBranch},
-		{Name: "default-class", Title: "the default storage class", On: steps.Local, Shared: true, Learn: learnDefaultClass},
+		{Name: "default-class", Title: "the default StorageClass", On: steps.Local, Shared: true, Learn: learnDefaultClass},
 		{
 			Name: "is-supervisor", Title: "whether the cluster is a Supervisor", On: steps.Both, Shared: true,
 			Learn: isSupervisor,
 		},
 		{Name: "context-namespace", Title: "the namespace of the context", On: steps.Remote, Learn: contextNamespace},
 		{
-			Name: "declared-class", Title: "the default storage class that the Supervisor declares", On: steps.Remote,
+			Name: "declared-class", Title: "the default StorageClass that the Supervisor declares", On: steps.Remote,
 			Shared: true, Learn: declaredClassFact,
 		},
 		{
@@ -46,7 +46,8 @@ func clusterFacts() []steps.Fact {
 }
 
 // served returns the kinds of an API group that the cluster serves. If resource is not "", it
-// returns only the kind with that name. Unlike CRDs, every authenticated user can read this list.
+// returns only the kind with that resource name. Every authenticated user can read the served
+// kinds, but not CRDs.
 func served(ctx context.Context, e steps.Env, group, resource string) ([]cluster.Kind, error) {
 	all, err := e.Cluster.Served(ctx)
 	if err != nil {
@@ -76,8 +77,8 @@ func learnBranch(ctx context.Context, e steps.Env) (any, error) {
 	return branchLabels, nil
 }
 
-// servesMAP returns the newest served API version of MutatingAdmissionPolicies. Alpha versions do
-// not count.
+// servesMAP returns the newest served API version of MutatingAdmissionPolicies, v1 or v1beta1. It ignores alpha
+// versions.
 func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 	kinds, err := served(ctx, e, "admissionregistration.k8s.io", "mutatingadmissionpolicies")
 	if err != nil {
@@ -89,27 +90,27 @@ func servesMAP(ctx context.Context, e steps.Env) (any, error) {
 		}
 	}
 	return nil, steps.Absent(
-		"the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1, which are enabled by default from " +
+		"the cluster serves no MutatingAdmissionPolicies in v1 or v1beta1. They are enabled by default from " +
 			"Kubernetes 1.36 on",
 	)
 }
 
-// defaultNotes are the annotations of a default class (kubernetes/kubernetes:
+// defaultAnnotations lists the annotations that make a StorageClass the default (kubernetes/kubernetes:
 // pkg/apis/storage/util/helpers.go).
-var defaultNotes = []string{
+var defaultAnnotations = []string{
 	"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class",
 }
 
 func isDefault(c *storagev1.StorageClass) bool {
-	return slices.ContainsFunc(defaultNotes, func(note string) bool { return c.Annotations[note] == "true" })
+	return slices.ContainsFunc(defaultAnnotations, func(note string) bool { return c.Annotations[note] == "true" })
 }
 
 func allClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, error) {
 	return check.List[storagev1.StorageClass](ctx, e.Cluster, check.StorageClasses, "", cluster.Selector{})
 }
 
-// defaultClasses returns the default classes, newest first: claims without a class get the
-// newest one (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
+// defaultClasses returns the default StorageClasses, newest first. Claims without a StorageClass
+// get the newest default (kubernetes/kubernetes: pkg/volume/util/storageclass.go).
 func defaultClasses(ctx context.Context, e steps.Env) ([]*storagev1.StorageClass, error) {
 	all, err := allClasses(ctx, e)
 	if err != nil {
@@ -128,14 +129,14 @@ func learnDefaultClass(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, steps.Absent("the cluster has no default storage class")
+		return nil, steps.Absent("the cluster has no default StorageClass")
 	}
 	return found[0].Name, nil
 }
 
-// isSupervisor identifies a Supervisor by the kinds that only it serves: virtual machines, and
-// the clusters that consist of them. A guest may serve other kinds of run.tanzu.vmware.com
-// (vmware-tanzu/tanzu-framework: capabilities).
+// isSupervisor reports whether the cluster is a Supervisor. Only a Supervisor serves
+// TanzuKubernetesClusters or kinds of vmoperator.vmware.com. A guest can serve other kinds of
+// run.tanzu.vmware.com (vmware-tanzu/tanzu-framework: capabilities).
 func isSupervisor(ctx context.Context, e steps.Env) (any, error) {
 	machines, err := served(ctx, e, "vmoperator.vmware.com", "")
 	if err != nil {

@@ -18,28 +18,29 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the kinds with which a Supervisor declares guest clusters. TKG Service 3.3 removed the
-// older kind, TanzuKubernetesCluster. If such an object exists, it generates a Cluster of the same
-// name, and changes must be made to the TanzuKubernetesCluster.
+// Groups and resources of the kinds that declare guest clusters on a Supervisor. TKG Service 3.3 removed the older
+// kind, TanzuKubernetesCluster. Each TanzuKubernetesCluster generates a Cluster with the same name. Users must change
+// that Cluster through the TanzuKubernetesCluster.
 const (
 	tkcGroup, tkcResource   = "run.tanzu.vmware.com", "tanzukubernetesclusters"
 	capiGroup, capiResource = "cluster.x-k8s.io", "clusters"
 )
 
-// guest is a guest cluster as a Supervisor declares it.
+// guest is a guest cluster that a Supervisor declares.
 type guest struct {
 	resource        string // "tanzukubernetesclusters.run.tanzu.vmware.com"
 	namespace, name string
-	endpoint        string   // host:port of its API server; "": not assigned yet
-	class           string   // the default storage class; "": none
-	classes         []string // all classes that are assigned to it
+	endpoint        string   // host:port of the API server; "": not assigned yet
+	class           string   // default StorageClass; "": none
+	classes         []string // StorageClasses assigned to the guest
 	version         string
-	classField      string // the field that declares the default class
+	classField      string // field that declares the default StorageClass
 }
 
 func (g guest) String() string { return g.namespace + "/" + g.name }
 
-// guests returns the guest clusters of the answered namespace, or of all.
+// guests returns the guest clusters in the namespace supervisor.namespace, or in all namespaces if
+// that answer is empty.
 func guests(ctx context.Context, e steps.Env) ([]guest, error) {
 	var out []guest
 	for _, kind := range []struct {
@@ -66,7 +67,8 @@ func guests(ctx context.Context, e steps.Env) ([]guest, error) {
 	return out, nil
 }
 
-// joined adds a guest cluster to the list, or merges it into the one of the same name.
+// joined adds g to all. If all already contains a guest with the same namespace and name, joined fills in that guest's
+// missing endpoint and version instead.
 func joined(all []guest, g guest) []guest {
 	i := slices.IndexFunc(all, func(other guest) bool { return other.namespace == g.namespace && other.name == g.name })
 	if i < 0 {
@@ -95,8 +97,8 @@ func fromTKC(o *unstructured.Unstructured) guest {
 	return g
 }
 
-// fromCluster reads the variables of a ClusterClass: TKG's own tanzukubernetescluster, and
-// builtin-generic from v3.1 on.
+// fromCluster reads a guest from a Cluster. It supports the variables of two ClusterClasses: tanzukubernetescluster,
+// which belongs to TKG, and builtin-generic from v3.1 on.
 func fromCluster(o *unstructured.Unstructured) guest {
 	g := guest{
 		classField: "spec.topology.variables, defaultStorageClass", version: textAt(o.Object, "spec", "topology", "version"),
@@ -132,7 +134,8 @@ func textAt(o map[string]any, path ...string) string {
 	return v
 }
 
-// endpointOf formats a Cluster API endpoint as host:port, from {host: …, port: 6443}.
+// endpointOf formats a Cluster API endpoint, such as {host: 10.0.0.1, port: 6443}, as host:port.
+// The default port is 6443. It returns "" if the endpoint has no host.
 func endpointOf(v any) string {
 	at, _ := v.(map[string]any)
 	host, _ := at["host"].(string)
@@ -149,7 +152,7 @@ func endpointOf(v any) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// guestServer returns the API server's address in the guest's context, or "" if it is unknown.
+// guestServer returns the address of the API server in the guest's context, or "" if it is unknown.
 func guestServer(f steps.Facts) string {
 	server, err := f.Text(check.ServerFact)
 	if err != nil {
@@ -159,10 +162,9 @@ func guestServer(f steps.Facts) string {
 	return where
 }
 
-// theGuest returns the answered guest cluster as the Supervisor declares it. Without an answer
-// it is the one with the address of the guest's context, or the only one. This is not a default
-// of the answer, because questions about the guest must not depend on a Supervisor that does
-// not respond.
+// theGuest returns the guest cluster that supervisor.cluster names. If that answer is empty, theGuest returns the guest
+// with the address in the guest's context, or the only guest. carrick does not use this rule as the default of the
+// answer, because then questions about the guest would depend on a Supervisor that might not respond.
 func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	name := e.Answers.Text("supervisor.cluster")
 	all, err := guests(ctx, e)
@@ -182,23 +184,24 @@ func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	case 0:
 		return guest{}, steps.Absent("%s", noGuest(all, name))
 	}
-	return guest{}, steps.Absent("%d guest clusters are named %s: answer supervisor.namespace", len(found), found[0].name)
+	return guest{}, steps.Absent("%d guest clusters are named %s: set supervisor.namespace", len(found), found[0].name)
 }
 
-// noGuest reports that the guest cluster does not exist, and which ones do.
+// noGuest returns the error message for a guest cluster that does not exist or cannot be identified. The message lists
+// the existing guests.
 func noGuest(all []guest, name string) string {
 	var names []string
 	for _, g := range all {
 		names = append(names, clean.Text(g.String()))
 	}
-	there := "it lists none"
+	there := "the Supervisor lists no guest clusters"
 	if len(names) > 0 {
-		there = "it lists " + check.Some(names)
+		there = "the Supervisor lists " + check.Some(names)
 	}
 	if name == "" {
-		return "the guest cannot be identified among the Supervisor's clusters: " + there
+		return "carrick cannot identify the guest cluster: " + there
 	}
-	return fmt.Sprintf("the Supervisor has no guest cluster %s: %s", name, there)
+	return fmt.Sprintf("guest cluster %s does not exist: %s", name, there)
 }
 
 func declaredClassFact(ctx context.Context, e steps.Env) (any, error) {
@@ -207,7 +210,7 @@ func declaredClassFact(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	}
 	if g.class == "" {
-		return nil, steps.Absent("the Supervisor declares no default storage class for %s", g)
+		return nil, steps.Absent("the Supervisor declares no default StorageClass for %s", g)
 	}
 	return clean.Text(g.class), nil
 }

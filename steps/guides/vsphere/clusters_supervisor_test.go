@@ -67,7 +67,8 @@ func TestWhatASupervisorDeclares(t *testing.T) {
 	}
 }
 
-// An older kind stands for a Cluster of the same name, and is the one to change.
+// A TanzuKubernetesCluster and the Cluster of the same name are one guest. Changes must be made to
+// the TanzuKubernetesCluster.
 func TestOneGuestDeclaredTwiceIsOne(t *testing.T) {
 	t.Parallel()
 	all := joined(nil, guest{resource: "tanzukubernetesclusters", namespace: "ml", name: "a", class: "gold"})

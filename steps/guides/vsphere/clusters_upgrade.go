@@ -15,13 +15,14 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the Kubernetes versions from which pods may be rejected.
+// Kubernetes minor versions from which pods can be rejected.
 const (
 	withoutPSP = 25 // PodSecurityPolicies are removed
-	restricted = 26 // a Tanzu release enforces restricted in a namespace without a level
+	restricted = 26 // Tanzu releases enforce restricted in namespaces without a pod security level
 )
 
-// plannedMinor returns the planned minor version of the guest, or 0 if it is unknown.
+// plannedMinor returns the minor version to which an upgrade of the guest is planned. from is the source of that
+// version. minor is 0 if no version is known.
 func plannedMinor(e steps.Env) (minor int, from string, err error) {
 	if n, ok := minorOf(e.Answers.Text("clusters.upgrade")); ok {
 		return n, "clusters.upgrade", nil
@@ -50,7 +51,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	case err != nil:
 		return steps.Errored(err)
 	case planned <= now.Minor:
-		return steps.Passed("the guest runs %s, and no upgrade is planned. Answer clusters.upgrade once one is", now.Git)
+		return steps.Passed("the guest runs %s, and no upgrade is planned. Set clusters.upgrade before you upgrade", now.Git)
 	case planned < withoutPSP:
 		return steps.Passed("the upgrade from %s to 1.%d (%s) keeps PodSecurityPolicies", now.Git, planned, from)
 	}
@@ -72,7 +73,7 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	if len(profiles) > 0 {
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s affects profile namespaces that have no level yet: %s. Do not upgrade before they have one", on,
+				"%s affects profile namespaces that have no pod security level: %s. Set their levels before the upgrade", on,
 				check.Some(profiles),
 			),
 			e.ApplyStep("security"),
@@ -81,8 +82,8 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 	if len(others) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s does not affect profile namespaces, which have levels. From 1.26 on, others without a level enforce "+
-					"restricted: %s", on,
+				"%s does not affect profile namespaces, which have pod security levels. From 1.26 on, restricted applies to "+
+					"other namespaces without a level: %s", on,
 				check.Some(others),
 			),
 			fmt.Sprintf(
@@ -91,11 +92,11 @@ func upgradeCrosses(ctx context.Context, e steps.Env) steps.Result {
 			),
 		)
 	}
-	return steps.Passed("%s is safe, because every namespace has a level", on)
+	return steps.Passed("%s is safe, because every namespace has a pod security level", on)
 }
 
-// ofSystem reports whether Tanzu releases exempt a namespace from pod security (TKr:
-// AdmissionConfiguration, exemptions).
+// ofSystem reports whether Tanzu releases exempt the namespace from pod security (TKr: AdmissionConfiguration,
+// exemptions).
 func ofSystem(namespace string) bool {
 	return namespace == "tkg-system" || strings.HasPrefix(namespace, "kube-") ||
 		strings.HasPrefix(namespace, "vmware-system-")

@@ -18,16 +18,16 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the programs that can run as the extension.
+// Values of extension.program: the programs that can run as the extension.
 const (
 	byCarrick  = "carrick"
 	byUpstream = "upstream"
 )
 
-// These are the published guide's names. carrick uses the same ones, so that it takes over an
-// existing object instead of creating a second one.
+// Names from the published guide. carrick uses the same names, so that it adopts existing objects instead of creating
+// duplicates.
 const (
-	extensionName = "vsphere-extensions" // namespace, Deployment, Service, label app; carrick's account and roles
+	extensionName = "vsphere-extensions" // namespace, Deployment, Service, label app; carrick's ServiceAccount and roles
 	webhookName   = "mutating.vsphere-extensions.keeyzar.de"
 	configMapName = "vsphere-extensions-cm"
 	configFile    = "application.properties"
@@ -35,7 +35,7 @@ const (
 	upstreamImage = "docker.io/keeyzar/vsphere-extensions-jvm"
 )
 
-// These are the ports on which the programs serve admission reviews.
+// Ports on which the programs serve admission reviews.
 const (
 	carrickPort  = 8443
 	upstreamPort = 8080
@@ -44,15 +44,15 @@ const (
 func extension() steps.Step {
 	return steps.Step{
 		Name: "extension", Title: "Extension",
-		Why: "The extension is a webhook that sets the class of shared claims. Where PodSecurityPolicies are served, it " +
-			"also binds new profiles to one. carrick creates the webhook last, because without ready pods it would block " +
-			"claims or be skipped.",
+		Why: "The extension serves a webhook that sets the StorageClass of ReadWriteMany claims. On a cluster with " +
+			"PodSecurityPolicies, it also binds new profiles to a PodSecurityPolicy. carrick creates the webhook last, " +
+			"because a webhook without ready pods blocks claims or is skipped.",
 		When: runsExtension,
 		Ask:  extensionQuestions(),
 		Facts: []steps.Fact{
-			// Webhooks support match conditions since the release that serves
+			// Match conditions of webhooks are stable from Kubernetes 1.30 on, which also serves
 			// ValidatingAdmissionPolicies in v1 (kubernetes/enhancements:
-			// keps/sig-api-machinery/3716-admission-webhook-match-conditions, 1.30).
+			// keps/sig-api-machinery/3716-admission-webhook-match-conditions).
 			{
 				Name: "serves-conditions", Title: "whether webhooks support match conditions", On: steps.Local,
 				Learn: check.ServesFact(check.ValidatingPolicies),
@@ -89,15 +89,15 @@ func extensionQuestions() []steps.Question {
 		{
 			Key: "extension.image", Title: "Image of the extension", Kind: steps.Text, NotFromPeer: true, Check: validNFSImage,
 			Default: defaultImage, Adopt: adoptExtensionImage,
-			Help: "carrick's image is in no public registry. make image IMAGE=REGISTRY/carrick:TAG builds it from this " +
-				"source, without a daemon, and pushes it to a registry that the guest's nodes pull from. Enter a name with a tag " +
-				"or a digest.",
+			Help: "carrick's image is in no public registry. make image IMAGE=REGISTRY/carrick:TAG builds the image from this " +
+				"source, without a daemon, and pushes it to your registry. The guest's nodes must be able to pull from that " +
+				"registry. Enter a name with a tag or a digest.",
 		},
 		{
 			Key: "extension.replicas", Title: "Number of extension pods", Kind: steps.Number, Check: steps.Between(1, 5),
 			Adopt:   adoptReplicas,
-			Help:    "A number from 1 to 5. Each pod answers reviews, and one of them follows profiles.",
-			Default: steps.Fixed(2, "default; one can be unavailable"),
+			Help:    "A number from 1 to 5. Each pod serves admission reviews, but only the leader watches profiles.",
+			Default: steps.Fixed(2, "default; one pod can be unavailable"),
 		},
 	}
 }
@@ -110,7 +110,7 @@ func extensionActions() []steps.Action {
 			Doer: action.Manifest{File: file, Values: values},
 		}
 	}
-	roles := act("extension-roles", "Allow the extension to follow profiles", "", both(carrick, followsProfiles), nil)
+	roles := act("extension-roles", "Allow the extension to watch profiles", "", both(carrick, followsProfiles), nil)
 	roles.Doer = followerRoles{action.Manifest{File: "extension-roles.yaml"}}
 	psp := act(
 		"extension-psp", "Allow the extension's pods to use the PodSecurityPolicy", "psp-space.yaml", pspBranch, nil,
@@ -125,11 +125,12 @@ func extensionActions() []steps.Action {
 			upstream, nil,
 		),
 		act(
-			"extension-upstream-psp", "Allow the extension to bind profiles", "extension-upstream-psp.yaml",
+			"extension-upstream-psp", "Allow the extension to bind profiles to a PodSecurityPolicy",
+			"extension-upstream-psp.yaml",
 			both(upstream, followsProfiles),
 			nil,
 		),
-		act("extension-config", "Set the class in the extension's ConfigMap", "extension-config.yaml", upstream, nil),
+		act("extension-config", "Set the StorageClass in the extension's ConfigMap", "extension-config.yaml", upstream, nil),
 		wholeObject(
 			check.Deployments, programFits,
 			act(
@@ -154,11 +155,11 @@ func extensionActions() []steps.Action {
 	}
 }
 
-// followerRoles creates the RBAC objects of carrick's program. The objects that the program itself
-// creates belong to no link. Undo lists and keeps them, because pods depend on them.
+// followerRoles creates the RBAC objects that allow carrick's extension to bind profiles. No link owns the RoleBindings
+// that the extension itself creates. An undo lists these RoleBindings and keeps them, because pods depend on them.
 type followerRoles struct{ action.Manifest }
 
-// PlanUndo also shows the objects that the program leaves behind.
+// PlanUndo also lists the RoleBindings that the extension created and that the undo keeps.
 func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := r.Manifest.PlanUndo(ctx, e)
 	if err != nil || len(c.Items) == 0 {
@@ -180,15 +181,16 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Leave, What: fmt.Sprintf("RoleBindings that the extension created: %s", check.Some(names)),
 		Note: fmt.Sprintf(
-			"they admit the pods of those profiles. Levels that the extension set on namespaces also stay. To delete the "+
-				"bindings: %s delete rolebindings -A -l %s",
+			"the profiles' pods still depend on these RoleBindings. Pod security levels that the extension set on namespaces "+
+				"also remain. To delete the RoleBindings: %s delete rolebindings -A -l %s",
 			e.Kubectl(), watcher.Made,
 		),
 	})
 	return c, nil
 }
 
-// wholeObject returns action a with a wholeDoer for the action's only object.
+// wholeObject returns action a with a wholeDoer for the single object in its manifest. fits reports whether an
+// unmanaged object can be kept.
 func wholeObject(
 	kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action,
 ) steps.Action {
@@ -197,15 +199,15 @@ func wholeObject(
 	return a
 }
 
-// runsExtension reports whether the extension is required, for the webhook or to follow
-// profiles.
+// runsExtension reports whether the guide requires the extension. The extension serves the webhook, binds profiles, or
+// both.
 func runsExtension(e steps.Env) bool { return usesWebhook(e) || followsProfiles(e) }
 
 // followsProfiles reports whether the extension binds profiles to a PodSecurityPolicy.
 func followsProfiles(e steps.Env) bool { return pspBranch(e) && e.Answers.Bool("security.follow") }
 
-// runsUpstream reports whether the extension is the published program. Without a webhook it is
-// always carrick's program.
+// runsUpstream reports whether the extension is the published program. Without a webhook, the
+// extension is always carrick's program.
 func runsUpstream(e steps.Env) bool {
 	return usesWebhook(e) && e.Answers.Text("extension.program") == byUpstream
 }
@@ -226,7 +228,7 @@ func hookPort(e steps.Env) int {
 	return carrickPort
 }
 
-// extensionArgs returns the arguments of carrick's program.
+// extensionArgs returns the command-line arguments of carrick's program.
 func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	out := []string{"vsphere-extension", "--health-probe-bind-address=:8081"}
 	if usesWebhook(e) {
@@ -243,8 +245,9 @@ func extensionArgs(_ context.Context, e steps.Env) (any, error) {
 	return out, nil
 }
 
-// upstreamCause returns a value that changes with the settings that the published program reads
-// only at startup: the class and the keystore.
+// upstreamCause returns a hash of the StorageClass and the certificate, for an annotation of the
+// pod template. The published program reads both only at startup, so a changed hash restarts its
+// pods.
 func upstreamCause(ctx context.Context, e steps.Env) (any, error) {
 	s, err := extensionCertificate(ctx, e)
 	if err != nil {
@@ -267,8 +270,8 @@ func hookConditions(_ context.Context, e steps.Env) (any, error) {
 	}, nil
 }
 
-// hookCA returns the webhook's CA bundle. carrick writes the bundle itself with either signer, so
-// no CA injector is required.
+// hookCA returns the webhook's CA bundle in base64. carrick always writes the bundle itself, so no CA injector is
+// required.
 func hookCA(_ context.Context, e steps.Env) (any, error) {
 	text, err := e.Own.Text("extension-ca")
 	return base64.StdEncoding.EncodeToString([]byte(text)), err
@@ -281,7 +284,6 @@ func defaultImage(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// extensionPermissions returns the permissions that this step requires.
 func extensionPermissions(e steps.Env) []permission.Rule {
 	if !runsExtension(e) {
 		return nil
@@ -313,8 +315,8 @@ func extensionPermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// followerPermissions returns the permissions that carrick grants to its program. The admin must
-// have them, because users can only grant permissions that they have.
+// followerPermissions returns the permissions that carrick grants to its program. The admin must also have them,
+// because RBAC lets users grant only permissions that they have.
 func followerPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"list", "watch", "patch"}, "", check.Namespaces), check.ToFollow("", profileKind),

@@ -24,14 +24,15 @@ func extensionChecks() []steps.Check {
 		{
 			Name: "extension-image", Title: "The extension's image is pinned and can be pulled", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "The published Deployment has an untagged Docker Hub image and an end-of-life Red Hat SSO 7.1 init " +
-				"container; a new node may get neither.",
+			Why: "The published Deployment uses an untagged Docker Hub image and an end-of-life Red Hat SSO 7.1 image, which " +
+				"new nodes may be unable to pull.",
 			References: []string{resourcesSource}, Run: extensionPulls,
 		},
 		{
 			Name: "extension-ready", Title: "The extension runs", On: steps.Local, Needs: []string{"signed-in"},
 			FixedBy: "extension", Timeout: 3 * time.Minute,
-			Why:        "Without a ready pod, each claim waits for the webhook's timeout and is then misplaced or rejected.",
+			Why: "Without a ready pod, each claim waits for the webhook's timeout and then gets the wrong StorageClass " +
+				"or is rejected.",
 			References: []string{page}, Run: extensionReady,
 		},
 		{
@@ -44,8 +45,8 @@ func extensionChecks() []steps.Check {
 		{
 			Name: "extension-token", Title: "The API server accepts the extension's token", On: steps.Local,
 			Needs: []string{"extension-ready"},
-			Why: "The published program reads its token only at startup; after a year at most it expires, and new profiles " +
-				"are missed.",
+			Why: "The published program reads its token only at startup. After a year at most the token expires, and new " +
+				"profiles are missed.",
 			References: []string{
 				"https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens",
 				"kubernetes/enhancements: keps/sig-auth/1205-bound-service-account-tokens",
@@ -65,19 +66,19 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	r := check.Available(ctx, e.Cluster, in, extensionName, e.Kubectl()+" -n "+in+" describe pods -l app="+extensionName)
 	if s.program == byUpstream && runsCarrick(e) && r.Status == steps.Pass {
-		return steps.Warned("the extension runs the published program, but extension.program is "+byCarrick, remade(e))
+		return steps.Warned("the extension runs the published program, but extension.program is "+byCarrick, takeOverFix(e))
 	}
 	return r
 }
 
-// refusedBy returns the verdict if the extension's pods are rejected, or else nil.
+// refusedBy returns Failed with the reason if the extension's pods are rejected. Otherwise it returns nil.
 func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	why := check.ReplicaFailure(s.Deployment)
 	if why == "" {
 		return nil
 	}
 	fix := cmp.Or(check.RefusedFix(e.Kubectl(), extensionSpace(e), why),
-		remade(e)+"    # its pods comply with the level restricted")
+		takeOverFix(e)+"    # the new pods comply with the pod security level restricted")
 	if strings.Contains(why, byPSP) {
 		fix = e.ApplyStep("extension") + "    # binds the pods' ServiceAccounts to " + pspRole
 	}
@@ -85,10 +86,11 @@ func refusedBy(e steps.Env, s *extensionState) *steps.Result {
 	return &r
 }
 
-// unpulled is a container that waits for its image.
+// unpulled describes a container whose image has not been pulled. why is the reason.
 type unpulled struct{ pod, image, why string }
 
-// waitsForImage returns the first such container of some pods, init containers first.
+// waitsForImage returns the first container that waits for its image, or nil if none waits. It checks the init
+// containers of each pod first.
 func waitsForImage(pods []*corev1.Pod) *unpulled {
 	for _, p := range pods {
 		for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -115,11 +117,11 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 	if s.makesKeystore() {
 		return steps.Warned(
 			fmt.Sprintf(
-				"Deployment %s has the published init container of %s, which is end-of-life. cert-manager writes the keystore, "+
-					"and carrick's program needs none",
+				"Deployment %s has the published init container of %s, which is end-of-life. cert-manager can write the "+
+					"keystore, and carrick needs no keystore",
 				s.Name, keystoreImage,
 			),
-			remade(e),
+			takeOverFix(e),
 		)
 	}
 	if s.image == "" {
@@ -137,12 +139,13 @@ func extensionPulls(ctx context.Context, e steps.Env) steps.Result {
 func pullFix(e steps.Env, image string) string {
 	switch {
 	case strings.Contains(image, keystoreImage):
-		return remade(e) + "    # without that init container"
+		return takeOverFix(e) + "    # removes that init container"
 	case strings.Contains(image, "keeyzar"):
-		return "copy it to your registry while Docker Hub still has it, and " + answer(e, "extension.image", "the copy") +
+		return "copy the image to your registry while Docker Hub still has it, and " +
+			answer(e, "extension.image", "the copy") +
 			"; or " + answer(e, "extension.program", byCarrick)
 	}
-	return "make image IMAGE=" + image + "    # pushes carrick's image; for another one, " +
+	return "make image IMAGE=" + image + "    # pushes carrick's image; for another image, " +
 		answer(e, "extension.image", "its name")
 }
 
@@ -169,7 +172,8 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 			wide = append(
 				wide,
 				fmt.Sprintf(
-					"ServiceAccount %s is bound to ClusterRole %s by %s", clean.Text(who.Name), clean.Text(b.RoleRef.Name), b.Name,
+					"ServiceAccount %s is bound to ClusterRole %s by ClusterRoleBinding %s", clean.Text(who.Name),
+					clean.Text(b.RoleRef.Name), b.Name,
 				),
 			)
 			if fix == "" {
@@ -180,9 +184,9 @@ func extensionModest(ctx context.Context, e steps.Env) steps.Result {
 	if len(wide) > 0 {
 		s, err := theExtension(ctx, e)
 		if err == nil && s.program == byUpstream && runsCarrick(e) {
-			fix = remade(e) + " && " + fix
+			fix = takeOverFix(e) + " && " + fix
 		}
-		return steps.Warned("in namespace "+extensionSpace(e)+" "+check.Some(wide), fix)
+		return steps.Warned("in namespace "+extensionSpace(e)+", "+check.Some(wide), fix)
 	}
 	return steps.Passed(
 		"no ServiceAccount of namespace %s has cluster-wide permissions beyond the extension's own role", extensionSpace(e),
@@ -193,7 +197,7 @@ const (
 	// podTokenLife is how long the API server accepts a pod's token that is not renewed
 	// (kubernetes/kubernetes: pkg/serviceaccount, ExpirationExtensionSeconds).
 	podTokenLife = 365 * 24 * time.Hour
-	// often is the number of restarts from which a check reports them.
+	// often is the number of restarts above which a pod is reported.
 	often = 5
 )
 
@@ -250,8 +254,8 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// refusedToken returns the last log line about a rejected token: fabric8 logs "Unauthorized!
-// Token may have expired!", others repeat the API server's message.
+// refusedToken returns the last log line that reports a rejected token, or "". The fabric8 client
+// logs "Unauthorized! Token may have expired!". Other clients log the API server's message.
 func refusedToken(log string) string {
 	lines := strings.Split(log, "\n")
 	for _, l := range slices.Backward(lines) {

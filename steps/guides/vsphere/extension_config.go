@@ -17,8 +17,7 @@ import (
 	"carrick/steps/check"
 )
 
-// noClass is the class that the published program sets if none is configured: the quotes are
-// part of it.
+// noClass is the StorageClass that the published program sets if none is configured. The quotes are part of the name.
 const noClass = `"to-be-overridden"`
 
 func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
@@ -30,10 +29,11 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 		if name := c.Spec.StorageClassName; name != nil && strings.Contains(*name, strings.Trim(noClass, `"`)) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"claim %s/%s has class %s, because the program did not find its ConfigMap", c.Namespace, c.Name, clean.Text(*name),
+					"claim %s/%s has StorageClass %s, because the published program did not find its ConfigMap", c.Namespace, c.Name,
+					clean.Text(*name),
 				),
 				e.ApplyStep("extension")+"\n"+e.Kubectl()+" -n "+c.Namespace+" delete persistentvolumeclaim "+steps.Quoted(c.Name)+
-					"    # it contains no data; its owner has to recreate it",
+					"    # the claim contains no data; its owner has to recreate it",
 			)
 		}
 	}
@@ -48,7 +48,7 @@ func extensionConfig(ctx context.Context, e steps.Env) steps.Result {
 		return upstreamConfig(ctx, e)
 	}
 	return steps.Failed(
-		fmt.Sprintf("Deployment %s/%s runs neither carrick's program nor the published one", s.Namespace, s.Name), remade(e),
+		fmt.Sprintf("Deployment %s/%s runs neither carrick nor the published program", s.Namespace, s.Name), takeOverFix(e),
 	)
 }
 
@@ -58,23 +58,23 @@ func carrickConfig(e steps.Env, s *extensionState) steps.Result {
 	switch {
 	case s.class != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("the extension sets class %q, but storage.class is %s", clean.Text(s.class), sharedClassName(e)),
-			remade(e),
+			fmt.Sprintf("the extension sets StorageClass %q, but storage.class is %s", clean.Text(s.class), sharedClassName(e)),
+			takeOverFix(e),
 		)
 	case !slices.Equal(want, have):
 		return steps.Failed(
 			fmt.Sprintf(
-				"the extension replaces classes [%s], but mutation.replaces is [%s]", clean.Text(check.Some(have)),
+				"the extension replaces StorageClasses [%s], but mutation.replaces is [%s]", clean.Text(check.Some(have)),
 				check.Some(want),
 			),
-			remade(e),
+			takeOverFix(e),
 		)
 	}
-	return steps.Passed("%s, in place of no class and of %s", s.class, check.Some(have))
+	return steps.Passed("%s, for claims without a StorageClass or with %s", s.class, check.Some(have))
 }
 
-// extensionProperties returns the ConfigMap of the published program, and the class in it, or
-// "" if it names none.
+// extensionProperties returns the published program's ConfigMap and the StorageClass in it. The StorageClass is "" if
+// the ConfigMap sets none.
 func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, string, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, extensionSpace(e), configMapName)
 	if apierrors.IsNotFound(err) {
@@ -86,7 +86,8 @@ func extensionProperties(ctx context.Context, e steps.Env) (*corev1.ConfigMap, s
 	return m, propertyOf(m.Data[configFile]), nil
 }
 
-// propertyOf returns the class in a properties file. If several lines set it, the last one counts.
+// propertyOf returns the StorageClass that a properties file sets, or "" if it sets none. If several lines set a
+// StorageClass, the last line applies.
 func propertyOf(text string) string {
 	out := ""
 	for line := range strings.Lines(text) {
@@ -97,8 +98,9 @@ func propertyOf(text string) string {
 	return out
 }
 
-// setProperty returns the command that writes the class into the ConfigMap and restarts the
-// program. The published README's command uses the ConfigMap's name as a namespace.
+// setProperty returns the command that writes the StorageClass into the ConfigMap and restarts the
+// program. The command in the published README is wrong, because it uses the ConfigMap's name as a
+// namespace.
 func setProperty(e steps.Env) string {
 	in := e.Kubectl() + " -n " + extensionSpace(e)
 	patch := fmt.Sprintf(`{"data":{%q:"%s=%s"}}`, configFile, configKey, sharedClassName(e))
@@ -116,7 +118,7 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 	if has != sharedClassName(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ConfigMap %s/%s has class %q, but storage.class is %s", m.Namespace, m.Name, clean.Text(has),
+				"ConfigMap %s/%s sets StorageClass %q, but storage.class is %s", m.Namespace, m.Name, clean.Text(has),
 				sharedClassName(e),
 			),
 			setProperty(e),
@@ -142,25 +144,26 @@ func upstreamConfig(ctx context.Context, e steps.Env) steps.Result {
 		old := ""
 		switch {
 		case began.Before(w.Changed):
-			old = "its class changed on " + w.Changed.UTC().Format(time.DateTime)
+			old = "the StorageClass changed on " + w.Changed.UTC().Format(time.DateTime)
 		case began.Before(written):
-			old = "its certificate changed on " + written.UTC().Format(time.DateTime) +
-				", and it serves the old one until that expires"
+			old = "the certificate changed on " + written.UTC().Format(time.DateTime) +
+				", and the pod serves the old certificate until that expires"
 		default:
 			continue
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"pod %s has run since %s, but %s. It reads that only at startup", p.Name, began.UTC().Format(time.DateTime), old,
+				"pod %s has run since %s, but %s. The pod reads its files only at startup", p.Name,
+				began.UTC().Format(time.DateTime), old,
 			),
 			e.Kubectl()+" -n "+m.Namespace+" rollout restart deployment "+extensionName,
 		)
 	}
-	return steps.Passed("%s, and its pods have started since that was set", has)
+	return steps.Passed("%s, and the pods have started since the last change", has)
 }
 
-// beganAt returns when a pod's program started, which is when it reads its files, or zero if it
-// has not.
+// beganAt returns when the program in p started and read its files. This is the start of the first running container,
+// or else of the pod. It returns the zero time if the pod has not started.
 func beganAt(p *corev1.Pod) time.Time {
 	for _, c := range p.Status.ContainerStatuses {
 		if r := c.State.Running; r != nil {
@@ -173,9 +176,9 @@ func beganAt(p *corev1.Pod) time.Time {
 	return p.Status.StartTime.Time
 }
 
-// certificateWritten returns when the extension's certificate was written into its Secret, or
-// zero if the Secret does not exist, which another check reports. NotBefore cannot be used,
-// because carrick and others backdate it.
+// certificateWritten returns when the extension's certificate was written into its Secret. It returns the zero time if
+// the Secret does not exist, which check cert-secret reports. NotBefore of the certificate is unsuitable, because
+// carrick and other signers backdate it.
 func certificateWritten(ctx context.Context, e steps.Env) (time.Time, error) {
 	byName := cluster.Selector{Fields: "metadata.name=" + tlsSecret}
 	found, err := e.Cluster.Find(ctx, check.Secrets, extensionSpace(e), byName)
@@ -198,14 +201,14 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	file := fmt.Sprintf(
-		"sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # replaces any class", configKey, configKey,
+		"sed -i 's/%s=.*/%s=%s/' additional/resources.yaml    # replaces any StorageClass", configKey, configKey,
 		sharedClassName(e),
 	)
 	if live != sharedClassName(e) {
 		return steps.Failed(
 			fmt.Sprintf(
-				"ConfigMap %s/%s has class %q, but storage.class is %s. The published sed replaces only nfs-client, which "+
-					"another class has already replaced",
+				"ConfigMap %s/%s sets StorageClass %q, but storage.class is %s. The published sed command replaces only "+
+					"nfs-client, which the file no longer contains",
 				m.Namespace, m.Name, clean.Text(live), sharedClassName(e),
 			),
 			setProperty(e)+"\n"+file,
@@ -215,7 +218,7 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	if ok && applied != live {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the file from which ConfigMap %s/%s was applied has class %q, which the next kubectl apply restores",
+				"the file from which ConfigMap %s/%s was applied sets StorageClass %q, which the next kubectl apply restores",
 				m.Namespace, m.Name, clean.Text(applied),
 			),
 			file,
@@ -224,8 +227,8 @@ func pageSed(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, in ConfigMap %s/%s", live, m.Namespace, m.Name)
 }
 
-// fromFile returns the class in the file that was last applied with kubectl, or false if there is
-// none.
+// fromFile returns the StorageClass in the file from which m was last applied with kubectl. It returns false if m was
+// not applied with kubectl.
 func fromFile(m *corev1.ConfigMap) (string, bool) {
 	var file corev1.ConfigMap
 	text, ok := m.Annotations[corev1.LastAppliedConfigAnnotation]

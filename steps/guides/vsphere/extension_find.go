@@ -17,14 +17,15 @@ import (
 // extensionState describes the extension's Deployment.
 type extensionState struct {
 	*appsv1.Deployment
-	program string // the program that it runs; "": unknown
+	program string // byCarrick or byUpstream; "": unknown
 	image   string
-	class   string   // the class that carrick's program sets
-	from    []string // the classes that it replaces
-	follows string   // the role that it binds profiles to
+	class   string   // StorageClass that carrick's program sets
+	from    []string // StorageClasses that carrick's program replaces
+	follows string   // ClusterRole to which carrick's program binds profiles
 }
 
-// theExtension returns the Deployment, or an AbsentError if there is none.
+// theExtension returns the state of the extension's Deployment, or an AbsentError if the Deployment
+// does not exist.
 func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, extensionSpace(e), extensionName)
 	if apierrors.IsNotFound(err) {
@@ -40,7 +41,7 @@ func theExtension(ctx context.Context, e steps.Env) (*extensionState, error) {
 	return out, nil
 }
 
-// read adds the settings of a container.
+// read sets the fields of s from c, a container of the Deployment.
 func (s *extensionState) read(c corev1.Container) {
 	words := slices.Concat(c.Command, c.Args)
 	java := slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "JAVA_OPTIONS" })
@@ -71,11 +72,12 @@ func (s *extensionState) port() int32 {
 	return carrickPort
 }
 
-// keystoreImage is part of the image of the init container with which the published guide
-// creates the keystore (additional/resources.yaml).
+// keystoreImage is part of the image name of the published guide's init container, which creates
+// the keystore (additional/resources.yaml).
 const keystoreImage = "sso71-openshift"
 
-// makesKeystore reports whether the published guide's init container exists.
+// makesKeystore reports whether the Deployment has the published guide's init container, which
+// creates the keystore.
 func (s *extensionState) makesKeystore() bool {
 	return slices.ContainsFunc(
 		s.Spec.Template.Spec.InitContainers,
@@ -94,8 +96,9 @@ func extensionPods(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
 }
 
-// remade returns the command that replaces unmanaged objects with carrick's.
-func remade(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
+// takeOverFix returns the command that replaces unmanaged objects of the extension with carrick's
+// objects.
+func takeOverFix(e steps.Env) string { return e.ApplyStep("extension") + " --take-over --replace" }
 
 func adoptProgram(ctx context.Context, e steps.Env) (any, string, error) {
 	return adoptedOf(ctx, e, func(s *extensionState) any { return s.program })
@@ -114,7 +117,8 @@ func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
 	})
 }
 
-// adoptedOf adopts an answer from the Deployment.
+// adoptedOf adopts a value from the existing Deployment. The func of extracts the value. adoptedOf adopts nothing if
+// the value is nil or "".
 func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (any, string, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
@@ -126,8 +130,8 @@ func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (
 	return nil, "", nil
 }
 
-// adoptExtensionSpace returns the namespace that the webhook calls, or else the published
-// guide's.
+// adoptExtensionSpace adopts the namespace that the existing webhook calls, or else the published
+// guide's namespace if it exists.
 func adoptExtensionSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	c, err := extensionWebhook(ctx, e)
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 	"carrick/cluster/extension"
 )
 
-// The roles of the asset are what the program says that it takes, and nothing more.
+// The roles in the asset grant exactly the permissions that the extension requires
+// (extension.Rights).
 func TestTheExtensionIsGivenWhatItTakes(t *testing.T) {
 	o := extension.Options{
 		Rule:     extension.Rule{Class: "nfs-client"},
@@ -27,7 +28,7 @@ func TestTheExtensionIsGivenWhatItTakes(t *testing.T) {
 	}
 }
 
-// rulesIn are the rules of the one role of a kind in an asset.
+// rulesIn returns the rules of the only role of a kind in an asset.
 func rulesIn(t *testing.T, file, kind string) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := fs.ReadFile(assets, file)

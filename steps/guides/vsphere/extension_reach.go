@@ -20,16 +20,16 @@ import (
 func reachChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "extension-endpoints", Title: "The Service leads to ready pods", On: steps.Local,
+			Name: "extension-endpoints", Title: "The extension's Service routes to ready pods", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension-service", Timeout: 3 * time.Minute,
-			Why: "The API server calls the Service; without a ready pod, or with a wrong target port, the webhook " +
+			Why: "The API server calls the Service. Without a ready pod, or with a wrong target port, the webhook " +
 				"never answers.", References: []string{resourcesSource}, Run: extensionEndpoints,
 		},
 		{
 			Name: "extension-reached", Title: "Nothing in the namespace blocks the API server", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "The API server is outside the pod network and speaks no Istio mTLS: a NetworkPolicy for pods or a sidecar " +
-				"with mTLS blocks it.",
+			Why: "The API server is outside the pod network and does not speak Istio mTLS, so a NetworkPolicy for pods or a " +
+				"sidecar with mTLS blocks it.",
 			References: []string{
 				"https://istio.io/latest/docs/ops/common-problems/injection/",
 				"https://kubernetes.io/docs/concepts/services-networking/network-policies/",
@@ -50,21 +50,21 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	}
 	i := slices.IndexFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == 443 })
 	if i < 0 {
-		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, which the webhook calls", in, s.Name), remade(e))
+		return steps.Failed(fmt.Sprintf("Service %s/%s has no port 443, which the webhook calls", in, s.Name), takeOverFix(e))
 	}
 	if to := s.Spec.Ports[i].TargetPort; to.Type == intstr.Int && to.IntVal != d.port() {
 		return steps.Failed(
 			fmt.Sprintf(
-				"port 443 of Service %s/%s leads to port %d of the pods, but they listen on %d", in, s.Name, to.IntVal, d.port(),
+				"port 443 of Service %s/%s targets port %d of the pods, but they listen on %d", in, s.Name, to.IntVal, d.port(),
 			),
-			remade(e),
+			takeOverFix(e),
 		)
 	}
 	if sel := labels.SelectorFromSet(s.Spec.Selector); len(s.Spec.Selector) > 0 &&
 		!sel.Matches(labels.Set(d.Spec.Template.Labels)) {
 		return steps.Failed(
 			fmt.Sprintf("Service %s/%s selects %s, but the pods of Deployment %s have other labels", in, s.Name, sel, d.Name),
-			remade(e),
+			takeOverFix(e),
 		)
 	}
 	ready, err := check.ReadyAddresses(ctx, e.Cluster, in, s.Name)
@@ -76,11 +76,11 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 			check.WaitsSince(d.Deployment), "Service %s/%s has no ready pod", in, s.Name,
 		).Or(e.Kubectl() + " -n " + in + " get service,endpointslices,pods -o wide")
 	}
-	return steps.Passed("%d ready behind Service %s/%s", ready, in, s.Name)
+	return steps.Passed("ready pods: %d (Service %s/%s)", ready, in, s.Name)
 }
 
-// injection are the namespace labels that inject a sidecar into pods, or add them to a mesh
-// without one.
+// injection lists the namespace labels that add pods to a service mesh, with or without a sidecar. Each func reports
+// whether the label has this effect with the given value.
 var injection = map[string]func(value string) bool{
 	"istio-injection":         func(v string) bool { return v == "enabled" },
 	"istio.io/rev":            func(v string) bool { return v != "" },
@@ -114,17 +114,18 @@ func extensionReached(ctx context.Context, e steps.Env) steps.Result {
 		if v := ns.Labels[label]; on(v) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"namespace %s has label %s=%s, so its pods are in a mesh, but the API server is not", in, label, clean.Text(v),
+					"namespace %s has label %s=%s, so its pods are in a service mesh, but the API server is not", in, label,
+					clean.Text(v),
 				),
 				without,
 			)
 		}
 	}
-	return fences(ctx, e)
+	return ingressVerdict(ctx, e)
 }
 
-// fences judges the NetworkPolicies that select the extension's pods.
-func fences(ctx context.Context, e steps.Env) steps.Result {
+// ingressVerdict checks the NetworkPolicies that select the extension's pods.
+func ingressVerdict(ctx context.Context, e steps.Env) steps.Result {
 	in := extensionSpace(e)
 	d, err := theExtension(ctx, e)
 	if err != nil {
@@ -136,9 +137,9 @@ func fences(ctx context.Context, e steps.Env) steps.Result {
 	}
 	var holding, blocks []string
 	for _, p := range all {
-		open, cidrs := lets(p, d.port())
+		open, cidrs := allowedNetworks(p, d.port())
 		if open {
-			return steps.Passed("NetworkPolicy %s allows all ingress on port %d, and there is no sidecar", p.Name, d.port())
+			return steps.Passed("NetworkPolicy %s allows all ingress on port %d, and the pods have no sidecar", p.Name, d.port())
 		}
 		holding, blocks = append(holding, p.Name), append(blocks, cidrs...)
 	}
@@ -153,11 +154,11 @@ spec:
 EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	switch {
 	case len(holding) == 0:
-		return steps.Passed("no NetworkPolicy selects the extension's pods, and there is no sidecar")
+		return steps.Passed("no NetworkPolicy selects the extension's pods, and the pods have no sidecar")
 	case len(blocks) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"NetworkPolicy %s allows %s. carrick cannot tell whether that includes the API server's address",
+				"NetworkPolicy %s allows %s. carrick cannot tell whether these networks include the API server's address",
 				check.Some(holding), check.Some(blocks),
 			),
 			fix,
@@ -165,15 +166,15 @@ EOF`, e.Kubectl(), extensionName, in, extensionName, d.port())
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"NetworkPolicy %s allows at most pods and namespaces, and the API server is neither", check.Some(holding),
+			"NetworkPolicy %s allows only pods and namespaces, and the API server is neither", check.Some(holding),
 		),
 		fix,
 	)
 }
 
-// lets reports whether a policy allows all ingress on a port, and otherwise which networks it
-// allows.
-func lets(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []string) {
+// allowedNetworks returns the CIDRs from which p allows ingress on port. If p allows all ingress on port, everybody is
+// true and cidrs is nil.
+func allowedNetworks(p *networkingv1.NetworkPolicy, port int32) (everybody bool, cidrs []string) {
 	for _, rule := range p.Spec.Ingress {
 		if !check.AllowsPort(rule.Ports, corev1.ProtocolTCP, port, func(name string) bool { return name == "https" }) {
 			continue

@@ -13,8 +13,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// byWebhook are the answers by which carrick's extension exchanges classes, though the
-// sandbox serves policies, too.
+// byWebhook returns answers with which carrick's extension sets the StorageClass of claims,
+// although the sandbox also serves MutatingAdmissionPolicies.
 func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[string]any {
 	t.Helper()
 	all := map[string]any{
@@ -25,8 +25,7 @@ func byWebhook(t *testing.T, box *clustertest.Sandbox, more map[string]any) map[
 	return stepstest.Given(t, box, vsphere.Guide(), all)
 }
 
-// A renewed certificate is shown by pods that run on, and proved by the CA that the API
-// server has been told.
+// Running pods serve a renewed certificate without a restart. The CA in the webhook verifies it.
 func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -53,7 +52,7 @@ func TestVerifyTheExtensionShowsARenewedCertificate(t *testing.T) {
 	stepstest.Undo(t, x.Session)
 }
 
-// names are the actions of a plan that change something.
+// names returns the names of a plan's actions that change something.
 func names(p *engine.Plan) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, a := range p.Actions {
@@ -64,8 +63,8 @@ func names(p *engine.Plan) func(func(string) bool) {
 	}
 }
 
-// What is wrong with an existing webhook is reported, and the printed fix mends it. What is said of what the published
-// page leaves behind is in recorded states.
+// Checks report faults of an existing webhook, and the printed fixes repair them. Recorded states
+// cover the faults that the published guide leaves behind.
 func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 	faults := map[string][]stepstest.Finding{
 		"cert-expired": {
@@ -73,10 +72,10 @@ func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 		},
 		"webhook-down": {{Check: "silent-failure", Found: "is silently skipped", Fix: "--step extension"}},
 		"webhook-network": {
-			{Check: "extension-reached", Found: "allows at most pods and namespaces", Fix: "kubectl", Fixed: true},
+			{Check: "extension-reached", Found: "allows only pods and namespaces", Fix: "kubectl", Fixed: true},
 		},
 		"webhook-sidecar": {
-			{Check: "extension-reached", Found: "its pods are in a mesh", Fix: "istio-injection=disabled", Fixed: true},
+			{Check: "extension-reached", Found: "its pods are in a service mesh", Fix: "istio-injection=disabled", Fixed: true},
 		},
 		"webhook-wide": {
 			{
@@ -87,7 +86,9 @@ func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 		"webhook-other-ca": {
 			{Check: "cert-bundle", Found: "is not valid: ", Fix: "--step extension --take-over --replace", Fixed: true},
 		},
-		"config-stale": {{Check: "extension-config", Found: `has class "old-nfs"`, Fix: "patch configmap", Fixed: true}},
+		"config-stale": {
+			{Check: "extension-config", Found: `sets StorageClass "old-nfs"`, Fix: "patch configmap", Fixed: true},
+		},
 	}
 	stepstest.Live(t, "live", stepstest.Except(faults, nil), func(t *testing.T, box *clustertest.Sandbox, name string) {
 		box.SeedFault(t, "vsphere", name)
@@ -95,7 +96,7 @@ func TestVerifyLiveFaultsOfTheExtension(t *testing.T) {
 	})
 }
 
-// What the published page leaves behind gives way to what carrick makes.
+// carrick replaces the objects that the published guide leaves behind.
 func TestVerifyThePageGivesWay(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

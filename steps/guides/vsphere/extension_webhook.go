@@ -24,7 +24,7 @@ import (
 
 const (
 	webhookSource = page + " (additional/webhook.yaml)"
-	// sampleCA is the SHA-256 of the CA in that file, which belongs to the guide author's cluster
+	// sampleCA is the SHA-256 of the CA in webhook.yaml. The CA belongs to the guide author's cluster
 	// of 2020.
 	sampleCA = "f07215147b3d1fc01e1ae8363f1e7b60f10c3a716d4087c473a2060ed4826597"
 )
@@ -34,45 +34,46 @@ func webhookChecks() []steps.Check {
 		{
 			Name: "cert-bundle", Title: "The webhook's CA verifies the extension's certificate", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why: "The published file has its author's CA, and the guide inserts the cluster's, which signs no such " +
-				"certificate since 1.22: calls fail silently.",
+			Why: "With a wrong CA every call fails silently. The published file has its author's CA, and the cluster's CA " +
+				"signs no such certificates since 1.22.",
 			References: []string{webhookSource, signerSource}, Run: certBundle,
 		},
 		{
 			Name: "webhook-rules", Title: "The webhook is called only for new claims of profiles",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "webhook",
-			Why: "Without a selector, every claim of the cluster waits for the extension, including those that it needs itself.",
+			Why: "Without a selector, every claim in the cluster waits for the extension, even claims that the extension " +
+				"depends on.",
 			References: []string{
 				webhookSource, "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/",
 			}, Run: webhookRules,
 		},
 		{
-			Name: "extension-config", Title: "The extension sets the class from the answers", On: steps.Local,
+			Name: "extension-config", Title: "The extension sets the StorageClass from the answers", On: steps.Local,
 			Needs: []string{"signed-in"}, When: usesWebhook, FixedBy: "extension",
-			Why: "The published program reads its class only at startup; without its ConfigMap it sets \"to-be-overridden\", " +
-				"including the quotes.", References: []string{
+			Why: "The published program reads the StorageClass only at startup. Without its ConfigMap it sets " +
+				"\"to-be-overridden\", including the quotes.", References: []string{
 				resourcesSource, page + " (src/main/resources/application.properties)",
 			}, Run: extensionConfig,
 		},
 		{
-			Name: "page-sed", Title: "The published file and ConfigMap have the answered class",
+			Name: "page-sed", Title: "The published file and ConfigMap set storage.class",
 			On: steps.Local, Needs: []string{"signed-in"}, When: usesWebhook,
-			Why: "The guide's sed -i \"s/nfs-client/CLASS/\" works once: the second time the file has no nfs-client, and sed " +
+			Why: "The guide's sed -i \"s/nfs-client/CLASS/\" works once. The second time the file has no nfs-client, and sed " +
 				"silently changes nothing.", References: []string{resourcesSource}, Run: pageSed,
 		},
 		{
 			Name: "webhook-failures", Title: "No webhook call has failed", On: steps.Local, Needs: []string{"signed-in"},
 			When: usesWebhook,
-			Why: "Under failurePolicy Ignore, only a metric of the API server counts failed calls, and claims misplaced then " +
-				"are still Pending.", References: []string{
+			Why: "With failurePolicy Ignore, only a metric of the API server counts failed calls, and the affected claims " +
+				"stay Pending.", References: []string{
 				"https://kubernetes.io/docs/reference/instrumentation/metrics/ (apiserver_admission_webhook_fail_open_count)",
 			}, Run: webhookFailures,
 		},
 	}
 }
 
-// extensionWebhook returns the webhook configuration that calls the extension, or an
-// AbsentError if there is none.
+// extensionWebhook returns the webhook configuration that calls the extension, or an AbsentError if
+// the configuration does not exist.
 func extensionWebhook(ctx context.Context, e steps.Env) (*admissionv1.MutatingWebhookConfiguration, error) {
 	c, err := check.Get[admissionv1.MutatingWebhookConfiguration](ctx, e.Cluster, check.MutatingWebhooks, "", webhookName)
 	if apierrors.IsNotFound(err) {
@@ -86,51 +87,51 @@ func certBundle(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.AbsentFails(err, "")
 	}
-	s, unread := extensionCertificate(ctx, e) // the bundle itself can be judged without it
+	s, unread := extensionCertificate(ctx, e) // some faults of the bundle can be found without the Secret
 	for _, w := range c.Webhooks {
 		called, bundle := "webhook "+clean.Text(w.Name), w.ClientConfig.CABundle
 		if len(bundle) == 0 {
-			return steps.Failed(called+" has no CA, so the API server cannot verify the extension", remade(e))
+			return steps.Failed(called+" has no CA, so the API server cannot verify the extension", takeOverFix(e))
 		}
 		roots, err := probe.ParseCerts(bundle)
 		if err != nil {
-			return steps.Failed("the CA of "+called+": "+err.Error(), remade(e))
+			return steps.Failed("the CA of "+called+": "+err.Error(), takeOverFix(e))
 		}
 		sum := sha256.Sum256(roots[0].Raw)
 		if hex.EncodeToString(sum[:]) == sampleCA {
 			return steps.Failed(
-				called+" has the CA of the published file, which belongs to its author's cluster of 2020", remade(e),
+				called+" has the CA from the published file, which belongs to the author's cluster of 2020", takeOverFix(e),
 			)
 		}
 		if unread != nil {
 			return steps.Errored(unread)
 		}
 		if own := check.TLSSecret(s, host(e), 0, time.Now(), ""); own.Status == steps.Fail {
-			return steps.Skipped("the certificate itself is invalid, whatever CA the webhook has: %s", own.Found)
+			return steps.Skipped("the certificate is invalid, regardless of the webhook's CA: %s", own.Found)
 		}
-		r := proves(s, roots, "the CA of "+called, host(e), remade(e))
+		r := proves(s, roots, "the CA of "+called, host(e), takeOverFix(e))
 		if own, err := probe.ParseCerts(e.Cluster.CA()); err == nil && r.Status == steps.Fail && roots[0].Equal(own[0]) {
-			r.Found += ". This is the cluster's own CA, which the published guide reads from a pod, but another CA signed the " +
+			r.Found += ". The webhook has the cluster's CA, which the published guide reads from a pod. Another CA signed the " +
 				"certificate"
 		}
 		if r.Status != steps.Pass {
 			return r
 		}
-		if r := endsHere(s, roots[0], called, e.ApplyStep("extension")); r.Status != steps.Pass {
+		if r := bundleExpiry(s, roots[0], called, e.ApplyStep("extension")); r.Status != steps.Pass {
 			return r
 		}
 	}
 	return steps.Passed("%s", c.Name)
 }
 
-// endsHere verifies that the CA in a webhook remains valid, if it differs from the CA in the
-// certificate's Secret, which another check judges.
-func endsHere(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
+// bundleExpiry checks the expiry of root, the CA in a webhook. It returns Pass if the certificate's Secret contains the
+// same CA, because check cert-authority reports the expiry of that CA.
+func bundleExpiry(s *cluster.Secret, root *x509.Certificate, called, fix string) steps.Result {
 	if beside, err := probe.ParseCerts([]byte(s.Data["ca.crt"].Reveal())); err == nil && root.Equal(beside[0]) {
-		return steps.Passed("it is the CA in the certificate's Secret")
+		return steps.Passed("the webhook's caBundle is the CA in the certificate's Secret")
 	}
 	r := check.Lasts(root, certs.Soon(root), time.Now(), fix)
-	r.Found = "the CA of " + called + " differs from the one that signs now: " + r.Found
+	r.Found = "the CA of " + called + " differs from the CA that now signs certificates: " + r.Found
 	return r
 }
 
@@ -145,22 +146,21 @@ func webhookRules(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(c.Webhooks) != 1 {
 		return steps.Failed(
-			fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), check.Some(names)), remade(e),
+			fmt.Sprintf("%s has %d webhooks: %s", c.Name, len(c.Webhooks), check.Some(names)), takeOverFix(e),
 		)
 	}
 	w := c.Webhooks[0]
 	if wrong := wrongHook(e, w); wrong != "" {
-		return steps.Failed("webhook "+names[0]+" "+wrong, remade(e))
+		return steps.Failed("webhook "+names[0]+" "+wrong, takeOverFix(e))
 	}
 	if odd := oddHook(e, w); odd != "" {
-		return steps.Warned("webhook "+names[0]+" "+odd, remade(e))
+		return steps.Warned("webhook "+names[0]+" "+odd, takeOverFix(e))
 	}
 	key, value := namespaceSelector(e)
 	return steps.Passed("new claims in namespaces with %s=%s, failurePolicy %s", key, value, *w.FailurePolicy)
 }
 
-// wrongHook describes what prevents a webhook from working, or makes it affect more than it should.
-// It returns "" if the webhook is correct.
+// wrongHook describes why w does not work or affects more than intended. It returns "" if w is correct.
 func wrongHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	s := w.ClientConfig.Service
 	switch is, _ := rulesCoverClaims(w.Rules); {
@@ -192,15 +192,15 @@ func onlyNewClaims(rules []admissionv1.RuleWithOperations) bool {
 	})
 }
 
-// oddHook describes how a working webhook differs from the answers, or returns "".
+// oddHook describes how w, a working webhook, differs from the answers. It returns "" if it does not differ.
 func oddHook(e steps.Env, w admissionv1.MutatingWebhook) string {
 	key, value := namespaceSelector(e)
 	s := w.NamespaceSelector
 	switch fail := w.FailurePolicy; {
 	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
-		return "has no namespaceSelector, so it is called for every claim of the cluster"
+		return "has no namespaceSelector, so the API server calls it for every claim in the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
-		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
+		return fmt.Sprintf("does not select exactly the namespaces with %s=%s", key, value)
 	case fail == nil || string(*fail) != e.Answers.Text("mutation.failure-policy"):
 		return "does not have failurePolicy " + e.Answers.Text("mutation.failure-policy")
 	case w.TimeoutSeconds != nil && *w.TimeoutSeconds > 10:
@@ -229,7 +229,8 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s calls have failed since the API server started, and were skipped. Those claims kept their class", m[2],
+				"%s webhook calls have failed since the API server started, and were skipped. The affected claims kept their "+
+					"StorageClass", m[2],
 			),
 			fmt.Sprintf(
 				"%s get --raw /metrics | grep ^%s    # if the count still rises: %s -n %s logs deployment/%s", e.Kubectl(), family,
@@ -237,5 +238,5 @@ func webhookFailures(ctx context.Context, e steps.Env) steps.Result {
 			),
 		)
 	}
-	return steps.Passed("no call has failed since the API server that answered started")
+	return steps.Passed("no call has failed since this replica of the API server started")
 }

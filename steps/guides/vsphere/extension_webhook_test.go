@@ -12,7 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// The CA in a webhook may be one of before, which proves the certificate until it ends.
+// The CA in a webhook can be an earlier CA that still verifies the certificate. Its expiry must be
+// reported.
 func TestACAInTheWebhookEnds(t *testing.T) {
 	made := func() certificate.Pair {
 		ca, err := certificate.NewAuthority("CA", 2)
@@ -37,7 +38,7 @@ func TestACAInTheWebhookEnds(t *testing.T) {
 		}
 		roots[0].NotBefore, roots[0].NotAfter = time.Now().AddDate(-1, 0, 0), time.Now().Add(c.left)
 		s := &cluster.Secret{Data: map[string]masked.Value{"ca.crt": masked.New(string(c.beside.Cert))}}
-		r := endsHere(s, roots[0], "webhook a", "carrick apply")
+		r := bundleExpiry(s, roots[0], "webhook a", "carrick apply")
 		if r.Status != c.want || (c.want == steps.Warn && (!strings.Contains(r.Found, "webhook a") ||
 			r.Fix != "carrick apply")) {
 			t.Errorf("%s: %s: %s (%s)", situation, r.Status, r.Found, r.Fix)

@@ -19,19 +19,18 @@ import (
 	"carrick/steps/inventory"
 )
 
-// wholeDoer creates an object that carrick owns as a whole. If an unmanaged object of that name
-// exists, as created by the published guide, wholeDoer keeps it if it does what is required.
-// Otherwise it deletes and recreates it, because parts of it would remain: an init container, a
-// second webhook.
+// wholeDoer creates an object that carrick manages as a whole. If an unmanaged object with the same name exists, for
+// example from the published guide, and fits returns true, wholeDoer keeps it. Otherwise wholeDoer deletes and
+// recreates the object, because an update would leave unwanted parts, such as an init container or a second webhook.
 type wholeDoer struct {
 	action.Manifest
 	kind schema.GroupVersionResource
-	in   func(steps.Env) string // its namespace; nil: cluster-scoped
+	in   func(steps.Env) string // namespace of the object; nil: cluster-scoped
 	name string
 	fits func(context.Context, steps.Env) (bool, error)
 }
 
-// OthersStay marks that an unmanaged webhook that does what is required is kept.
+// OthersStay marks wholeDoer as a Doer that can keep an unmanaged object.
 func (wholeDoer) OthersStay() {}
 
 func (d wholeDoer) space(e steps.Env) string {
@@ -41,19 +40,20 @@ func (d wholeDoer) space(e steps.Env) string {
 	return d.in(e)
 }
 
-// theirs returns an unmanaged object, or nil if there is none. fits means that it can be kept.
+// theirs returns the existing unmanaged object, or nil if none exists. fits reports whether the
+// object can be kept.
 func (d wholeDoer) theirs(
 	ctx context.Context, e steps.Env,
 ) (found *metav1.PartialObjectMetadata, fits bool, err error) {
 	all, err := e.Cluster.Find(ctx, d.kind, d.space(e), cluster.Selector{Fields: "metadata.name=" + d.name})
-	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || triedHere(e, all[0].Labels) {
+	if err != nil || len(all) == 0 || inventory.CreatedBy(all[0].Annotations) != "" || ofThisLink(e, all[0].Labels) {
 		return nil, false, err
 	}
 	fits, err = d.fits(ctx, e)
 	return &all[0], fits, err
 }
 
-// Plan shows what is kept and what is recreated.
+// Plan keeps an unmanaged object that fits, and recreates any other unmanaged object.
 func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	other, fits, err := d.theirs(ctx, e)
 	if err != nil && !apierrors.IsForbidden(err) { // reported with all other missing permissions
@@ -64,7 +64,7 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 		return c, err
 	}
 	if fits {
-		return left(c.Items[0].What, "unmanaged, and already as required"), nil
+		return left(c.Items[0].What, "unmanaged, and already correct"), nil
 	}
 	c.Items[0].Verb, c.Items[0].Conflicts = steps.Replace, nil
 	c.Items[0].Note = "the unmanaged object is deleted and recreated; an undo does not restore it"
@@ -75,7 +75,7 @@ func (d wholeDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c, nil
 }
 
-// Do creates the object if necessary.
+// Do creates the object, or recreates an unmanaged object that does not fit.
 func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, fits, err := d.theirs(ctx, e)
 	if err != nil || fits {
@@ -98,7 +98,8 @@ func (d wholeDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 	return d.Manifest.Do(ctx, e, say)
 }
 
-// programFits reports whether the existing Deployment runs the answered program.
+// programFits reports whether the existing Deployment runs the program and image that the answers
+// configure.
 func programFits(ctx context.Context, e steps.Env) (bool, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {
@@ -116,7 +117,7 @@ func programFits(ctx context.Context, e steps.Env) (bool, error) {
 	return !followsProfiles(e) || s.follows == pspRole, nil
 }
 
-// serviceFits reports whether the existing Service points to the pods' port.
+// serviceFits reports whether the existing Service routes port 443 to the extension's pods.
 func serviceFits(ctx context.Context, e steps.Env) (bool, error) {
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, extensionSpace(e), extensionName)
 	if err != nil {

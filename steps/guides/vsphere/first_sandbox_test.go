@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// opensOn are the checks that the troubles view opens on, by the fault that the demo begins with.
+// opensOn maps each fault of the demo to the check that the troubles view opens on.
 var opensOn = map[string]stepstest.First{
 	"access-denied":        {Check: "nfs-export"},
 	"by-hand":              {Why: "nothing is wrong"},

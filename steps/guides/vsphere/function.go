@@ -25,20 +25,19 @@ func function() steps.Step {
 	}
 }
 
-// These limit how long the outcome of a tested claim is cached while nothing changes. claimAge
-// applies at first, because an API server enforces a new policy with a delay. claimSteady applies
-// later, when little changes except the state of a webhook's pods.
+// Maximum cache times for the result of a dry run. claimAge applies at first, because an API server applies a new
+// policy with a delay. claimSteady applies later, when usually only the state of a webhook's pods still changes.
 const (
 	claimAge    = 3 * time.Second
 	claimSteady = 15 * time.Second
 )
 
-// triedClaim is a claim that is only tested by dry run.
+// triedClaim is a claim that carrick only tests by dry run.
 type triedClaim struct {
-	name   string // "without a class"
+	name   string // description, such as "without a StorageClass"
 	mode   corev1.PersistentVolumeAccessMode
 	class  *string
-	volume string // the volume that it requests by name
+	volume string // name of the requested volume; "": none
 }
 
 func (t triedClaim) object(namespace string) *unstructured.Unstructured {
@@ -61,21 +60,21 @@ func (t triedClaim) object(namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// outcome is the result of testing a claim.
+// outcome is the result of the dry run for one claim.
 type outcome struct {
 	triedClaim
 	got     string
-	has     bool   // the claim has a class, which may be ""
+	has     bool   // the claim has a StorageClass, possibly ""
 	refused string // why it was rejected; "": it was accepted
 }
 
-// tryClaims tests claims in a namespace by dry run, all concurrently.
+// tryClaims tests by dry run how claims are admitted in the given namespace. It tests them concurrently and returns one
+// outcome for each claim, in the given order.
 func tryClaims(ctx context.Context, e steps.Env, namespace string, all ...triedClaim) ([]outcome, error) {
 	return tryClaimsFor(ctx, e, claimSteady, namespace, all...)
 }
 
-// tryClaimsFor is tryClaims with an outcome that is cached for at most steady while nothing
-// changes.
+// tryClaimsFor is like tryClaims, but caches each outcome for at most steady.
 func tryClaimsFor(
 	ctx context.Context, e steps.Env, steady time.Duration, namespace string, all ...triedClaim,
 ) ([]outcome, error) {
@@ -86,7 +85,7 @@ func tryClaimsFor(
 			out[i].triedClaim = t
 			said, err := e.Cluster.Preview(ctx, t.object(namespace), cluster.PreviewOptions{
 				Age: claimAge, Steady: steady,
-				On: func(ctx context.Context) error { return hangsOn(ctx, e, namespace) },
+				On: func(ctx context.Context) error { return readDependencies(ctx, e, namespace) },
 			})
 			why, refused := check.Refusal(err)
 			if refused {
@@ -102,10 +101,9 @@ func tryClaimsFor(
 	return out, check.Together(looks...)
 }
 
-// hangsOn reads all objects that affect the admission of a claim, so that a change of one triggers
-// a new test: the namespace's labels, the default class, policies, webhooks, and the pods behind
-// them.
-func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
+// readDependencies reads the objects that affect the admission of a claim: the namespace, the default StorageClasses,
+// policies, webhooks, and the endpoints of the webhooks. A change to any of these objects triggers a new test.
+func readDependencies(ctx context.Context, e steps.Env, namespace string) error {
 	if _, err := e.Cluster.Get(ctx, check.Namespaces, "", namespace); err != nil {
 		return err
 	}
@@ -139,8 +137,8 @@ func hangsOn(ctx context.Context, e steps.Env, namespace string) error {
 	return check.Together(looks...)
 }
 
-// tryIn returns the namespace in which claims are tested: this guide's test namespace, or that of a
-// profile in a setup that the guide did not create.
+// tryIn returns the namespace in which carrick tests claims. This is the guide's test namespace, or else the first
+// profile namespace. Unless mutation.method is none, the namespace must have the label in mutation.selector.
 func tryIn(ctx context.Context, e steps.Env) (string, error) {
 	key, value := namespaceSelector(e)
 	looked := func(labels map[string]string) bool { return !exchanges(e) || labels[key] == value }
@@ -161,19 +159,20 @@ func tryIn(ctx context.Context, e steps.Env) (string, error) {
 		return spaces[i].Name, nil
 	case own != nil:
 		return "", steps.Absent(
-			"namespace %s does not have label %s=%s, and neither has a profile namespace, so claims there are not changed",
+			"neither namespace %s nor a profile namespace has label %s=%s, so no claims are changed",
 			trialNamespace(e),
 			key, value,
 		)
 	}
 	return "", steps.Absent(
-		"namespace %s does not exist, and there is no profile yet, so no namespace is available to test claims in",
+		"namespace %s does not exist, and no profile exists yet, so carrick has no namespace to test claims in",
 		trialNamespace(e),
 	)
 }
 
-// tryInEach returns the namespaces in which a shared claim is tested: that of tryIn, and those of
-// all profiles with the label. A policy can be bound to only some of them.
+// tryInEach returns the namespaces in which carrick tests ReadWriteMany claims: the namespace from
+// tryIn, and all profile namespaces with the label in mutation.selector. A policy can be bound to
+// only some of these namespaces.
 func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	first, err := tryIn(ctx, e)
 	if err != nil {
@@ -193,11 +192,10 @@ func tryInEach(ctx context.Context, e steps.Env) ([]string, error) {
 	return out, nil
 }
 
-// functionPermissions returns the permissions that this step requires.
 func functionPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
-		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, also in profiles' namespaces
+		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, also in profile namespaces
 		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),
-		check.ToFollow("", kyvernoKinds...), // to find unmanaged policies, too
+		check.ToFollow("", kyvernoKinds...), // to find all policies, even with another method
 	)
 }

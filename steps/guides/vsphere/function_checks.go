@@ -19,69 +19,69 @@ func functionChecks() []steps.Check {
 	dryRun := "the guest's API server, by dry run"
 	return []steps.Check{
 		{
-			Name: "rwx-gets-class", Title: "A shared claim gets the class of shared volumes", On: steps.Local,
+			Name: "rwx-gets-class", Title: "A ReadWriteMany claim gets the shared StorageClass", On: steps.Local,
 			From: dryRun, When: sharedByDefault, FixedBy: "policy",
 			Needs: []string{"signed-in", "one-mutator"},
-			Why: "Kale's and the pipelines' claims depend on it: with the default class of a Tanzu guest they stay Pending " +
+			Why: "With the default StorageClass of a Tanzu guest, the claims of Kale and pipelines stay Pending " +
 				"indefinitely.",
 			References: []string{mutatorSource, mutatingPolicySource}, Run: rwxGetsClass,
 		},
 		{
-			Name: "rwo-keeps-class", Title: "A single-node claim keeps its class", On: steps.Local, From: dryRun,
+			Name: "rwo-keeps-class", Title: "A ReadWriteOnce claim keeps its StorageClass", On: steps.Local, From: dryRun,
 			Needs:      []string{"signed-in"},
-			Why:        "Databases and notebooks belong on the guest's own storage, not on NFS.",
+			Why:        "Databases and notebooks belong on the guest's block storage, not on NFS.",
 			References: []string{mutatorSource}, Run: rwoKeepsClass,
 		},
 		{
-			Name: "static-keeps", Title: "A claim for an existing volume keeps its class", On: steps.Local,
+			Name: "static-keeps", Title: "A claim for an existing volume keeps its StorageClass", On: steps.Local,
 			From: dryRun, Needs: []string{"signed-in"},
-			Why: "Class \"\" or a volume name requests an existing volume; with another class, as set by the published " +
-				"webhook, the claim never finds it.",
+			Why: "StorageClass \"\" or a volume name requests an existing volume. If a webhook sets another StorageClass, as " +
+				"the published one does, the claim is never bound.",
 			References: []string{mutatorSource}, Run: staticKeeps,
 		},
 		{
-			Name: "silent-failure", Title: "No claim is silently misplaced by a failed webhook", On: steps.Local,
+			Name: "silent-failure", Title: "No claim silently bypasses the webhook", On: steps.Local,
 			From: dryRun, When: usesWebhook, Needs: []string{"signed-in"},
-			Why: "With failurePolicy Ignore, a webhook that is down or has an untrusted certificate is skipped: claims " +
-				"silently get the default class.",
+			Why: "With failurePolicy Ignore, a webhook that is down or has an untrusted certificate is skipped, and claims " +
+				"get the default StorageClass.",
 			References: []string{
 				mutatorSource,
 				"https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#failure-policy",
 			}, Run: silentFailure,
 		},
 		{
-			Name: "claims-pending", Title: "No shared claim is Pending on an unsuitable class", On: steps.Local,
+			Name: "claims-pending", Title: "No ReadWriteMany claim waits for an unsuitable StorageClass", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "The class of a claim is immutable: older claims and their pods stay Pending until the claims " +
-				"are recreated.",
+			Why: "The StorageClass of a claim is immutable, so older claims and their pods stay Pending until the " +
+				"claims are recreated.",
 			References: []string{"https://kubernetes.io/docs/concepts/storage/persistent-volumes/#reclaiming"},
 			Run:        claimsPending,
 		},
 	}
 }
 
-// sharedByDefault reports whether claims without a class are expected to get the shared one, by
-// any means.
+// sharedByDefault reports whether claims without a StorageClass are expected to get the shared StorageClass, whatever
+// sets it.
 func sharedByDefault(e steps.Env) bool {
 	return exchanges(e) || e.Answers.Text("storage.source") == native || usuallyShared(e)
 }
 
 func sharedElsewhere(e steps.Env) bool { return e.Answers.Text("storage.source") != native }
 
-// sharedClaims returns the claims that must get the shared class: one without a class, and one
-// of each class that is replaced.
+// sharedClaims returns the claims that must get the shared StorageClass: one without a
+// StorageClass, and one with each StorageClass that is replaced.
 func sharedClaims(e steps.Env) []triedClaim {
-	out := []triedClaim{{name: "without a class", mode: corev1.ReadWriteMany}}
+	out := []triedClaim{{name: "without a StorageClass", mode: corev1.ReadWriteMany}}
 	if exchanges(e) {
 		for _, name := range e.Answers.List("mutation.replaces") {
-			out = append(out, triedClaim{name: "of class " + name, mode: corev1.ReadWriteMany, class: &name})
+			out = append(out, triedClaim{name: "with StorageClass " + name, mode: corev1.ReadWriteMany, class: &name})
 		}
 	}
 	return out
 }
 
-// unconfigured is the class, without its quotes, that the published guide's extension sets if
-// none is configured (src/main/resources/application.properties).
+// unconfigured is the StorageClass, without its quotes, that the published guide's extension sets if none is configured
+// (src/main/resources/application.properties).
 const unconfigured = "to-be-overridden"
 
 func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
@@ -93,7 +93,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	got := make([][]outcome, len(spaces))
 	var looks []func() error
 	for i, in := range spaces {
-		looks = append(looks, func() (err error) { // the more profiles, the less often each is tested
+		looks = append(looks, func() (err error) { // with more profiles, each is tested less often
 			got[i], err = tryClaimsFor(ctx, e, claimSteady*time.Duration(len(spaces)), in, claims...)
 			return err
 		})
@@ -107,7 +107,7 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 		j := slices.IndexFunc(got[i], func(o outcome) bool { return check.OverLimit(o.refused) })
 		switch {
 		case i > 0 && j >= 0 && isTooSmall(got[i][j].refused):
-			small = append(small, in) // proves nothing about the class
+			small = append(small, in) // proves nothing about the StorageClass
 			continue
 		case i > 0 && j >= 0:
 			full, refused = append(full, in), append(refused, got[i][j])
@@ -134,39 +134,46 @@ func rwxGetsClass(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", passed)
 }
 
-// hasClass judges one shared claim.
+// hasClass returns the verdict on o, the outcome of a claim from sharedClaims. The parameter in is the namespace of the
+// claim.
 func hasClass(ctx context.Context, e steps.Env, in string, o outcome) steps.Result {
 	switch {
 	case o.refused != "":
-		return steps.Failed(fmt.Sprintf("a shared claim %s is rejected in %s: %s", o.name, in, o.refused),
+		return steps.Failed(fmt.Sprintf("a ReadWriteMany claim %s is rejected in namespace %s: %s", o.name, in, o.refused),
 			refusedFix(ctx, e, in, o.refused))
 	case strings.Contains(o.got, unconfigured):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets class %s in %s, because the published guide's extension has no class configured",
-				o.name, clean.Text(o.got), in),
+			fmt.Sprintf(
+				"a ReadWriteMany claim %s gets StorageClass %s in namespace %s, because the published guide's extension has no "+
+					"StorageClass configured",
+				o.name, clean.Text(o.got), in,
+			),
 			e.Kubectl()+" -n vsphere-extensions edit configmap vsphere-extensions-cm"+
 				"    # vsphere-extensions.readwritemany-sc="+sharedClassName(e)+
 				"; then rollout restart deployment vsphere-extensions")
 	case o.got != sharedClassName(e):
 		return steps.Failed(
-			fmt.Sprintf("a shared claim %s gets %s in %s instead of %s", o.name, o.word(), in, sharedClassName(e)),
+			fmt.Sprintf(
+				"a ReadWriteMany claim %s gets %s in namespace %s instead of %s", o.name, o.word(), in, sharedClassName(e),
+			),
 			mutationFix(e))
 	}
 	return steps.Passed("%s", sharedClassName(e))
 }
 
-// word describes the class that a claim got.
+// word describes the StorageClass that the claim got, for use in a finding.
 func (o outcome) word() string {
 	switch {
 	case !o.has:
-		return "no class"
+		return "no StorageClass"
 	case o.got == "":
-		return "class \"\""
+		return "StorageClass \"\""
 	}
 	return clean.Text(o.got)
 }
 
-// mutationFix returns the fix if claims do not get their class. "" means the check's own action.
+// mutationFix returns the fix for claims that do not get the shared StorageClass. It returns "" if the check's FixedBy
+// action is the fix.
 func mutationFix(e steps.Env) string {
 	switch e.Answers.Text("mutation.method") {
 	case byWebhook:
@@ -181,8 +188,9 @@ func mutationFix(e steps.Env) string {
 	return ""
 }
 
-// refusedFix explains how to find out what rejects a claim, and how to change it if the reason
-// names it.
+// refusedFix returns the fix for a rejected claim. The parameter in is its namespace, and why is the API server's
+// message. If a ResourceQuota or LimitRange rejected the claim, the fix changes that object. Otherwise the fix shows
+// what can reject claims.
 func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 	if check.OverLimit(why) {
 		if l, err := limitOf(ctx, e, in, why); err == nil && l.fix != "" {
@@ -193,7 +201,7 @@ func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 		return mutationFix(e)
 	}
 	return fmt.Sprintf(
-		"%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the reason names the one that rejects the claim; for a quota: %s -n %s get resourcequotas",
+		"%s get mutatingadmissionpolicies,validatingadmissionpolicies,mutatingwebhookconfigurations,validatingwebhookconfigurations    # the message names the policy or webhook that rejects the claim; for a quota: %s -n %s get resourcequotas",
 		e.Kubectl(), e.Kubectl(), in,
 	)
 }
@@ -207,9 +215,9 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil && !steps.IsAbsent(err) {
 		return steps.Errored(err)
 	}
-	all := []triedClaim{{name: "without a class", mode: corev1.ReadWriteOnce}}
+	all := []triedClaim{{name: "without a StorageClass", mode: corev1.ReadWriteOnce}}
 	if usual != "" {
-		all = append(all, triedClaim{name: "of class " + usual, mode: corev1.ReadWriteOnce, class: &usual})
+		all = append(all, triedClaim{name: "with StorageClass " + usual, mode: corev1.ReadWriteOnce, class: &usual})
 	}
 	got, err := tryClaims(ctx, e, in, all...)
 	if err != nil {
@@ -218,23 +226,24 @@ func rwoKeepsClass(ctx context.Context, e steps.Env) steps.Result {
 	for _, o := range got {
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim %s is rejected in %s: %s", o.name, in, o.refused),
+			return steps.Failed(fmt.Sprintf("a ReadWriteOnce claim %s is rejected in namespace %s: %s", o.name, in, o.refused),
 				refusedFix(ctx, e, in, o.refused))
 		case o.got != usual:
 			return steps.Failed(
 				fmt.Sprintf(
-					"a single-node claim %s gets %s in %s instead of the default class %s", o.name, o.word(), in,
+					"a ReadWriteOnce claim %s gets %s in namespace %s instead of the default StorageClass %s", o.name, o.word(), in,
 					cmp.Or(usual, "(none)"),
 				),
-				whoFix(e),
+				mutatorFix(e),
 			)
 		}
 	}
-	return steps.Passed("%s, in %s", cmp.Or(usual, "no class"), in)
+	return steps.Passed("%s, in namespace %s", cmp.Or(usual, "no StorageClass"), in)
 }
 
-// whoFix returns the command that finds out what changes claims that must stay unchanged.
-func whoFix(e steps.Env) string {
+// mutatorFix returns the command that shows which policy or webhook changes claims that must stay
+// unchanged.
+func mutatorFix(e steps.Env) string {
 	return "carrick check " + e.LinkFile() + " --only one-mutator,webhook-rules    # shows what changes claims; then " +
 		e.ApplyStep("mutation")
 }
@@ -246,13 +255,13 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 	}
 	none := ""
 	all := []triedClaim{
-		{name: "for many nodes", mode: corev1.ReadWriteMany, class: &none},
-		{name: "for one node", mode: corev1.ReadWriteOnce, class: &none},
+		{name: "and access mode ReadWriteMany", mode: corev1.ReadWriteMany, class: &none},
+		{name: "and access mode ReadWriteOnce", mode: corev1.ReadWriteOnce, class: &none},
 	}
 	if from := e.Answers.List("mutation.replaces"); exchanges(e) && len(from) > 0 {
 		all = append(
 			all,
-			triedClaim{name: "with a volume name", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},
+			triedClaim{name: "and a volume name", mode: corev1.ReadWriteMany, class: &from[0], volume: "carrick-preview"},
 		)
 	}
 	got, err := tryClaims(ctx, e, in, all...)
@@ -266,19 +275,21 @@ func staticKeeps(ctx context.Context, e steps.Env) steps.Result {
 		}
 		switch {
 		case o.refused != "":
-			return steps.Failed(fmt.Sprintf("a claim of class %s %s is rejected in %s: %s", asked, o.name, in, o.refused),
-				refusedFix(ctx, e, in, o.refused))
+			return steps.Failed(
+				fmt.Sprintf("a claim with StorageClass %s %s is rejected in namespace %s: %s", asked, o.name, in, o.refused),
+				refusedFix(ctx, e, in, o.refused),
+			)
 		case !o.has || o.got != *o.class:
 			return steps.Failed(
 				fmt.Sprintf(
-					"a claim of class %s %s gets %s in %s, so it does not find its volume", asked, o.name,
+					"a claim with StorageClass %s %s gets %s in namespace %s, so the claim does not find its volume", asked, o.name,
 					o.word(), in,
 				),
-				whoFix(e),
+				mutatorFix(e),
 			)
 		}
 	}
-	return steps.Passed("tested in %s", in)
+	return steps.Passed("tested in namespace %s", in)
 }
 
 func silentFailure(ctx context.Context, e steps.Env) steps.Result {
@@ -288,11 +299,11 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	}
 	i := slices.IndexFunc(all, func(m mutator) bool { return m.sure && m.by == byWebhook })
 	if i < 0 {
-		return steps.Skipped("no webhook sets the class of claims yet")
+		return steps.Skipped("no webhook sets the StorageClass of claims yet")
 	}
 	hook := all[i]
 	if usuallyShared(e) {
-		return steps.Skipped("%s is the default class, so claims get it even if %s does not answer",
+		return steps.Skipped("%s is the default StorageClass, so claims get it even if %s does not answer",
 			sharedClassName(e), hook)
 	}
 	in, err := tryIn(ctx, e)
@@ -303,9 +314,10 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	meanwhile := "if it fails, claims are rejected until it answers again (failurePolicy Fail)"
+	meanwhile := "If the webhook fails, claims are rejected until it answers again (failurePolicy Fail)"
 	if hook.fail == failOpen {
-		meanwhile = "if it fails, claims get the class that they request (failurePolicy Ignore), and this check fails"
+		meanwhile = "If the webhook fails, claims keep the StorageClass that they request (failurePolicy Ignore), and this " +
+			"check fails"
 	}
 	switch o := got[0]; {
 	case o.refused != "":
@@ -315,7 +327,7 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	case o.got != sharedClassName(e) && hook.fail == failOpen:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s is silently skipped (failurePolicy Ignore). Shared claims now get %s and stay Pending", hook,
+				"%s is silently skipped (failurePolicy Ignore). ReadWriteMany claims now get %s and stay Pending", hook,
 				o.word(),
 			),
 			mutationFix(e),
@@ -323,11 +335,12 @@ func silentFailure(ctx context.Context, e steps.Env) steps.Result {
 	case o.got != sharedClassName(e):
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s has failurePolicy %s, but shared claims are admitted with %s. It sets the wrong class or is not called",
+				"%s has failurePolicy %s, but ReadWriteMany claims are admitted with %s. The webhook sets the wrong StorageClass "+
+					"or is not called",
 				hook, hook.fail, o.word(),
 			),
 			mutationFix(e),
 		)
 	}
-	return steps.Passed("%s is called and answers; %s", hook, meanwhile)
+	return steps.Passed("%s is called and answers. %s", hook, meanwhile)
 }

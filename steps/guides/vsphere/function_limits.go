@@ -26,20 +26,20 @@ import (
 // components/profile-controller/controllers/profile_controller.go, KFQUOTA).
 const profileQuota = "kf-resource-quota"
 
-// isTooSmall reports whether a LimitRange rejected a claim as too small. The tested claim is
-// smaller than those of pipelines, so this proves nothing about them.
+// isTooSmall reports whether a LimitRange rejected a claim as too small. Such a rejection proves
+// nothing about the claims of pipelines, which are larger than the tested claim.
 func isTooSmall(why string) bool {
 	return strings.Contains(why, "minimum storage usage per PersistentVolumeClaim is") && !strings.Contains(why, "maximum")
 }
 
-// limit is a ResourceQuota or a LimitRange that rejects claims in a namespace.
+// limit describes a ResourceQuota or a LimitRange that rejects claims. The field in is its namespace.
 type limit struct {
 	in, found, fix string
 	used           bool // a ResourceQuota that allows claims but is used up
 }
 
-// limitOf returns the ResourceQuota or LimitRange that rejected a claim in a namespace. why is the
-// API server's message.
+// limitOf returns the ResourceQuota or LimitRange that rejected a claim. The parameter in is the claim's namespace, and
+// why is the API server's message.
 func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if by, _ := check.Refuser(why); by == check.ByLimits {
 		return rangeOf(ctx, e, in, why)
@@ -49,7 +49,7 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	if !is {
 		return out, nil
 	}
-	none := map[string]any{} // the resources that it sets to zero
+	none := map[string]any{} // the resources that the quota limits to zero
 	var says []string
 	for _, one := range strings.Split(limits, ",") {
 		key, most, _ := strings.Cut(strings.TrimSpace(one), "=")
@@ -61,7 +61,7 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	out.found = fmt.Sprintf("ResourceQuota %s limits %s", name, strings.Join(says, ", "))
 	out.fix = e.Kubectl() + " -n " + in + " describe resourcequota " + steps.Quoted(name)
 	if out.used = len(none) == 0; out.used {
-		out.fix += "    # raise it, or delete objects that count against it"
+		out.fix += "    # raise the quota, or delete objects that count against it"
 		return out, nil
 	}
 	patch, err := quotaFix(ctx, e, in, name, none)
@@ -69,8 +69,8 @@ func limitOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, err
 }
 
-// quotaFix returns the command that removes limits of a ResourceQuota, or of the Profile if its
-// controller would restore the quota.
+// quotaFix returns the command that removes the limits in hard from the ResourceQuota with the given name. If the
+// profile controller would restore the limits, the command removes them from the Profile instead.
 func quotaFix(ctx context.Context, e steps.Env, in, name string, hard map[string]any) (string, error) {
 	what, spec := "-n "+in+" patch resourcequota "+steps.Quoted(name), map[string]any{"hard": hard}
 	if name == profileQuota {
@@ -98,10 +98,11 @@ func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
 	return false
 }
 
-// roomyClaim is a size that is sufficient for Kale's and Kubeflow's claims.
+// roomyClaim is a claim size that is sufficient for Kale and Kubeflow.
 const roomyClaim = "100Gi"
 
-// rangeOf finds the LimitRange that rejected a claim, because the message does not name it.
+// rangeOf returns the LimitRange that rejected a claim. It finds the LimitRange by the maximum in
+// why, because the message does not contain the name.
 func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	out := limit{in: in, found: "a LimitRange rejects the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
 	all, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, "", cluster.Selector{})
@@ -129,8 +130,9 @@ func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	return out, nil
 }
 
-// underLimits returns the verdict if the claim gets its class in some namespaces, and limits reject
-// it in others. A quota that is used up is as intended.
+// underLimits returns the verdict on claims that get the shared StorageClass in some namespaces but are rejected by
+// limits in other namespaces. The parameter in lists the namespace of each outcome in refused. A quota that is used up
+// causes no warning, because it works as intended.
 func underLimits(ctx context.Context, e steps.Env, passed string, refused []outcome, in []string) steps.Result {
 	var found, used []string
 	fix := ""
@@ -152,7 +154,7 @@ func underLimits(ctx context.Context, e steps.Env, passed string, refused []outc
 	if len(found) == 0 {
 		return steps.Passed("%s", passed)
 	}
-	r := steps.Warned("shared claims are rejected in "+check.Some(found)+". Elsewhere they get "+passed, fix)
+	r := steps.Warned("ReadWriteMany claims are rejected in "+check.Some(found)+". Elsewhere they get "+passed, fix)
 	r.Lines = found
 	return r.WithoutAction()
 }

@@ -34,7 +34,7 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	var names, fixes []string
 	for _, c := range claims {
 		if !slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || c.Status.Phase != corev1.ClaimPending ||
-			c.Spec.VolumeName != "" || triedHere(e, c.Labels) {
+			c.Spec.VolumeName != "" || ofThisLink(e, c.Labels) {
 			continue
 		}
 		if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == sharedClassName(e) {
@@ -51,18 +51,18 @@ func claimsPending(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(names) == 0 {
 		return steps.Passed(
-			"of %d claims, no shared one is Pending on a class other than %s", len(claims), sharedClassName(e),
+			"of %d claims, no ReadWriteMany claim is Pending with a StorageClass other than %s", len(claims), sharedClassName(e),
 		)
 	}
 	r := steps.Warned(
-		"claims are Pending on a class that cannot serve them: "+check.Some(names), strings.Join(fixes, "\n"),
+		"ReadWriteMany claims are Pending with an unsuitable StorageClass: "+check.Some(names), strings.Join(fixes, "\n"),
 	)
 	r.Lines = names
 	return r
 }
 
-// notProvisioned explains why a user's claim of the shared class has no volume. It returns nil if
-// nothing indicates that provisioning fails.
+// notProvisioned returns the verdict on a user's Pending claim with the shared StorageClass. It
+// returns nil if no event reports that provisioning fails.
 func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) *steps.Result {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -70,7 +70,7 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		return &r
 	}
 	said := eventMessage(events, "ProvisioningFailed")
-	if said == "" || strings.HasSuffix(said, `"`+sharedClassName(e)+`" not found`) { // rwx-class reports on the class
+	if said == "" || strings.HasSuffix(said, `"`+sharedClassName(e)+`" not found`) { // check rwx-class reports this
 		return nil
 	}
 	fix := fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s", e.Kubectl(), c.Namespace, steps.Quoted(c.Name))
@@ -81,18 +81,20 @@ func notProvisioned(ctx context.Context, e steps.Env, c *corev1.PersistentVolume
 		fix = nativeFix(e) + "\n# " + fix
 	}
 	r := steps.Failed(
-		fmt.Sprintf("provisioning fails for claim %s/%s of class %s: %s", c.Namespace, c.Name, sharedClassName(e), said), fix,
+		fmt.Sprintf(
+			"provisioning fails for claim %s/%s with StorageClass %s: %s", c.Namespace, c.Name, sharedClassName(e), said,
+		), fix,
 	)
 	return &r
 }
 
-// triedHere reports whether an object belongs to a test of this link, which may be Pending on
-// purpose.
-func triedHere(e steps.Env, labels map[string]string) bool {
+// ofThisLink reports whether labels include this link's ownership label.
+func ofThisLink(e steps.Env, labels map[string]string) bool {
 	return labels["carrick/link."+e.Link] != ""
 }
 
-// cannotShare reports whether a class is replaced, or belongs to the guest's own block storage.
+// cannotShare reports whether ReadWriteMany claims with StorageClass name stay Pending. This is the case if
+// mutation.replaces contains the StorageClass, or if it has the provisioner of the guest's own volumes.
 func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
 	return slices.Contains(e.Answers.List("mutation.replaces"), name) ||
 		slices.ContainsFunc(
@@ -100,7 +102,7 @@ func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bo
 		)
 }
 
-// recreate returns the command that recreates an empty claim with the shared class.
+// recreate returns the command that recreates an empty claim with the shared StorageClass.
 func recreate(e steps.Env, c *corev1.PersistentVolumeClaim) string {
 	at := e.Kubectl() + " -n " + c.Namespace
 	return fmt.Sprintf(

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// example are answers with which every asset is rendered.
+// example contains the answers with which every asset is rendered.
 var example = map[string]any{
 	"claim.pods": true, "mutation.method": "webhook", "extension.image": "registry.example.org/carrick:v1",
 }

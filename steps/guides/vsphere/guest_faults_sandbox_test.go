@@ -9,8 +9,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// guestFaults are faults of pod security, the class of claims and profiles that a printed fix mends, and which checks
-// find them. What is said of the others is in their recorded states.
+// guestFaults maps faults of pod security, claims and profiles to the expected findings. Recorded
+// states cover the other faults.
 var guestFaults = map[string]struct {
 	says []stepstest.Finding
 	more map[string]any // answers
@@ -20,7 +20,7 @@ var guestFaults = map[string]struct {
 			Check: "labels-file", Found: "does not set pod-security.kubernetes.io/enforce", Fix: "--step security",
 			Fixed: true,
 		},
-		{Check: "profile-levels", Found: "have no level: alice, bob", Fix: "--step security", Fixed: true},
+		{Check: "profile-levels", Found: "have no pod security level: alice, bob", Fix: "--step security", Fixed: true},
 	}},
 	"page-psp-leftovers": {says: []stepstest.Finding{
 		{
@@ -30,7 +30,8 @@ var guestFaults = map[string]struct {
 	}},
 	"policy-takes-all": {says: []stepstest.Finding{
 		{
-			Check: "policy-exists", Found: "also changes the class of single-node claims", Fix: "--step mutation",
+			Check: "policy-exists", Found: "also changes the StorageClass of claims that are not ReadWriteMany",
+			Fix:   "--step mutation",
 			Fixed: true,
 		},
 		{Check: "rwo-keeps-class", Found: "gets nfs-client", Fix: "--step mutation", Fixed: true},
@@ -39,7 +40,8 @@ var guestFaults = map[string]struct {
 	"policy-unbound": {says: []stepstest.Finding{
 		{Check: "policy-exists", Found: "so the policy has no effect", Fix: "--step mutation", Fixed: true},
 		{
-			Check: "rwx-gets-class", Found: "gets vsphere-policy in alice instead of nfs-client", Fix: "--step mutation",
+			Check: "rwx-gets-class", Found: "gets vsphere-policy in namespace alice instead of nfs-client",
+			Fix:   "--step mutation",
 			Fixed: true,
 		},
 	}},
@@ -67,7 +69,8 @@ var guestFaults = map[string]struct {
 	}},
 }
 
-// liveGuestFaults are those that make test tries on real control planes: admission, and a pod that is refused.
+// liveGuestFaults lists the faults that make test runs on real control planes: admission, and a
+// rejected pod.
 var liveGuestFaults = []string{"policy-unbound", "restricted-namespace"}
 
 func TestLiveFaultsOfAGuest(t *testing.T) { stepstest.Live(t, "live", liveGuestFaults, findsAndFixes) }
@@ -76,7 +79,7 @@ func TestVerifyLiveFaultsOfAGuest(t *testing.T) {
 	stepstest.Live(t, "live", stepstest.Except(guestFaults, liveGuestFaults), findsAndFixes)
 }
 
-// findsAndFixes wants the checks to name a fault, and their printed fixes to mend it.
+// findsAndFixes verifies that the checks report a fault and that the printed fixes repair it.
 func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 	f := guestFaults[name]
 	box.SeedFault(t, "vsphere", name)

@@ -1,7 +1,7 @@
 // Package vsphere is the guide that prepares a Tanzu guest cluster for Kubeflow and Kale. It sets
-// up a StorageClass for volumes that many pods can write to, a policy or webhook that assigns this
-// class to claims, and the Pod Security level of the profiles' namespaces, so that their pods are
-// admitted.
+// up a StorageClass for volumes that many pods can write to, and a policy or webhook that sets this
+// StorageClass on claims. It also sets the pod security level of profile namespaces, so that
+// their pods are admitted.
 //
 // Sources: SoeldnerConsult/vSphere-extensions (additional, src/main/java/de/keeyzar),
 // kubeflow/dashboard (components/profile-controller), kubeflow/manifests
@@ -18,14 +18,15 @@ import (
 //go:embed README.md
 var readme string
 
-// Guide prepares a guest cluster for Kubeflow's volumes and pods.
+// Guide returns the guide that prepares a guest cluster for Kubeflow's volumes and pods.
 func Guide() *steps.Guide {
 	return &steps.Guide{
 		Name: "vsphere", Title: "Kubeflow and Kale on vSphere",
 		Renamed: renamed,
-		About: "Gives Kubeflow and Kale on a Tanzu guest cluster volumes that many pods can write to, and lets their pods " +
-			"start under the cluster's pod security. Tries the cluster's own file volumes first, then NFS. Sets the class of " +
-			"claims with a policy or a webhook, whichever the cluster serves, and follows a profile to its namespace.",
+		About: "Provides Kubeflow and Kale on a Tanzu guest cluster with volumes that many pods can write to, and " +
+			"configures pod security so that their pods can start. Tries the cluster's own file volumes first, then NFS. Sets " +
+			"the StorageClass of claims with a policy or a webhook, whichever the cluster serves, and checks the namespaces " +
+			"of profiles.",
 		Page:   page,
 		Readme: readme,
 		Sides: map[steps.Side]steps.Role{
@@ -44,8 +45,8 @@ func Guide() *steps.Guide {
 			function(),
 			profile(),
 		},
-		// The objects that change claims are deleted before the program that serves the webhook,
-		// because without it API calls to the webhook fail.
+		// The reverse order of applying deletes the webhook before the extension that serves it. In the
+		// other order, API calls would fail because the webhook does not answer.
 		Undo: nil,
 	}
 }

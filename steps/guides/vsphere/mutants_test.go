@@ -11,7 +11,7 @@ func TestMutants(t *testing.T) {
 	stepstest.Mutants(t, vsphere.Guide(), assets, "testdata", harmless)
 }
 
-// harmless are changes that no check has to see.
+// harmless lists changes that no check has to detect.
 var harmless = []stepstest.Harmless{
 	{
 		Where: `local ConfigMap kubeflow/namespace-labels-data-.*: data one more`,

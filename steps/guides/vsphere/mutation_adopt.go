@@ -8,8 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// theMutator returns the existing object that replaces classes, or nil if there is none or
-// several.
+// theMutator returns the existing policy or webhook that sets the StorageClass of claims. It returns nil unless there
+// is exactly one.
 func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	all, err := mutators(ctx, e)
 	if err != nil {
@@ -22,7 +22,8 @@ func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	return &all[0], nil
 }
 
-// adoptedMutator adopts an answer from the only mutator.
+// adoptedMutator adopts a value from the mutator that theMutator returns. The func of extracts the value.
+// adoptedMutator adopts nothing if there is no such mutator or the value is nil.
 func adoptedMutator(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
 	m, err := theMutator(ctx, e)
 	if err != nil || m == nil {
@@ -66,7 +67,7 @@ var (
 	celQuoted  = regexp.MustCompile(`'([a-z0-9.-]+)'|"([a-z0-9.-]+)"`)
 )
 
-// adoptFrom reads the classes from a policy's condition.
+// adoptFrom adopts the replaced StorageClasses from the CEL conditions of a policy.
 func adoptFrom(ctx context.Context, e steps.Env) (any, string, error) {
 	return adoptedMutator(ctx, e, func(m mutator) any {
 		list := celClasses.FindStringSubmatch(m.text)

@@ -25,28 +25,29 @@ func mutationChecks() []steps.Check {
 		{
 			Name: "policy-served", Title: "The cluster serves MutatingAdmissionPolicies", On: steps.Local, When: usesPolicy,
 			Needs: []string{"signed-in"},
-			Why: "They are in v1 from Kubernetes 1.36 on; v1beta1 (1.34) has to be enabled, which a Tanzu guest " +
+			Why: "The API is v1 from Kubernetes 1.36 on. v1beta1 (1.34) must be enabled explicitly, which a Tanzu guest " +
 				"does not do.",
 			References: []string{mutatingPolicySource}, Run: policyServed,
 		},
 		{
-			Name: "policy-exists", Title: "The policy that sets the class exists and is bound", On: steps.Local,
+			Name: "policy-exists", Title: "The StorageClass policy exists and is bound", On: steps.Local,
 			When: usesPolicy, Needs: []string{"policy-served"}, FixedBy: "policy",
-			Why: "Without a binding a policy has no effect, and without a selector it applies to every claim of " +
+			Why: "Without a binding, a policy has no effect. Without a selector, a policy applies to every claim in " +
 				"the cluster.",
 			References: []string{mutatingPolicySource}, Run: policyThere,
 		},
 		{
-			Name: "one-mutator", Title: "Nothing else sets the class of claims", On: steps.Local,
-			Needs:      []string{"signed-in"},
-			Why:        "If several do, the last one wins, and their order is not guaranteed.",
+			Name: "one-mutator", Title: "Nothing else sets the StorageClass of claims", On: steps.Local,
+			Needs: []string{"signed-in"},
+			Why: "If several policies or webhooks set the StorageClass, the last call wins, and their order is not " +
+				"guaranteed.",
 			References: []string{mutatorSource, mutatingPolicySource, kyvernoSource}, Run: oneMutator,
 		},
 		{
-			Name: "source-class", Title: "The notebook form requests available volumes", On: steps.Local,
+			Name: "source-class", Title: "The notebook form requests a suitable StorageClass", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "Kubeflow's form sets the class and access mode of notebook volumes; a class named there needs no policy " +
-				"or webhook.",
+			Why: "Kubeflow's form sets the StorageClass and access mode of notebook volumes. A StorageClass in the form " +
+				"needs no policy or webhook.",
 			References: []string{
 				"kubeflow/notebooks: components/crud-web-apps/jupyter/manifests/base/configs/spawner_ui_config.yaml",
 			}, Run: sourceClass,
@@ -77,7 +78,7 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
 	if apierrors.IsNotFound(err) {
 		return steps.Failed(
-			"there is no MutatingAdmissionPolicyBinding "+policyName+", so the policy has no effect", "",
+			"MutatingAdmissionPolicyBinding "+policyName+" does not exist, so the policy has no effect", "",
 		)
 	}
 	if err != nil {
@@ -85,12 +86,13 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case b.Spec.PolicyName != policyName:
-		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds policy %s instead",
+		return steps.Failed(fmt.Sprintf("MutatingAdmissionPolicyBinding %s binds another policy: %s",
 			policyName, clean.Text(b.Spec.PolicyName)), "")
 	case !bindsWhole(b):
 		return steps.Failed(
 			fmt.Sprintf(
-				"MutatingAdmissionPolicyBinding %s restricts the policy with matchResources, so other claims keep their class",
+				"MutatingAdmissionPolicyBinding %s restricts the policy with matchResources, so other claims keep their "+
+					"StorageClass",
 				policyName,
 			),
 			"",
@@ -104,14 +106,15 @@ func policyThere(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned("MutatingAdmissionPolicy "+policyName+" "+odd, "")
 	}
 	return steps.Passed(
-		"MutatingAdmissionPolicy %s sets class %s in namespaces with %s=%s, failurePolicy %s", policyName, sharedClassName(e),
+		"MutatingAdmissionPolicy %s sets StorageClass %s in namespaces with %s=%s, failurePolicy %s", policyName,
+		sharedClassName(e),
 		key, value,
 		*p.Spec.FailurePolicy,
 	)
 }
 
-// wrongPolicy describes what prevents a policy from setting the class, or makes it affect more than
-// it should. It returns "" if the policy is correct.
+// wrongPolicy describes why p does not set the StorageClass or affects more than intended. It returns "" if p is
+// correct.
 func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	var rules []admissionv1.RuleWithOperations
 	if c := p.Spec.MatchConstraints; c != nil {
@@ -127,21 +130,21 @@ func wrongPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy) string {
 	case !is:
 		return "has no rule for the creation of claims"
 	case !slices.Contains(quotedIn(text), sharedClassName(e)):
-		return "does not set class " + sharedClassName(e)
+		return "does not set StorageClass " + sharedClassName(e)
 	case !strings.Contains(text, "ReadWriteMany"):
-		return "also changes the class of single-node claims"
+		return "also changes the StorageClass of claims that are not ReadWriteMany"
 	case !strings.Contains(conditions, "storageClassName"):
-		return "replaces every class, including \"\""
+		return "replaces every StorageClass, including \"\""
 	}
 	for _, name := range e.Answers.List("mutation.replaces") {
 		if name != sharedClassName(e) && !slices.Contains(quotedIn(conditions), name) {
-			return "does not replace class " + name
+			return "does not replace StorageClass " + name
 		}
 	}
 	return ""
 }
 
-// quotedIn returns the quoted names in a CEL expression.
+// quotedIn returns the quoted names in text, a CEL expression.
 func quotedIn(text string) []string {
 	var out []string
 	for _, q := range celQuoted.FindAllStringSubmatch(text, -1) {
@@ -150,14 +153,14 @@ func quotedIn(text string) []string {
 	return out
 }
 
-// oddPolicy describes how a working policy differs from the answers, or returns "".
+// oddPolicy describes how p, a working policy, differs from the answers. It returns "" if it does not differ.
 func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value string) string {
 	s := p.Spec.MatchConstraints.NamespaceSelector
 	switch fail := p.Spec.FailurePolicy; {
 	case s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0:
-		return "has no namespaceSelector, so it applies to every claim of the cluster"
+		return "has no namespaceSelector, so it applies to every claim in the cluster"
 	case len(s.MatchLabels) != 1 || s.MatchLabels[key] != value || len(s.MatchExpressions) > 0:
-		return fmt.Sprintf("selects namespaces other than those with %s=%s", key, value)
+		return fmt.Sprintf("does not select exactly the namespaces with %s=%s", key, value)
 	case fail == nil || string(*fail) != e.Answers.Text("mutation.failure-policy"):
 		return "does not have failurePolicy " + e.Answers.Text("mutation.failure-policy")
 	}
@@ -171,19 +174,19 @@ func oddPolicy(e steps.Env, p *admissionv1.MutatingAdmissionPolicy, key, value s
 	slices.Sort(want)
 	if !slices.Equal(conditions, want) || len(m) != 1 || m[0].ApplyConfiguration == nil ||
 		plainCEL(m[0].ApplyConfiguration.Expression) != plainCEL(assigned(e)) {
-		return "differs from carrick's in wording. Step function tests its effect"
+		return "differs from carrick's policy in wording. Step function tests the effect"
 	}
 	return ""
 }
 
-// plainCEL normalizes an expression: the kind of quotes, and a leading test for access modes,
-// which every claim has.
+// plainCEL normalizes a CEL expression for comparison. It uses double quotes and removes a leading test for access
+// modes, because every claim has access modes.
 func plainCEL(expression string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(expression, "'", `"`), "has(object.spec.accessModes) && ")
 }
 
-// oneMutator sorts the mutators of claims: the chosen one, others that set the class, others with
-// an unknown effect, and those that are called for all objects.
+// oneMutator verifies that only the method in mutation.method sets the StorageClass of claims. It warns about mutators
+// whose effect is unknown, unless they are called for all new objects.
 func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	all, err := mutators(ctx, e)
 	if err != nil {
@@ -205,22 +208,22 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 			may = append(may, m)
 		}
 	}
-	does := "nothing sets the class of claims"
+	does := "nothing sets the StorageClass of claims"
 	if len(right) > 0 {
-		does = right[0].String() + " sets the class of claims"
+		does = right[0].String() + " sets the StorageClass of claims"
 	}
 	switch {
 	case len(others) > 0 && len(right) > 0:
 		return steps.Failed(fmt.Sprintf("%s, and so does %s", does, mutatorWords(others)), deleting(e, others[0]))
 	case len(others) > 0:
 		return steps.Failed(
-			fmt.Sprintf("%s sets the class of claims, but mutation.method is %s", mutatorWords(others), by),
+			fmt.Sprintf("%s sets the StorageClass of claims, but mutation.method is %s", mutatorWords(others), by),
 			answer(e, "mutation.method", others[0].by)+", or: "+deleting(e, others[0]),
 		)
 	case len(may) > 0:
 		return steps.Warned(
 			fmt.Sprintf(
-				"%s. %s is also called for each new claim, with an effect that carrick cannot tell", does, mutatorWords(may),
+				"%s. %s is also called for each new claim, but carrick cannot tell with what effect", does, mutatorWords(may),
 			),
 			fmt.Sprintf(
 				"%s get %s %s -o yaml    # does it change spec.storageClassName? Step function tests the effect on claims",
@@ -228,12 +231,12 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 			),
 		)
 	case len(wide) > 0:
-		return steps.Passed("%s. Called for all new objects: %s", does, mutatorWords(wide))
+		return steps.Passed("%s. Also called, for all new objects: %s", does, mutatorWords(wide))
 	}
-	return steps.Passed("%s, and nothing else is called for new claims", does)
+	return steps.Passed("%s, and no other policy or webhook is called for new claims", does)
 }
 
-// rank sorts carrick's own mutators first.
+// rank returns the key by which mutators are sorted. carrick's own policy comes first.
 func (m mutator) rank() string {
 	if m.name == policyName {
 		return ""

@@ -20,7 +20,7 @@ import (
 // (kyverno/kyverno: api/kyverno/constants.go).
 const kyvernoHook = "webhook.kyverno.io/managed-by"
 
-// mutatePath is the path of the published guide's webhook, and of carrick's.
+// mutatePath is the URL path of the webhook, in the published guide and in carrick.
 const mutatePath = "/pvc/mutate"
 
 // mutator is a webhook or policy that is called for each new claim.
@@ -29,19 +29,20 @@ type mutator struct {
 	kind     string
 	name     string
 	resource string // kubectl's name for the kind
-	sure     bool   // it changes classes; false: its effect is unknown
+	sure     bool   // it sets the StorageClass; false: its effect is unknown
 	wide     bool   // it is called for all new objects
-	told     bool   // its effect is defined by policies, which are listed themselves
+	told     bool   // it only runs Kyverno policies; mutators also returns these policies
 	service  *admissionv1.ServiceReference
 
-	selects []metav1.LabelSelector // selectors of namespaces
-	fail    string
-	text    string // a policy's expressions
+	selects []metav1.LabelSelector // namespace selectors
+	fail    string                 // failurePolicy
+	text    string                 // CEL expressions of a policy
 }
 
 func (m mutator) String() string { return m.kind + " " + clean.Text(m.name) }
 
-// mutators returns all webhooks and policies that are called for new claims, in the order of their kinds.
+// mutators returns the webhooks and policies that are called for new claims:
+// MutatingAdmissionPolicies, then webhooks, then Kyverno policies.
 func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	found := make([][]mutator, 3)
 	var looks []func() error
@@ -57,7 +58,7 @@ func mutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return slices.Concat(found...), err
 }
 
-// rulesCoverClaims reports whether rules match the creation of claims, and whether they name claims
+// rulesCoverClaims reports whether rules match the creation of claims. named is true if a matching rule names claims
 // instead of using a wildcard.
 func rulesCoverClaims(rules []admissionv1.RuleWithOperations) (is, named bool) {
 	for _, r := range rules {
@@ -82,8 +83,8 @@ func covers(list []string, v string) bool {
 	return slices.Contains(list, v) || slices.Contains(list, "*")
 }
 
-// policyMutators returns the MutatingAdmissionPolicies that have a binding. Without a binding a
-// policy has no effect.
+// policyMutators returns the MutatingAdmissionPolicies that match new claims and have a binding.
+// Without a binding, a policy has no effect.
 func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	policies, bindings, err := policyKinds(e)
 	if steps.IsAbsent(err) {
@@ -134,7 +135,7 @@ func policyMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// policyText returns the expressions of a policy's mutations and conditions as one string.
+// policyText returns the CEL expressions of a policy's mutations and conditions as one string.
 func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	out := []string{mutationText(p)}
 	for _, c := range p.Spec.MatchConditions {
@@ -143,7 +144,7 @@ func policyText(p *admissionv1.MutatingAdmissionPolicy) string {
 	return strings.Join(out, "\n")
 }
 
-// mutationText returns the expressions of a policy's mutations as one string.
+// mutationText returns the CEL expressions of a policy's mutations as one string.
 func mutationText(p *admissionv1.MutatingAdmissionPolicy) string {
 	var out []string
 	for _, m := range p.Spec.Mutations {
@@ -194,7 +195,6 @@ func webhookMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// notServed returns err, or nil if err means that the cluster does not serve a kind.
 func notServed(err error) error {
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil

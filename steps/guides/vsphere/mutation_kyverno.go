@@ -16,8 +16,8 @@ import (
 	"carrick/steps"
 )
 
-// kyvernoKinds are Kyverno's policies that change new objects (kyverno/kyverno:
-// api/kyverno/v1, api/policies.kyverno.io/v1).
+// kyvernoKinds lists the resources of the Kyverno policies that can change new objects
+// (kyverno/kyverno: api/kyverno/v1, api/policies.kyverno.io/v1).
 var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"},
 	{Group: "kyverno.io", Version: "v1", Resource: "policies"},
@@ -26,8 +26,9 @@ var kyvernoKinds = []schema.GroupVersionResource{
 	{Group: "policies.kyverno.io", Version: "v1alpha1", Resource: "mutatingpolicies"},
 }
 
-// kyvernoPolicy returns the ClusterPolicy that sets the class. A claim with the explicit class ""
-// keeps it. Because Kyverno's expressions treat "" as missing, the policy tests for the key.
+// kyvernoPolicy returns the ClusterPolicy that sets the shared StorageClass. A claim with
+// storageClassName "" must stay unchanged. Because Kyverno's expressions treat "" as missing, the
+// policy tests whether the key exists.
 func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	key, value := namespaceSelector(e)
 	from := []any{}
@@ -62,8 +63,8 @@ func kyvernoPolicy(e steps.Env) *unstructured.Unstructured {
 	}}
 }
 
-// kyvernoMutators returns Kyverno's policies that change the class of claims, or none if Kyverno is
-// not installed. A policy that is served in several versions counts once.
+// kyvernoMutators returns the Kyverno policies that change the StorageClass of claims, or none if Kyverno is not
+// installed. If a policy is served in several versions, kyvernoMutators returns it once.
 func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	var out []mutator
 	seen := map[types.UID]bool{}
@@ -93,24 +94,23 @@ func kyvernoMutators(ctx context.Context, e steps.Env) ([]mutator, error) {
 	return out, nil
 }
 
-// changesClass reports whether a Kyverno policy changes the class of claims, in one of its rules or
-// as a whole. The policy's conditions and status are ignored.
+// changesClass reports whether a Kyverno policy changes the StorageClass of claims. It checks a
+// MutatingPolicy as a whole, and other policies rule by rule. It ignores conditions and status.
 func changesClass(o *unstructured.Unstructured) bool {
 	if whole, found, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "mutations"); found {
 		matched, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "matchConstraints")
-		return speaks(matched, "persistentvolumeclaim") && speaks(whole, "storageclassname")
+		return containsWord(matched, "persistentvolumeclaim") && containsWord(whole, "storageclassname")
 	}
 	rules, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "rules")
 	list, _ := rules.([]any)
 	return slices.ContainsFunc(list, func(r any) bool {
 		rule, _ := r.(map[string]any)
-		return speaks(rule["match"], "persistentvolumeclaim") && speaks(rule["mutate"], "storageclassname")
+		return containsWord(rule["match"], "persistentvolumeclaim") && containsWord(rule["mutate"], "storageclassname")
 	})
 }
 
-// speaks reports whether the JSON of part of an object contains a word, ignoring case. The word
-// must be in lower case.
-func speaks(part any, word string) bool {
+// containsWord reports whether the JSON of part contains word, ignoring case. word must be in lower case.
+func containsWord(part any, word string) bool {
 	raw, err := json.Marshal(part)
 	return err == nil && strings.Contains(strings.ToLower(string(raw)), word)
 }

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyDoer creates the policy and its binding. An unmanaged policy that does the same is kept.
-// carrick then only creates the binding if it is missing.
+// policyDoer creates the policy and its binding. It keeps an equivalent unmanaged policy. In that case it creates only
+// the binding, if the binding does not exist.
 type policyDoer struct{ action.Manifest }
 
-// OthersStay marks that an unmanaged policy that does what is required is kept.
+// OthersStay marks policyDoer as a Doer that can keep an unmanaged policy.
 func (policyDoer) OthersStay() {}
 
 // Plan keeps unmanaged objects that are correct.
@@ -25,7 +25,7 @@ func (d policyDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	case err != nil && !apierrors.IsForbidden(err): // reported with all other missing permissions
 		return steps.Change{}, err
 	case policy && binding:
-		return left("MutatingAdmissionPolicy "+policyName, "unmanaged, and already as required"), nil
+		return left("MutatingAdmissionPolicy "+policyName, "unmanaged, and already correct"), nil
 	}
 	return d.of(policy).Plan(ctx, e)
 }
@@ -39,7 +39,8 @@ func (d policyDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.of(policy).Do(ctx, e, say)
 }
 
-// of returns what carrick creates: all objects, or only the binding of an unmanaged policy.
+// of returns the manifest of the policy and its binding, or of the binding alone if the policy is
+// unmanaged.
 func (d policyDoer) of(theirs bool) action.Manifest {
 	if theirs {
 		return d.Also()[0]
@@ -47,13 +48,12 @@ func (d policyDoer) of(theirs bool) action.Manifest {
 	return d.Manifest
 }
 
-// Also returns what is created if the policy itself is unmanaged.
+// Also returns the manifest of the binding alone, which carrick applies if the policy is unmanaged.
 func (d policyDoer) Also() []action.Manifest {
 	return []action.Manifest{{File: "policy-binding.yaml", Version: d.Version}}
 }
 
-// theirPolicy reports whether a correct unmanaged policy exists, and whether it has an unmanaged
-// binding.
+// theirPolicy reports whether another tool or link has created a correct policy and a correct binding.
 func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err error) {
 	policies, bindings, err := policyKinds(e)
 	if err != nil {
@@ -67,21 +67,21 @@ func theirPolicy(ctx context.Context, e steps.Env) (policy, binding bool, err er
 		return false, false, err
 	}
 	key, value := namespaceSelector(e)
-	policy = !triedHere(e, p.Labels) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == ""
+	policy = !ofThisLink(e, p.Labels) && wrongPolicy(e, p) == "" && oddPolicy(e, p, key, value) == ""
 	b, err := check.Get[admissionv1.MutatingAdmissionPolicyBinding](ctx, e.Cluster, bindings, "", policyName)
 	if apierrors.IsNotFound(err) {
 		return policy, false, nil
 	}
-	return policy, err == nil && !triedHere(e, b.Labels) && bindsWhole(b), err
+	return policy, err == nil && !ofThisLink(e, b.Labels) && bindsWhole(b), err
 }
 
-// bindsWhole reports whether a binding applies the policy to all objects that the policy selects.
+// bindsWhole reports whether b applies the policy to all objects that the policy selects.
 func bindsWhole(b *admissionv1.MutatingAdmissionPolicyBinding) bool {
 	return b.Spec.PolicyName == policyName && !narrows(b.Spec.MatchResources)
 }
 
-// narrows reports whether matchResources of a binding exclude any object. The API server sets matchPolicy and empty
-// selectors, which exclude none (k8s.io/apiserver: pkg/admission/plugin/policy/matching/matching.go).
+// narrows reports whether m, the matchResources of a binding, excludes any object. The API server sets matchPolicy and
+// empty selectors, which exclude no objects (k8s.io/apiserver: pkg/admission/plugin/policy/matching/matching.go).
 func narrows(m *admissionv1.MatchResources) bool {
 	return m != nil && (len(m.ResourceRules)+len(m.ExcludeResourceRules) > 0 ||
 		!selectsAll(m.NamespaceSelector) || !selectsAll(m.ObjectSelector))

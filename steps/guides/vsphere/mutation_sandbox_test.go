@@ -16,8 +16,10 @@ import (
 
 func asText(v any) string { return fmt.Sprint(v) }
 
-// From a guest whose shared claims stay Pending, and whose profiles have no level, to one where a new profile's claims
-// get their class, by a policy or by the extension as a real process that the API server calls; and back.
+// ways maps names of cycles to their answers. Before apply, ReadWriteMany claims stay Pending and
+// profiles have no pod security level. After apply, the claims of a new profile get the shared
+// StorageClass, from a policy or from the extension, which runs as a real process that the API
+// server calls. Each cycle ends with an undo.
 var ways = map[string]map[string]any{
 	"own": {
 		"claim.pods": false, "mutation.method": "webhook", "extension.image": "registry.example.org/carrick:v1",
@@ -36,11 +38,13 @@ var ways = map[string]map[string]any{
 	"wide": {"security.level": "privileged", "mutation.selector": "pipelines.kubeflow.org/enabled=true"},
 }
 
-// fewWays are those that make test takes: together they undo every action.
+// fewWays lists the ways that make test runs. Together they undo every action that is not in
+// notInCycles.
 var fewWays = []string{"cert-manager", "own", "policy"}
 
-// notInCycles are actions for PodSecurityPolicies, which no API server of the sandbox serves, for the published
-// program, whose image is not at hand, and what has nothing to undo: a deletion and a file that is only exported.
+// notInCycles lists the actions that no cycle covers. Some are for PodSecurityPolicies, which no
+// API server of the sandbox serves, or for the published program, whose image is not available.
+// Others have nothing to undo: a deletion and a file that is only exported.
 var notInCycles = []string{
 	"nfs-psp", "claim-psp", "psp-bindings", "extension-psp", "extension-upstream-psp",
 	"cert-password", "extension-config", "extension-upstream", "extension-upstream-roles",
@@ -64,7 +68,7 @@ func cycle(t *testing.T, name string) []string {
 	return stepstest.CycleOver(t, box, vsphere.Guide(), assets, name, stepstest.Given(t, box, vsphere.Guide(), more))
 }
 
-// What becomes of claims follows what is done to the policy by hand.
+// The verdicts on claims follow manual changes of the policy and its binding.
 func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -92,8 +96,8 @@ func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 		`{"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"carrick-rwx"}}}}}`)
 	verdict(t, s, "policy-exists", steps.Fail)
 	v := verdict(t, s, "rwx-gets-class", steps.Fail) // of the profile that is asked first after the API server has seen it
-	if !strings.Contains(v.Found, "gets vsphere-policy in alice") &&
-		!strings.Contains(v.Found, "gets vsphere-policy in bob") {
+	if !strings.Contains(v.Found, "gets vsphere-policy in namespace alice") &&
+		!strings.Contains(v.Found, "gets vsphere-policy in namespace bob") {
 		t.Errorf("of a binding to carrick-rwx alone it says %s", v.Found)
 	}
 	if p, err = s.Plan(t.Context(), engine.Scope{Actions: []string{"policy"}}); err != nil {
@@ -111,7 +115,7 @@ func TestVerifyClaimsFollowThePolicy(t *testing.T) {
 	stepstest.Undo(t, s)
 }
 
-// The policy for Kyverno is written out, and nothing is made of it.
+// carrick exports the policy for Kyverno, but does not apply it.
 func TestVerifyThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -140,8 +144,8 @@ func TestVerifyThePolicyForKyvernoIsWrittenOut(t *testing.T) {
 	}
 }
 
-// What becomes of claims follows the webhook's pods: without them claims are passed
-// over, or refused, and the row says so.
+// Without ready pods of the webhook, claims bypass the webhook or are rejected, and the check
+// reports which.
 func TestVerifyClaimsFollowTheWebhook(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -174,8 +178,8 @@ func TestVerifyClaimsFollowTheWebhook(t *testing.T) {
 	}
 }
 
-// A set-up with a policy whose link file is lost is found again, with the answers
-// that made it.
+// Without the link file, carrick finds an existing setup with a policy and adopts the answers that
+// created it.
 func TestVerifyAPolicyIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")

@@ -17,21 +17,22 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the name prefix and the key of the ConfigMap with the defaults of Kubeflow's notebook
-// form (kubeflow/notebooks: components/crud-web-apps/jupyter). The name ends in a hash.
+// Name prefix and key of the ConfigMap with the defaults of Kubeflow's notebook form
+// (kubeflow/notebooks: components/crud-web-apps/jupyter). The name ends in a hash.
 const (
 	formPrefix = "jupyter-web-app-config"
 	formKey    = "spawner_ui_config.yaml"
 )
 
-// formVolume is the volume that the form gives each notebook.
+// formVolume is the workspace volume that the form requests for each notebook.
 type formVolume struct {
 	configMap string
-	class     string // "": none is named; "-" for an existing volume
-	shared    bool
+	class     string // StorageClass; "": none is set; "-": "" is set, for an existing volume
+	shared    bool   // the volume is ReadWriteMany
 }
 
-// notebookForm returns the volume that the form configures for a notebook.
+// notebookForm returns the volume that the form requests for each notebook, or an AbsentError if
+// the form is not installed.
 func notebookForm(ctx context.Context, e steps.Env) (formVolume, error) {
 	maps, err := check.List[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, kubeflowSpace, cluster.Selector{})
 	if err != nil {
@@ -83,7 +84,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 		if apierrors.IsNotFound(err) {
 			return steps.Failed(
 				fmt.Sprintf(
-					"ConfigMap %s requests class %s, which does not exist, so every notebook volume stays Pending", f.configMap,
+					"ConfigMap %s requests StorageClass %s, which does not exist, so every notebook volume stays Pending", f.configMap,
 					clean.Text(f.class),
 				),
 				edit,
@@ -99,17 +100,20 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 	case !f.shared:
 		return steps.Passed("ConfigMap %s requests single-node volumes %s", f.configMap, orDefault(f.class))
 	case f.class == "-":
-		return steps.Passed("ConfigMap %s requests existing shared volumes", f.configMap)
+		return steps.Passed("ConfigMap %s requests existing ReadWriteMany volumes", f.configMap)
 	case f.class == sharedClassName(e), goesTo:
 		return steps.Passed(
-			"ConfigMap %s requests shared volumes %s, which get class %s", f.configMap, orDefault(f.class), sharedClassName(e),
+			"ConfigMap %s requests ReadWriteMany volumes %s, which get StorageClass %s", f.configMap, orDefault(f.class),
+			sharedClassName(e),
 		)
 	case f.class == "" && e.Answers.Text("storage.source") == native:
-		return steps.Passed("ConfigMap %s requests shared volumes of the default class, which can be shared", f.configMap)
+		return steps.Passed(
+			"ConfigMap %s requests ReadWriteMany volumes with the default StorageClass, which supports them", f.configMap,
+		)
 	}
 	return steps.Warned(
 		fmt.Sprintf(
-			"ConfigMap %s requests shared volumes %s. They keep that class, but shared volumes should have class %s",
+			"ConfigMap %s requests ReadWriteMany volumes %s. They keep that StorageClass, but storage.class is %s",
 			f.configMap,
 			orDefault(f.class), sharedClassName(e),
 		),
@@ -119,7 +123,7 @@ func sourceClass(ctx context.Context, e steps.Env) steps.Result {
 
 func orDefault(class string) string {
 	if class == "" {
-		return "of the default class"
+		return "with the default StorageClass"
 	}
-	return "of class " + clean.Text(class)
+	return "with StorageClass " + clean.Text(class)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever a name is, it stays inside its quotes.
+// celText keeps every name inside the quotes.
 func TestATextOfCELHoldsWhateverItIsGiven(t *testing.T) {
 	for _, name := range []string{"gold", `"] || true || "" in ["`, "a\\", "a'b", "a\nb", "\x00\xff", "é"} {
 		text := celText(name)

@@ -6,36 +6,37 @@ import (
 	"carrick/steps"
 )
 
-// page is the published guide that admins follow without carrick.
+// page is the URL of the published guide, which admins can follow without carrick.
 const page = "https://github.com/SoeldnerConsult/vSphere-extensions"
 
-// These are the sources of the StorageClass for shared volumes, which many pods can write to.
+// Values of storage.source, the source of shared volumes. Many pods can write to a shared volume.
 const (
 	native  = "native" // the cluster's own file volumes
 	byNFS   = "nfs"    // a provisioner that this guide installs
-	byClass = "class"  // an existing class
+	byClass = "class"  // an existing StorageClass
 )
 
-// These are the methods of changing the class of claims.
+// Values of mutation.method, except byKyverno: the methods that set the StorageClass of claims.
 const (
 	byPolicy  = "policy"
 	byWebhook = "webhook"
 	byNobody  = "none"
 )
 
-// These are the mechanisms that control the admission of pods.
+// Values of the fact branch: the mechanisms that control the admission of pods.
 const (
 	branchPSP    = "psp"    // the cluster still serves PodSecurityPolicies
-	branchLabels = "labels" // namespaces have Pod Security levels
+	branchLabels = "labels" // namespaces have pod security levels
 )
 
-// vSphereCSI is the provisioner of a guest cluster's own classes (kubernetes-sigs/vsphere-csi-driver).
+// vSphereCSI is the provisioner of a guest cluster's own StorageClasses
+// (kubernetes-sigs/vsphere-csi-driver).
 const vSphereCSI = "csi.vsphere.vmware.com"
 
 var profileKind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
 // pspBranch reports whether the guest cluster still serves PodSecurityPolicies. It returns false if
-// that is unknown. The checks that depend on it report the error.
+// the fact branch cannot be read. Checks that depend on this fact report the error.
 func pspBranch(e steps.Env) bool {
 	branch, err := e.Own.Text("branch")
 	return err == nil && branch == branchPSP
@@ -53,7 +54,7 @@ func trialNamespace(e steps.Env) string { return e.Answers.Text("storage.namespa
 // sharedClassName returns the name of the StorageClass for shared volumes.
 func sharedClassName(e steps.Env) string { return e.Answers.Text("storage.class") }
 
-// answer returns the instruction to change an answer.
+// answer returns the instruction to set the answer key to value.
 func answer(e steps.Env, key, value string) string {
-	return "answer " + key + " with " + value + ": carrick " + e.LinkFile()
+	return "set " + key + " to " + value + ": carrick " + e.LinkFile()
 }

@@ -11,36 +11,36 @@ import (
 	"carrick/steps/check"
 )
 
-// nfsChart is the name of upstream's chart, and of carrick's release of it.
+// nfsChart is the name of upstream's chart, and the default name of its release.
 const nfsChart = "nfs-subdir-external-provisioner"
 
 func nfs() steps.Step {
 	return steps.Step{
 		Name: "nfs", Title: "NFS provisioner",
-		Why: "The provisioner creates a folder on the NFS server for each claim of its class, and nodes mount it. The " +
-			"server must allow the addresses from which the guest's nodes reach it, and root, because the provisioner creates " +
-			"folders as root. The published guide's chart (stable/nfs-client-provisioner) no longer exists, and its image " +
-			"creates no volumes from Kubernetes 1.20 on.",
+		Why: "The provisioner creates a directory on the NFS server for each claim with the provisioner's StorageClass, " +
+			"and nodes mount that directory. The export must allow root and the addresses from which the guest's nodes reach " +
+			"the server, because the provisioner creates directories as root. The published guide's chart " +
+			"(stable/nfs-client-provisioner) no longer exists, and its image creates no volumes from Kubernetes 1.20 on.",
 		When: usesNFS,
 		Ask:  nfsQuestions(),
 		Facts: []steps.Fact{
-			{Name: "nfs-there", Title: "the NFS provisioner at the answered place", On: steps.Local, Learn: nfsThere},
+			{Name: "nfs-there", Title: "the NFS provisioner that the answers configure", On: steps.Local, Learn: nfsThere},
 			{Name: "node-addresses", Title: "the addresses of the nodes", On: steps.Local, Learn: nodeAddressesForNFS},
 		},
 		Actions: []steps.Action{
 			{
 				Name: "nfs-namespace", Title: "Create the provisioner's namespace", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "native-rwx"}, When: installsNFS,
-				Doer: provisionerSpace{besideProvisioner{action.Manifest{File: "nfs-namespace.yaml"}}},
+				Doer: provisionerSpace{provisionerPrerequisite{action.Manifest{File: "nfs-namespace.yaml"}}},
 			},
 			{
 				Name: "nfs-psp", Title: "Allow the provisioner's pod to use the PodSecurityPolicy", On: steps.Local,
 				Reads: storageReads,
 				Needs: []string{"guest-cluster"}, When: installsUnderPSP,
-				Doer: besideProvisioner{action.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
+				Doer: provisionerPrerequisite{action.Manifest{File: "psp-space.yaml", Each: eachSpace(nfsSpace)}},
 			},
 			{
-				Name: "nfs-chart", Title: "Install the NFS provisioner and its class", On: steps.Local, Reads: storageReads,
+				Name: "nfs-chart", Title: "Install the NFS provisioner and its StorageClass", On: steps.Local, Reads: storageReads,
 				Needs: []string{"guest-cluster", "native-rwx"}, First: []string{"nfs-port"}, When: installsNFS,
 				Doer: provisionerChart{action.Chart{
 					Release: "${answers.nfs.release}", Namespace: "${answers.nfs.namespace}", Chart: nfsChart,
@@ -54,9 +54,8 @@ func nfs() steps.Step {
 
 func nfsSpace(e steps.Env) string { return e.Answers.Text("nfs.namespace") }
 
-// installsNFS reports whether carrick installs the provisioner. carrick does not change an
-// unmanaged one in the answered namespace, unless it is a Helm release of the same chart in another
-// version.
+// installsNFS reports whether carrick installs or upgrades the provisioner. carrick does not change an unmanaged
+// provisioner in namespace nfs.namespace, unless a Helm release installed it from another version of the same chart.
 func installsNFS(e steps.Env) bool {
 	there, err := e.Own.Value("nfs-there")
 	// if the fact cannot be read, the plan reports why
@@ -69,19 +68,19 @@ func installsNFS(e steps.Env) bool {
 
 func installsUnderPSP(e steps.Env) bool { return installsNFS(e) && pspBranch(e) }
 
-// eachSpace returns a list of one namespace, for the manifest that allows its pods under
-// PodSecurityPolicies.
+// eachSpace returns a func for Manifest.Each that lists a single namespace. The manifest allows the pods of that
+// namespace to use the PodSecurityPolicy.
 func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]any, error) {
 	return func(_ context.Context, e steps.Env) ([]any, error) { return []any{of(e)}, nil }
 }
 
-// provisionerName returns the provisioner that the class names. Two releases must not share it.
+// provisionerName returns the name by which the StorageClass refers to the provisioner. Two
+// releases must not have the same name.
 func provisionerName(e steps.Env) string { return "cluster.local/" + e.Answers.Text("nfs.release") }
 
-// nfsValues returns the chart's values. With mount options the chart creates a PersistentVolume and
-// a claim for the root of the export. Without them the pod mounts the export directly, which Pod
-// Security level restricted rejects. PodSecurityPolicies are disabled, because API servers reject
-// them since 1.25.
+// nfsValues returns the chart's values. With mount options, the chart creates a PersistentVolume and a claim for the
+// root of the export. Without mount options, the pod mounts the export directly, which violates the restricted pod
+// security level. PodSecurityPolicies are disabled, because API servers reject them since 1.25.
 func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	a := e.Answers
 	export := map[string]any{"server": a.Text("nfs.server"), "path": a.Text("nfs.path"), "reclaimPolicy": "Retain"}
@@ -104,7 +103,7 @@ func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	return out, nil
 }
 
-// splitImage splits an image reference into repository and tag.
+// splitImage splits an image reference into repository and tag. The default tag is latest.
 func splitImage(image string) (repository, tag string) {
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
 		return image[:i], image[i+1:]
@@ -127,26 +126,26 @@ func nfsPermissions(e steps.Env) []permission.Rule {
 		check.ToApply(
 			ns, check.Deployments, check.ServiceAccounts, check.Roles, check.RoleBindings, check.VolumeClaims, check.Secrets,
 		),
-		provisionerPermissions(ns), nodePermissions(), // RBAC lets a user grant only permissions that the user has
+		provisionerPermissions(ns), nodePermissions(), // RBAC lets users grant only permissions that they have
 		watching(ns),
 	)
 }
 
-// watching returns the permissions to monitor the provisioner.
+// watching returns the permissions to monitor the provisioner in the given namespace.
 func watching(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.ToFollow(namespace, check.Pods, check.Events), check.Verbs("", "pods/log", namespace, "get"),
-		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // what its account is allowed to do
+		check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"), // to test the ServiceAccount
 	)
 }
 
-// nodePermissions returns the permissions that the chart grants additionally since 4.0.10. The
-// provisioner's library reads the node that was selected for a claim of a class with
-// WaitForFirstConsumer (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go).
+// nodePermissions returns the permissions to read nodes. The chart also grants them since 4.0.10. For a StorageClass
+// with WaitForFirstConsumer, the provisioner's library reads the node that was selected for the claim
+// (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go).
 func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }
 
-// provisionerPermissions returns the permissions that the provisioner requires, in all namespaces
-// and in its own (upstream's chart: clusterrole.yaml, role.yaml).
+// provisionerPermissions returns the permissions that the provisioner requires, cluster-wide and in
+// its own namespace (upstream's chart: clusterrole.yaml, role.yaml).
 func provisionerPermissions(namespace string) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"get", "list", "watch", "create", "delete"}, "", volumeKind),

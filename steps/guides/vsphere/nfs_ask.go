@@ -20,66 +20,68 @@ func nfsQuestions() []steps.Question {
 	return []steps.Question{
 		{
 			Key: "nfs.server", Title: "NFS server", Kind: steps.HostName, Default: standingField("server"),
-			Help: "A name or address, such as nfs.example.org. The guest's nodes must reach it, not only this machine.",
+			Help: "A host name or address that the guest's nodes can reach, such as nfs.example.org.",
 		},
 		{
-			Key: "nfs.path", Title: "Exported folder", Kind: steps.Path, NotFromPeer: true, Default: standingField("path"),
-			Help: "The path that the server exports, such as /srv/nfs. Folders below it are also mounted.",
+			Key: "nfs.path", Title: "Exported directory", Kind: steps.Path, NotFromPeer: true, Default: standingField("path"),
+			Help: "The path that the server exports, such as /srv/nfs. Nodes also mount directories below this path.",
 		},
 		{
 			Key: "nfs.networks", Title: "Networks from which the guest's nodes reach the NFS server", Kind: steps.CIDR,
 			Many: true,
 			Opt:  true,
 			Help: "CIDRs for the export line, such as 10.0.0.0/24. With NSX, use the Supervisor's Egress CIDRs (vSphere " +
-				"Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network), otherwise the " +
-				"nodes' network. If empty, the nodes' own addresses are used.",
+				"Client > Hosts and Clusters > the cluster > Configure > Namespaces > Network > Workload Network). Without NSX, " +
+				"use the nodes' network. If empty, carrick uses the nodes' own addresses.",
 		},
 		{
 			Key: "nfs.options", Title: "Mount options", Kind: steps.Text, Many: true, Opt: true, Adopt: adoptOptions,
 			Check: checkOption,
-			Help:  "Mount options for the root of the export and for every volume of the class, such as nfsvers=4.1.",
+			Help:  "Mount options for the root of the export and for every volume of the StorageClass, such as nfsvers=4.1.",
 			Default: steps.Fixed(
 				[]string{"nfsvers=4.1"}, "default; requires one port (2049) and no helper daemons on the nodes",
 			),
 		},
 		{
 			Key: "nfs.reclaim", Title: "Reclaim policy of volumes", Kind: steps.Pick, Adopt: adoptReclaim,
-			Default: steps.Fixed("Delete", "the chart; nfs.archive keeps the folder"),
-			Help: "Delete: the provisioner deletes the volume of a deleted claim, or renames its folder (nfs.archive). " +
-				"Retain: the volume and its PersistentVolume stay until you delete both.",
+			Default: steps.Fixed("Delete", "the chart; nfs.archive keeps the directory"),
+			Help: "Delete: the provisioner deletes the volume of a deleted claim, or renames the volume's directory " +
+				"(nfs.archive). Retain: the directory and the PersistentVolume remain until you delete both.",
 			Of: []steps.Choice{
 				{Value: "Delete", Title: "Delete: the provisioner deletes or archives the volume"},
-				{Value: "Retain", Title: "Retain: the volume stays"},
+				{Value: "Retain", Title: "Retain: the volume remains"},
 			},
 		},
 		{
 			Key: "nfs.archive", Title: "Archive of deleted claims", Kind: steps.YesNo, Adopt: adoptArchive,
 			Default: steps.Fixed(true, "the chart"),
-			Help: "Yes: the folder of a deleted claim is kept as archived-NAME on the server. No: deleting a claim " +
+			Help: "Yes: the directory of a deleted claim is kept as archived-NAME on the server. No: deleting a claim " +
 				"erases its data.",
 		},
 		{
 			Key: "nfs.namespace", Title: "Namespace of the provisioner", Kind: steps.Namespace,
 			Default: standingOr("namespace", "nfs-provisioner", "default"),
-			Help:    "Use it for the provisioner alone. Its level has to be baseline, because the pod runs as root.",
+			Help: "Use this namespace only for the provisioner. Its pod security level must be baseline, because the pod " +
+				"runs as root.",
 		},
 		{
 			Key: "nfs.release", Title: "Helm release of the provisioner", Kind: steps.Name,
 			Default: standingOr("release", nfsChart, "the chart's name"),
-			Help:    "The class refers to the provisioner as cluster.local/RELEASE.",
+			Help: "A release name, such as nfs-subdir-external-provisioner. The StorageClass refers to the provisioner as " +
+				"cluster.local/RELEASE.",
 		},
 		{
 			Key: "nfs.source", Title: "Source of the provisioner's chart", Kind: steps.Text, NotFromPeer: true,
 			Check: check.ValidSource,
-			Help: "A chart repository (https://…, oci://…), or a local folder that contains the folder " + nfsChart +
+			Help: "A chart repository (https://…, oci://…), or a local directory that contains the directory " + nfsChart +
 				".",
 			Default: steps.Fixed("https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner", "upstream"),
 		},
 		{
 			Key: "nfs.version", Title: "Version of the provisioner's chart", Kind: steps.Text, Check: checkChartVersion,
 			Adopt: adoptChartVersion,
-			Help: "The last upstream version is 4.0.18. It has not been maintained since February 2024. To use another " +
-				"provisioner, install csi-driver-nfs and answer storage.source with class.",
+			Help: "The last upstream version is 4.0.18. The chart has not been maintained since February 2024. To use " +
+				"another provisioner, install csi-driver-nfs and set storage.source to class.",
 			Default: steps.Fixed("4.0.18", "upstream's last version"),
 		},
 		{
@@ -91,7 +93,7 @@ func nfsQuestions() []steps.Question {
 	}
 }
 
-// standingField returns a default: a field of the existing provisioner.
+// standingField returns a func for Question.Default. The default is the named field of the existing provisioner.
 func standingField(name string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		stands, err := e.Own.Value("nfs-stands")
@@ -132,14 +134,14 @@ func validNFSImage(v string) error {
 
 var checkChartVersion = check.ValidVersion("4.0.18")
 
-// adoptedClass returns the existing class for shared volumes and its description, or nil if there
-// is none.
+// adoptedClass returns the existing StorageClass for shared volumes and a description of it. It returns nil if the
+// StorageClass does not exist.
 func adoptedClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, string, error) {
 	c, err := theClass(ctx, e)
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
 	}
-	return c, "class " + sharedClassName(e), err
+	return c, "StorageClass " + sharedClassName(e), err
 }
 
 func adoptOptions(ctx context.Context, e steps.Env) (any, string, error) {
@@ -182,8 +184,8 @@ func adoptChartVersion(_ context.Context, e steps.Env) (any, string, error) {
 	return v, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// adoptNFSImage adopts an image that is not the chart's default, if Helm installed the provisioner
-// together with its class.
+// adoptNFSImage adopts an image that is not the chart's default. It does so only if the same Helm release installed the
+// provisioner and its StorageClass.
 func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	stands, err := e.Own.Value("nfs-stands")
 	if err != nil {
@@ -199,8 +201,8 @@ func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	return image, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// nodeAddressesForNFS returns the addresses from which the nodes connect to the NFS server if there
-// is no NAT in between.
+// nodeAddressesForNFS returns the addresses from which the nodes connect to the NFS server if no
+// NAT is in between.
 func nodeAddressesForNFS(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 	"carrick/steps/inventory"
 )
 
-// provisionerChart installs the chart of the provisioner. Undo keeps it while claims of others have
-// volumes of its class: pods could still use the volumes, but nothing would delete or archive them.
+// provisionerChart installs the chart of the provisioner. An undo keeps the release while claims
+// outside this link have volumes of its StorageClass. Without the provisioner, pods could still use
+// these volumes, but nothing would delete or archive them.
 type provisionerChart struct{ action.Chart }
 
-// PlanUndo keeps a provisioner that claims of others need.
+// PlanUndo keeps the release while claims outside this link need the provisioner.
 func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := whileNeeded(ctx, e, p.Chart.PlanUndo)
 	if i := slices.IndexFunc(c.Items, func(it steps.Item) bool { return it.Held }); i >= 0 {
@@ -27,7 +28,7 @@ func (p provisionerChart) PlanUndo(ctx context.Context, e steps.Env) (steps.Chan
 	return c, err
 }
 
-// Undo uninstalls the chart if no claims of others need it.
+// Undo uninstalls the chart unless claims outside this link need the provisioner.
 func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
@@ -36,20 +37,20 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 	return p.Chart.Undo(ctx, e, say)
 }
 
-// besideProvisioner creates objects that the provisioner's pod needs. Undo keeps them as long as
-// the provisioner.
-type besideProvisioner struct{ action.Manifest }
+// provisionerPrerequisite creates objects that the provisioner's pod requires. An undo keeps these objects while it
+// keeps the provisioner.
+type provisionerPrerequisite struct{ action.Manifest }
 
-// OthersStay marks that an unmanaged provisioner and its namespace are kept.
-func (besideProvisioner) OthersStay() {}
+// OthersStay marks provisionerPrerequisite as a Doer that can keep unmanaged objects.
+func (provisionerPrerequisite) OthersStay() {}
 
-// PlanUndo keeps the objects while claims of others need the provisioner.
-func (b besideProvisioner) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+// PlanUndo keeps the objects while claims outside this link need the provisioner.
+func (b provisionerPrerequisite) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return whileNeeded(ctx, e, b.Manifest.PlanUndo)
 }
 
-// Undo deletes the objects if no claims of others need the provisioner.
-func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+// Undo deletes the objects unless claims outside this link need the provisioner.
+func (b provisionerPrerequisite) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	users, err := claimsOfOthers(ctx, e)
 	if err != nil || len(users) > 0 {
 		return err
@@ -58,20 +59,20 @@ func (b besideProvisioner) Undo(ctx context.Context, e steps.Env, say steps.Prog
 }
 
 // provisionerSpace creates the provisioner's namespace. An unmanaged namespace is not changed.
-type provisionerSpace struct{ besideProvisioner }
+type provisionerSpace struct{ provisionerPrerequisite }
 
 // Plan keeps an unmanaged namespace.
 func (p provisionerSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, nfsSpace(e), p.Manifest)
 }
 
-// Do creates the namespace unless an unmanaged one exists.
+// Do creates the namespace unless an unmanaged namespace with the same name exists.
 func (p provisionerSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, nfsSpace(e), p.Manifest, say)
 }
 
-// whileNeeded returns the plan of an undo that deletes nothing while claims of others have volumes
-// of the class.
+// whileNeeded returns the undo plan that plan creates. While claims outside this link have volumes of the StorageClass,
+// the returned plan deletes nothing.
 func whileNeeded(
 	ctx context.Context, e steps.Env, plan func(context.Context, steps.Env) (steps.Change, error),
 ) (steps.Change, error) {
@@ -83,8 +84,8 @@ func whileNeeded(
 	if err != nil || len(users) == 0 {
 		return c, err
 	}
-	why := "claims outside this link have volumes of its class: " + check.Some(users) +
-		". Delete them first, or keep both"
+	why := "claims outside this link have volumes of this StorageClass: " + check.Some(users) +
+		". Delete these claims first, or keep the provisioner and the StorageClass"
 	for i := range c.Items {
 		if it := &c.Items[i]; it.Verb.Changes() {
 			it.Verb, it.Note, it.Held, it.Diff, it.Hash = steps.Leave, why, true, "", ""
@@ -93,8 +94,8 @@ func whileNeeded(
 	return c, nil
 }
 
-// claimsOfOthers returns the claims of the class that this link created, except the link's own test
-// claims.
+// claimsOfOthers returns the claims, as NAMESPACE/NAME, with a StorageClass that this link created.
+// It omits the link's own test claims.
 func claimsOfOthers(ctx context.Context, e steps.Env) ([]string, error) {
 	classes, err := e.Cluster.List(ctx, check.StorageClasses, "", e.OwnedBy("nfs-chart"))
 	if err != nil || len(classes) == 0 {

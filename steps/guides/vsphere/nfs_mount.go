@@ -19,12 +19,12 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the causes of a failed mount.
+// Causes of a failed mount.
 const (
-	noExport   = "export"  // the server does not export the folder to this address
-	noFolder   = "folder"  // the server exports no such folder
+	noExport   = "export"  // the server does not export the directory to this address
+	noFolder   = "folder"  // the server exports no such directory
 	noWay      = "network" // the server does not answer
-	noVersion  = "version" // the server does not support that NFS version
+	noVersion  = "version" // the server does not support the NFS version
 	noHelper   = "helper"  // the node has no mount helper for NFS
 	elseFailed = "other"
 )
@@ -44,8 +44,8 @@ var mountWords = []struct{ part, cause string }{
 	{"requested nfs version or transport protocol", noVersion},
 }
 
-// These are the start and the end of the event in which an older kubelet reports that a pod's
-// volumes are not mounted yet. The event does not give the cause (kubernetes/kubernetes:
+// Start and end of the event message in which an older kubelet reports that a pod's volumes are not
+// mounted yet. The message does not contain the cause (kubernetes/kubernetes:
 // pkg/kubelet/kubelet.go, SyncPod).
 const (
 	mountSummary = "Unable to attach or mount volumes: "
@@ -66,8 +66,8 @@ func mountCause(message string) string {
 // call failed (sys-utils/mount.c, since 2.38).
 const mountHint = "dmesg(1) may have more information"
 
-// causeLine returns the line of a mount's output that explains why it failed. The lines before
-// repeat the arguments.
+// causeLine returns the line of a mount's output that explains why the mount failed. The lines before it repeat the
+// arguments.
 func causeLine(message string) string {
 	cause, last := mountCause(message), ""
 	for _, line := range strings.Split(message, "\n") {
@@ -86,11 +86,10 @@ func causeLine(message string) string {
 // mountFault is a pod whose volume could not be mounted.
 type mountFault struct{ pod, node, message, cause string }
 
-// mounts describes the pods that mount the export: the provisioner's pods, and those that test
-// claims.
+// mounts lists the pods that mount the export: the provisioner's pods and the test pods.
 type mounts struct {
-	done    []string // pods that have mounted it, and their nodes
-	waiting []*corev1.Pod
+	done    []string      // descriptions of pods that have mounted the export
+	waiting []*corev1.Pod // pods that have not mounted the export, without a known cause
 	faults  []mountFault
 }
 
@@ -110,7 +109,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 			return out, err
 		}
 		said := eventMessage(causes(events), "FailedMount")
-		if said == "" || (mountCause(said) == elseFailed && !strings.Contains(said, nfsServer(e))) { // of another volume
+		if said == "" || (mountCause(said) == elseFailed && !strings.Contains(said, nfsServer(e))) { // about another volume
 			out.waiting = append(out.waiting, p)
 			continue
 		}
@@ -121,7 +120,7 @@ func mountsOf(ctx context.Context, e steps.Env) (mounts, error) {
 	return out, nil
 }
 
-// causes removes the kubelet's summary events if another event gives the cause of a failed mount.
+// causes omits the kubelet's summary events if another event gives the cause of a failed mount.
 func causes(events []*corev1.Event) []*corev1.Event {
 	out := slices.DeleteFunc(slices.Clone(events), func(v *corev1.Event) bool {
 		return strings.HasPrefix(v.Message, mountSummary)
@@ -154,7 +153,6 @@ func hasStarted(p *corev1.Pod) bool {
 	})
 }
 
-// lastLine returns the last line of a log.
 func lastLine(message string) string {
 	lines := strings.Split(strings.TrimSpace(message), "\n")
 	return lines[len(lines)-1]
@@ -173,7 +171,7 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 		return probe.TCP(ctx, at)
 	})
 	if err == nil {
-		return steps.Passed("%s answers in %d ms. The nodes reach it by another route", at, took.Milliseconds())
+		return steps.Passed("%s answers in %d ms. The nodes reach the server over another route", at, took.Milliseconds())
 	}
 	if ctx.Err() != nil {
 		return steps.Errored(err)
@@ -190,7 +188,7 @@ func nfsPort(ctx context.Context, e steps.Env) steps.Result {
 			fmt.Sprintf(
 				"no connection to %s from this machine (%s), but %s has mounted the export", at, failure.Explain(err), seen.done[0],
 			),
-			"nothing, if a firewall intentionally blocks this machine; otherwise "+fix,
+			"no action is needed if a firewall intentionally blocks this machine; otherwise "+fix,
 		)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens on "+at, fix)
@@ -213,9 +211,9 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch {
 	case len(seen.done) > 0:
-		return steps.Passed("%s has mounted %s. This does not test other nodes", seen.done[0], nfsExported(e))
+		return steps.Passed("%s has mounted %s. Other nodes were not tested", seen.done[0], nfsExported(e))
 	case len(seen.faults) > 0:
-		return steps.Skipped("node %s cannot mount NFS at all (nfs-mount-helper)", seen.faults[0].node)
+		return steps.Skipped("node %s has no NFS mount helper (see check nfs-mount-helper)", seen.faults[0].node)
 	case len(seen.waiting) > 0:
 		p := seen.waiting[0]
 		return steps.Waits(
@@ -223,8 +221,8 @@ func nfsExport(ctx context.Context, e steps.Env) steps.Result {
 		).Or(e.Kubectl() + " -n " + p.Namespace + " describe pod " + p.Name + "\n# " + manualMount(e))
 	}
 	return steps.Skipped(
-		"no pod has tried to mount %s yet, and this machine cannot test it for the nodes: showmount -e %s lists what "+
-			"version 3 exports",
+		"no pod has tried to mount %s yet, and this machine cannot test mounts for the nodes. showmount -e %s lists the "+
+			"NFS 3 exports",
 		nfsExported(e), nfsServer(e),
 	)
 }
@@ -237,8 +235,8 @@ func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	for _, f := range seen.faults {
 		if f.cause == noHelper {
 			return steps.Failed(fmt.Sprintf("node %s has no mount.nfs: pod %s reports %q", f.node, f.pod, f.message),
-				"use a node image that has it (in Ubuntu the package nfs-common, in Photon OS nfs-utils); to see which image the "+
-					"nodes have: "+e.Kubectl()+" get nodes -o wide")
+				"use a node image with mount.nfs (Ubuntu: nfs-common, Photon OS: nfs-utils). To see which image the nodes have: "+
+					e.Kubectl()+" get nodes -o wide")
 		}
 	}
 	if len(seen.done) > 0 {
@@ -247,8 +245,8 @@ func nfsHelper(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Skipped("no pod has mounted NFS yet")
 }
 
-// exportLine returns the line of /etc/exports that allows the guest to mount the folder. It
-// includes insecure, because NAT uses source ports above 1023.
+// exportLine returns the line of /etc/exports that allows the guest to mount the directory. The
+// line contains the option insecure, because NAT uses source ports above 1023.
 func exportLine(e steps.Env) string {
 	networks := e.Answers.List("nfs.networks")
 	if len(networks) == 0 {
@@ -266,10 +264,10 @@ func exportLine(e steps.Env) string {
 
 // exportFix returns the fix for the NFS server's admin.
 func exportFix(e steps.Env) string {
-	why := "with NSX the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure > " +
-		"Namespaces > Network > Workload Network"
+	why := "with NSX, use the Supervisor's Egress CIDRs: vSphere Client > Hosts and Clusters > the cluster > Configure " +
+		"> Namespaces > Network > Workload Network"
 	if len(e.Answers.List("nfs.networks")) == 0 {
-		why = "these are the nodes' own addresses; " + why + ", which belong in nfs.networks"
+		why = "these are the nodes' own addresses; " + why + " (set nfs.networks)"
 	}
 	return fmt.Sprintf(
 		"on the NFS server: echo %s | sudo tee -a /etc/exports && sudo exportfs -ra    # %s\n# %s",
@@ -277,7 +275,7 @@ func exportFix(e steps.Env) string {
 	)
 }
 
-// manualMount returns the published guide's troubleshooting commands.
+// manualMount returns the troubleshooting commands from the published guide.
 func manualMount(e steps.Env) string {
 	options := ""
 	if list := e.Answers.List("nfs.options"); len(list) > 0 {
@@ -296,8 +294,8 @@ func mountFix(e steps.Env, cause string) string {
 		return exportFix(e)
 	case noFolder:
 		return fmt.Sprintf(
-			"on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # folders below it must be mountable, too; or "+
-				"answer nfs.path",
+			"on the NFS server: sudo exportfs -v | grep %s && ls -ld %s    # directories below the export must be mountable, "+
+				"too; or set nfs.path",
 			steps.Quoted(e.Answers.Text("nfs.path")), steps.Quoted(e.Answers.Text("nfs.path")),
 		)
 	case noWay:
@@ -308,7 +306,7 @@ func mountFix(e steps.Env, cause string) string {
 		)
 	case noVersion:
 		return fmt.Sprintf(
-			"on the NFS server: cat /proc/fs/nfsd/versions    # then answer nfs.options with nfsvers=VERSION: carrick %s",
+			"on the NFS server: cat /proc/fs/nfsd/versions    # then set nfs.options to nfsvers=VERSION: carrick %s",
 			e.LinkFile(),
 		)
 	}

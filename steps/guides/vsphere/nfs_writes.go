@@ -14,10 +14,10 @@ import (
 	"carrick/steps/check"
 )
 
-// refusedWrites are an NFS server's errors for a rejected write, as the provisioner reports them.
+// refusedWrites lists, in lower case, the errors that the provisioner reports if the NFS server rejects a write.
 var refusedWrites = []string{"permission denied", "operation not permitted", "read-only file system"}
 
-// refusedWrite returns the first line of a text that reports a rejected write, or "".
+// refusedWrite returns the first line of text that reports a rejected write, or "" if no line does.
 func refusedWrite(text string) string {
 	for _, line := range strings.Split(text, "\n") {
 		low := strings.ToLower(line)
@@ -33,9 +33,10 @@ func refusedWrite(text string) string {
 	return ""
 }
 
-// nfsWrites reports whether the provisioner can write to the export. An existing volume proves that
-// it created a folder. While the test claim is not bound, its events and the provisioner's log give
-// the reason. Once it is bound, they are outdated and ignored.
+// nfsWrites checks whether the provisioner can write to the export. An existing volume proves that
+// the provisioner created a directory. While the test claim is not bound, its events and the
+// provisioner's log show rejected writes. Once the claim is bound, these events and the log are
+// outdated and ignored.
 func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 	own, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "claim"))
@@ -63,11 +64,11 @@ func nfsWrites(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Passed("the provisioner created %s:%s", clean.Text(v.Spec.NFS.Server), clean.Text(v.Spec.NFS.Path))
 		}
 	}
-	return steps.Skipped("the provisioner has not created a volume of class %s yet", sharedClassName(e))
+	return steps.Skipped("the provisioner has not created a volume of StorageClass %s yet", sharedClassName(e))
 }
 
-// whyUnbound returns the message about a rejected write in the events of a claim or the log of the
-// provisioner, or "".
+// whyUnbound looks for a rejected write in the events of c and in the provisioner's log. It returns the message, or ""
+// if there is none.
 func whyUnbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) (string, error) {
 	events, err := eventsOf(ctx, e, c.Namespace, "PersistentVolumeClaim", c.Name, c.UID)
 	if err != nil {
@@ -97,8 +98,8 @@ func retryFix(ctx context.Context, e steps.Env) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"\n%s -n %s rollout restart deployment %s    # once the cause is fixed: the next retry can be 17 minutes away, and "+
-			"there are none after 15 failures",
+		"\n%s -n %s rollout restart deployment %s    # after you fix the cause: the next retry can be 17 minutes away, and "+
+			"the provisioner gives up after 15 failures",
 		e.Kubectl(), p.Namespace, p.Name,
 	)
 }

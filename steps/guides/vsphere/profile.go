@@ -22,15 +22,16 @@ import (
 func profile() steps.Step {
 	return steps.Step{
 		Name: "profile", Title: "Profile",
-		Why: "Each Kubeflow user has a Profile, and the profile controller creates a namespace of that name with the " +
-			"labels of its file. carrick follows existing profiles, and a test profile if you want one, to their namespaces.",
+		Why: "Each Kubeflow user has a Profile. The profile controller creates a namespace with the Profile's name and the " +
+			"labels from its labels file. carrick checks the namespaces of existing profiles and of an optional test profile.",
 		Ask: []steps.Question{
 			{
 				Key: "profile.test", Title: "Test profile", Kind: steps.YesNo,
 				Adopt:   adoptTrial(func(userProfile) any { return true }),
 				Default: steps.Fixed(false, "default; a profile is a user account"),
-				Help: "Yes: carrick creates a profile and follows it to its labelled namespace, like that of a new user. An " +
-					"undo deletes the profile, and its controller then deletes the namespace with everything in it.",
+				Help: "Yes: carrick creates a profile and checks that its namespace gets the labels, like the namespace of a " +
+					"new user. An undo deletes the profile, and the profile controller then deletes the namespace with " +
+					"everything in it.",
 			},
 			{
 				Key: "profile.name", Title: "Name of the test profile", Kind: steps.Namespace, When: triesProfile,
@@ -41,8 +42,8 @@ func profile() steps.Step {
 				Key: "profile.owner", Title: "Owner of the test profile", Kind: steps.Text, When: triesProfile, Check: checkOwner,
 				Adopt:   adoptTrial(func(p userProfile) any { return p.owner }),
 				Default: steps.Fixed("carrick-trial@example.org", "default; a user who cannot log in"),
-				Help: "The user as known to Kubeflow's login, usually an e-mail address such as alice@example.org. That user " +
-					"can use the namespace.",
+				Help: "The user name in Kubeflow's login, usually an e-mail address such as alice@example.org. That user can " +
+					"use the namespace.",
 			},
 		},
 		Actions: []steps.Action{{
@@ -58,12 +59,13 @@ func triesProfile(e steps.Env) bool { return e.Answers.Bool("profile.test") }
 
 func checkOwner(v string) error {
 	if v == "" || strings.ContainsAny(v, " \t\n") {
-		return errors.New("must be a user's name without blanks, such as alice@example.org")
+		return errors.New("must be a user's name without spaces, such as alice@example.org")
 	}
 	return nil
 }
 
-// adoptTrial adopts an answer from the profile that this link created.
+// adoptTrial returns a func for Question.Adopt. It adopts a value from this link's test profile. The func of extracts
+// the value.
 func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := profiles(ctx, e)
@@ -81,7 +83,6 @@ func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any,
 	}
 }
 
-// profilePermissions returns the permissions that this step requires.
 func profilePermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow("", profileKind, check.Namespaces, check.CRDs),
@@ -93,15 +94,15 @@ func profilePermissions(e steps.Env) []permission.Rule {
 	return out
 }
 
-// ownerNote is the annotation in which the profile controller stores the owner of a namespace.
-const ownerNote = "owner"
+// ownerAnnotation is the annotation in which the profile controller stores the owner of a namespace.
+const ownerAnnotation = "owner"
 
-// trialProfile creates a Profile unless its namespace belongs to another owner. Undo waits until
-// the namespace is also deleted.
+// trialProfile creates a Profile unless its namespace belongs to another owner. Undo also waits
+// until the namespace is deleted.
 type trialProfile struct{ action.Manifest }
 
-// Plan rejects the name of a namespace with another owner. The controller would ignore that
-// namespace and report it only in its log.
+// Plan returns an error if the namespace belongs to another owner. The profile controller would
+// ignore that namespace and report the conflict only in its log.
 func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	name := e.Answers.Text("profile.name")
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
@@ -110,22 +111,24 @@ func (t trialProfile) Plan(ctx context.Context, e steps.Env) (steps.Change, erro
 	case err != nil:
 		return steps.Change{}, err
 	case ns.DeletionTimestamp != nil:
-		return steps.Change{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone", name)
-	case ns.Annotations[ownerNote] != e.Answers.Text("profile.owner"):
+		return steps.Change{}, fmt.Errorf("namespace %s is being deleted: wait until the deletion is complete", name)
+	case ns.Annotations[ownerAnnotation] != e.Answers.Text("profile.owner"):
 		return steps.Change{}, fmt.Errorf(
-			"namespace %s already exists and does not belong to %s, so the profile controller would ignore it: answer "+
-				"profile.name with another name", name, e.Answers.Text("profile.owner"),
+			"namespace %s already exists and does not belong to %s, so the profile controller would ignore it: set "+
+				"profile.name to another name", name, e.Answers.Text("profile.owner"),
 		)
 	}
 	return t.Manifest.Plan(ctx, e)
 }
 
-// PlanUndo notes that the namespace is deleted with the Profile.
+// PlanUndo adds the note that the profile controller also deletes the namespace.
 func (t trialProfile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	for i := range c.Items {
 		if name, ok := strings.CutPrefix(c.Items[i].What, "Profile "); ok && c.Items[i].Verb == steps.Delete {
-			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "its controller deletes namespace "+name+" and everything in it")
+			c.Items[i].Note = steps.JoinNotes(
+				c.Items[i].Note, "the profile controller deletes namespace "+name+" and everything in it",
+			)
 		}
 	}
 	return c, err
@@ -148,8 +151,7 @@ func (t trialProfile) Undo(ctx context.Context, e steps.Env, say steps.Progress)
 	return nil
 }
 
-// spaces returns the namespaces that are deleted with this link's profiles, as a map from name to
-// UID.
+// spaces returns the namespaces that are deleted with this link's profiles. It maps their names to their UIDs.
 func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
 	made, err := inventory.MadeBy(ctx, e, profileKind, e.Action)
@@ -175,6 +177,6 @@ func (t trialProfile) spaces(ctx context.Context, e steps.Env) (map[string]types
 // Export omits the test profile.
 func (t trialProfile) Export(context.Context, steps.Env) ([]action.Exported, error) {
 	return []action.Exported{
-		{Hand: "# carrick itself creates the test profile and undo removes it: it is not part of the setup"},
+		{Hand: "# carrick creates and deletes this test profile, which is not part of the setup"},
 	}, nil
 }

@@ -42,8 +42,8 @@ func profileChecks() []steps.Check {
 		{
 			Name: "profile-labelled", Title: "Profile namespaces have the expected labels", On: steps.Local,
 			Needs: []string{"profiles-namespaces"}, FixedBy: "profile", Timeout: 3 * time.Minute,
-			Why: "Policies, webhooks and pod security select by label; the profile controller adds missing labels and " +
-				"never overwrites existing ones.",
+			Why: "Policies, webhooks and pod security select namespaces by label. The profile controller adds missing labels " +
+				"and never overwrites existing labels.",
 			References: []string{labelsSource}, Run: profileLabelled,
 		},
 		{
@@ -70,7 +70,7 @@ func profilesServed(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if scope := textAt(o.Object, "spec", "scope"); scope != "Cluster" {
 		return steps.Failed(
-			fmt.Sprintf("%s has scope %s, so it is not Kubeflow's", crd, clean.Text(scope)),
+			fmt.Sprintf("CustomResourceDefinition %s has scope %s, so it is not Kubeflow's", crd, clean.Text(scope)),
 			"install Kubeflow's own CustomResourceDefinition: "+kubeflowPage,
 		)
 	}
@@ -121,23 +121,26 @@ func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p use
 	return steps.Passed("%s", p.name)
 }
 
-// notTheirs returns the verdict on a profile whose namespace belongs to another user or to the
-// cluster. Deleting the profile also deletes a namespace that the profile controller created for
-// it. If the namespace is not the profile's, the controller stops before it removes the finalizer,
-// so the profile would never be deleted (Reconcile).
+// notTheirs returns the verdict on a profile whose namespace belongs to another user or to no user. If the profile
+// controller created the namespace for the profile, deleting the profile would delete the namespace. In that case the
+// fix only shows both. Otherwise the fix deletes the profile. It first removes the finalizer, because the controller
+// ignores such a profile and never removes its finalizer (Reconcile).
 func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	fix := fmt.Sprintf("%s describe namespace/%[2]s profile/%[2]s", e.Kubectl(), steps.Quoted(p.name))
 	created := slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid })
 	if !created && p.held {
-		fix += fmt.Sprintf("\n%s patch profile %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'"+
-			"    # its controller would never remove the finalizer", e.Kubectl(), steps.Quoted(p.name))
+		fix += fmt.Sprintf(
+			"\n%s patch profile %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'    # the profile controller would "+
+				"never remove the finalizer",
+			e.Kubectl(), steps.Quoted(p.name),
+		)
 	}
 	if !created {
 		fix += fmt.Sprintf("\n%s delete profile %s    # the namespace is not deleted", e.Kubectl(), steps.Quoted(p.name))
 	}
 	return steps.Failed(
 		fmt.Sprintf("namespace %s belongs to %s, but Profile %s belongs to %s, so the profile controller ignores it",
-			p.name, orNobody(ns.Annotations[ownerNote]), p.name, orNobody(p.owner)), fix,
+			p.name, orNobody(ns.Annotations[ownerAnnotation]), p.name, orNobody(p.owner)), fix,
 	)
 }
 
@@ -148,8 +151,8 @@ func orNobody(user string) string {
 	return clean.Text(user)
 }
 
-// wantedLabels returns the labels that profiles' namespaces must have: those of the labels file,
-// and the label that selects claims.
+// wantedLabels returns the labels that profile namespaces must have. These are the labels in the labels file and the
+// label in mutation.selector.
 func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 	out := map[string]string{}
 	f, err := labelsFile(ctx, e)
@@ -157,7 +160,7 @@ func wantedLabels(ctx context.Context, e steps.Env) (map[string]string, error) {
 		return nil, err
 	}
 	maps.Copy(out, f.labels)
-	if out[check.EnforceLabel] != level(e) { // labels-file reports it, and profile-levels names the namespaces
+	if out[check.EnforceLabel] != level(e) { // checks labels-file and profile-levels report the difference
 		delete(out, check.EnforceLabel)
 	}
 	if exchanges(e) {
@@ -199,12 +202,12 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 	case len(unseen) > 0:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%d of %d profile namespaces do not have label %s=%s, so claims there keep their class: %s", len(unseen),
+				"%d of %d profile namespaces do not have label %s=%s, so claims in them keep their StorageClass: %s", len(unseen),
 				len(spaces), key, value, check.Some(unseen),
 			),
 			fmt.Sprintf(
-				"%s label --overwrite namespace %s %s    # and add it to the labels file, for new profiles; or answer "+
-					"mutation.selector with a label that they have",
+				"%s label --overwrite namespace %s %s    # and add the label to the labels file, for new profiles; or set "+
+					"mutation.selector to a label that these namespaces have",
 				e.Kubectl(), strings.Join(unseen, " "), steps.Quoted(key+"="+value),
 			),
 		)
@@ -214,12 +217,15 @@ func profileLabelled(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Errored(err)
 		}
 		return onItsWay(
-			ctx, e, steps.Failed("labels from the file are not set on "+check.Some(lacking)+" yet", controller.fix),
+			ctx, e,
+			steps.Failed(
+				"profile namespaces do not have all labels of the labels file yet: "+check.Some(lacking), controller.fix,
+			),
 		)
 	case len(other) > 0:
 		fixes[0] += "    # the profile controller never overwrites a label"
 		return steps.Warned(
-			"labels differ from the file, and the profile controller does not overwrite them: "+check.Some(other),
+			"labels differ from the labels file, and the profile controller does not overwrite them: "+check.Some(other),
 			strings.Join(fixes, "\n"),
 		)
 	}
@@ -246,7 +252,7 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Errored(err)
 		}
-		if len(without) == 0 { // such as by a binding of all ServiceAccounts of the cluster
+		if len(without) == 0 { // another binding grants the permission, such as to all ServiceAccounts
 			others++
 			continue
 		}
@@ -257,15 +263,17 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Failed(found, "")
 		}
 		return steps.Waits(
-			ns.CreationTimestamp.Time, "%s yet. The extension creates it", found,
+			ns.CreationTimestamp.Time, "%s yet. The extension creates the binding", found,
 		).Or(
-			e.ApplyStep("security") + "    # to see why the extension has not created it: carrick check " + e.LinkFile() +
+			e.ApplyStep("security") + "    # to see why the extension has not created the binding: carrick check " +
+				e.LinkFile() +
 				" --only extension-ready",
 		)
 	}
 	if others > 0 {
 		return steps.Passed(
-			"pods of all %d profiles can use PodSecurityPolicy %s, those of %d through a binding other than RoleBinding %s…",
+			"pods of all %d profiles can use PodSecurityPolicy %s. For %d of the profiles, a binding other than RoleBinding "+
+				"%s… grants the permission",
 			len(spaces), pspName,
 			others, bindingPrefix,
 		)

@@ -18,17 +18,18 @@ import (
 // kubeflow/dashboard: components/profile-controller/manifests/kustomize/base).
 const profileController = "profiles-deployment"
 
-// controllerState is the state of the profile controller.
+// controllerState describes the Deployment of the profile controller and what prevents it from
+// working.
 type controllerState struct {
 	*appsv1.Deployment           // nil: it does not exist or cannot be read
 	down               string    // why new profiles get no namespace; "": it runs or does not exist
-	since              time.Time // since when its pods have been starting; zero: they are not
+	since              time.Time // when its pods began to start; zero: they are not starting
 	risk               string    // what will fail: new Profiles, or replacing a pod; "": nothing
 	fix                string
 }
 
-// theController reads the state of the profile controller. One available replica is enough, because
-// the others only wait for its lease.
+// theController returns the state of the profile controller. One available replica is sufficient,
+// because the other replicas only wait for the leader's lease.
 func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	at := e.Kubectl() + " -n " + kubeflowSpace + " "
 	var d *appsv1.Deployment
@@ -42,7 +43,7 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 		func() error { hook, hookErr = webhookWithoutEndpoint(ctx, e); return nil },
 	)
 	if apierrors.IsNotFound(err) {
-		return controllerState{fix: at + "get deployments,statefulsets    # which of them is the profile controller?"}, nil
+		return controllerState{fix: at + "get deployments,statefulsets    # find the profile controller"}, nil
 	}
 	logs := at + "logs deployment/" + profileController + " -c manager --tail=20"
 	if apierrors.IsForbidden(err) {
@@ -90,11 +91,11 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	return s, err
 }
 
-// controllerWithin is how long the profile controller can take to start, or to follow a change.
+// controllerWithin is how long the profile controller can take to start, or to apply a change.
 const controllerWithin = time.Minute
 
-// lacking returns the verdict on a profile or its namespace that lacks something that the profile
-// controller adds.
+// lacking returns the verdict on an incomplete profile or namespace. found describes what the profile controller has
+// not created or labelled yet. since is when the profile or the labels file was last changed.
 func (s controllerState) lacking(since time.Time, found string) steps.Result {
 	if s.down != "" && s.since.IsZero() {
 		return steps.Failed(found+": "+s.down, s.fix).WithoutAction()
@@ -105,7 +106,8 @@ func (s controllerState) lacking(since time.Time, found string) steps.Result {
 	return steps.Waits(since, "%s", found).Or(s.fix)
 }
 
-// idle returns the verdict if existing profiles are complete, but new ones would not be.
+// idle returns the verdict if the controller is down but all existing profiles are complete. found
+// describes the existing profiles.
 func (s controllerState) idle(found string) steps.Result {
 	found = s.down + ". New profiles get no namespace; " + found
 	if !s.since.IsZero() && time.Since(s.since) < controllerWithin {

@@ -42,17 +42,17 @@ func profiles(ctx context.Context, e steps.Env) ([]userProfile, error) {
 		out = append(out, userProfile{
 			name: o.GetName(), owner: textAt(o.Object, "spec", "owner", "name"), uid: o.GetUID(),
 			made: o.GetCreationTimestamp().Time, ends: o.GetDeletionTimestamp() != nil,
-			held: len(o.GetFinalizers()) > 0, trial: triedHere(e, o.GetLabels()),
+			held: len(o.GetFinalizers()) > 0, trial: ofThisLink(e, o.GetLabels()),
 		})
 	}
 	slices.SortFunc(out, func(a, b userProfile) int { return strings.Compare(a.name, b.name) })
 	return out, nil
 }
 
-// owns reports whether a namespace belongs to the profile's owner, with the same test as the
-// profile controller and cluster/extension. A profile can have the name of any namespace.
+// owns reports whether ns belongs to the profile's owner. It uses the same test as the profile controller and
+// cluster/extension. The name alone is not sufficient, because a profile can have the name of any namespace.
 func (p userProfile) owns(ns *corev1.Namespace) bool {
-	return p.name == ns.Name && p.owner != "" && ns.Annotations[ownerNote] == p.owner
+	return p.name == ns.Name && p.owner != "" && ns.Annotations[ownerAnnotation] == p.owner
 }
 
 // profileSpaces returns the existing namespaces of profiles, sorted by name, except those that are

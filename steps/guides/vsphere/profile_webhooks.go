@@ -20,11 +20,11 @@ import (
 	"carrick/steps/check"
 )
 
-// requiredWebhook is a webhook with failurePolicy Fail that the API server calls for each new
-// Profile or its namespace.
+// requiredWebhook is a webhook with failurePolicy Fail. The API server calls it for each new Profile, or for the
+// namespace of each new Profile.
 type requiredWebhook struct {
 	kind, config, resource, name string
-	index, of                    int // position and number of webhooks in its configuration
+	index, of                    int // position in its configuration, and number of webhooks in that configuration
 	service                      *admissionv1.ServiceReference
 	profiles                     bool // called for Profiles; false: for their namespaces
 }
@@ -36,9 +36,9 @@ type failedWebhook struct {
 	profiles   bool
 }
 
-// webhookWithoutEndpoint finds a webhook that rejects each new Profile or its namespace because its
-// Service has no ready endpoint. It prefers a webhook that rejects namespaces, because it also
-// affects existing Profiles.
+// webhookWithoutEndpoint returns a webhook that rejects each new Profile or its namespace because
+// the webhook's Service has no ready endpoint. It prefers a webhook that rejects namespaces,
+// because such a webhook also affects existing Profiles.
 func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, error) {
 	hooks, err := requiredWebhooks(ctx, e)
 	if err != nil {
@@ -68,11 +68,11 @@ func webhookWithoutEndpoint(ctx context.Context, e steps.Env) (failedWebhook, er
 	return out, nil
 }
 
-// fix returns the command that makes the webhook's pods ready, or that removes the webhook if its
-// Service does not exist.
+// fix returns the command that makes the webhook's pods ready. If the webhook's Service does not exist, the command
+// removes the webhook.
 func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	at := e.Kubectl() + " -n " + steps.Quoted(h.service.Namespace)
-	usual := at + " get service,deployments,pods    # make the pods of its Service ready"
+	usual := at + " get service,deployments,pods    # find out why its Service has no ready pods"
 	s, err := check.Get[corev1.Service](ctx, e.Cluster, check.Services, h.service.Namespace, h.service.Name)
 	switch {
 	case apierrors.IsNotFound(err) && h.of == 1:
@@ -104,9 +104,8 @@ func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 	return usual, nil
 }
 
-// requiredWebhooks returns the webhooks that the API server calls for each new Profile or its
-// namespace and that must answer. It omits webhooks with matchConditions, because carrick does not
-// evaluate them.
+// requiredWebhooks returns the webhooks with failurePolicy Fail that the API server calls for each new Profile or for
+// its namespace. It omits webhooks with matchConditions, because carrick does not evaluate them.
 func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, error) {
 	var out []requiredWebhook
 	var space map[string]string
@@ -166,8 +165,7 @@ func requiredWebhooks(ctx context.Context, e steps.Env) ([]requiredWebhook, erro
 	return out, nil
 }
 
-// unlessForbidden returns err, or nil if the read was forbidden. Objects that cannot be read are
-// ignored.
+// unlessForbidden returns nil instead of a Forbidden error, so that carrick ignores objects that it cannot read.
 func unlessForbidden(err error) error {
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -187,7 +185,7 @@ func newSpaceLabels(ctx context.Context, e steps.Env) (map[string]string, error)
 	return out, nil
 }
 
-// createsGlobal reports whether rules match the creation of objects of a cluster-scoped kind.
+// createsGlobal reports whether rules match the creation of objects of kind, which must be cluster-scoped.
 func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVersionResource) bool {
 	return slices.ContainsFunc(rules, func(r admissionv1.RuleWithOperations) bool {
 		within := r.Scope != nil && *r.Scope == admissionv1.NamespacedScope
@@ -199,7 +197,7 @@ func createsGlobal(rules []admissionv1.RuleWithOperations, kind schema.GroupVers
 	})
 }
 
-// selectorMatches reports whether a selector selects labels. A nil selector selects everything.
+// selectorMatches reports whether s matches the given labels. A nil selector matches all labels.
 func selectorMatches(s *metav1.LabelSelector, of map[string]string) bool {
 	if s == nil {
 		return true

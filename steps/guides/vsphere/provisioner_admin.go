@@ -16,12 +16,13 @@ import (
 	"carrick/steps/check"
 )
 
-// anything is the rule that cluster-admin grants.
-var anything = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+// adminRule is the rule that cluster-admin grants.
+var adminRule = rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
 
-// adminBindings finds the bindings that allow a provisioner's ServiceAccount everything,
-// cluster-wide or in a namespace. found is "" if there are none. Separate bindings grant the
-// permissions that the provisioner requires.
+// adminBindings finds the bindings that grant all permissions to a provisioner's ServiceAccount,
+// cluster-wide or in a namespace. found is "" if there are none. fix removes the ServiceAccount
+// from these bindings. If other bindings do not grant all permissions that the provisioner
+// requires, fix grants the missing permissions first.
 func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Account) (found, fix string, err error) {
 	grants, err := check.Grants(ctx, e.Cluster, a.Namespace)
 	if apierrors.IsForbidden(err) {
@@ -32,7 +33,7 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 	}
 	e.Cluster.StartList(p.Namespace, check.Roles)
 	var says, fixes []string
-	rest := map[string][]rbacv1.PolicyRule{} // by namespace
+	rest := map[string][]rbacv1.PolicyRule{} // rules of the other bindings, by namespace
 	for _, g := range grants {
 		if g.Account != "" && g.Account != a.Name {
 			continue
@@ -44,13 +45,15 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 		if err != nil {
 			return "", "", err
 		}
-		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{anything}); !ok {
+		if ok, _ := validation.Covers(rules, []rbacv1.PolicyRule{adminRule}); !ok {
 			rest[g.Of] = append(rest[g.Of], rules...)
 			continue
 		}
-		says = append(says, allowsAnything(g, a, len(says) > 0))
+		says = append(says, describeAdminGrant(g, a, len(says) > 0))
 		if g.Account == "" && !g.Bootstrap() {
-			fixes = append(fixes, g.Show(e.Kubectl())+"    # it applies to every ServiceAccount of namespace "+a.Namespace)
+			fixes = append(
+				fixes, g.Show(e.Kubectl())+"    # the binding applies to every ServiceAccount of namespace "+a.Namespace,
+			)
 		} else {
 			fixes = append(fixes, g.Without(e.Kubectl()))
 		}
@@ -65,24 +68,24 @@ func adminBindings(ctx context.Context, e steps.Env, p *provisioner, a check.Acc
 	return check.FirstOf(says, 3, "; "), fix, nil
 }
 
-// allowsAnything describes which binding allows an account everything, and where. again means that
-// a previous description has already named the account.
-func allowsAnything(g check.Grant, a check.Account, again bool) string {
+// describeAdminGrant describes a binding that grants all permissions to an account, and the namespace of these
+// permissions. If again is true, an earlier description has already named the account.
+func describeAdminGrant(g check.Grant, a check.Account, again bool) string {
 	binding, where := "ClusterRoleBinding "+g.Binding, ""
 	if g.Of != "" {
 		binding, where = "RoleBinding "+g.Of+"/"+g.Binding, " in namespace "+clean.Name(g.Of)
 	}
 	who := "ServiceAccount " + a.Namespace + "/" + a.Name
 	if again {
-		who = "it"
+		who = "the same ServiceAccount"
 	}
 	ref := g.RoleRef()
-	return fmt.Sprintf("%s to %s allows %s anything%s",
+	return fmt.Sprintf("%s to %s grants %s all permissions%s",
 		clean.Name(binding), clean.Name(ref.Kind+" "+ref.Name), who, where)
 }
 
-// missingGrants returns the commands that grant the permissions that a provisioner requires and
-// these rules do not grant, or "" if the rules suffice.
+// missingGrants returns the commands that grant the permissions that p requires but rules do not grant. It returns ""
+// if rules grant all of them. The keys of rules are namespaces, or "" for cluster-wide rules.
 func missingGrants(
 	ctx context.Context, e steps.Env, p *provisioner, account string, rules map[string][]rbacv1.PolicyRule,
 ) string {
@@ -104,8 +107,8 @@ func missingGrants(
 	return strings.Join(slices.Compact(fixes), "\n")
 }
 
-// endpointRightsFix returns the command that allows a provisioner to write the Endpoints of its
-// leader election.
+// endpointRightsFix returns the command that allows the provisioner to write the Endpoints that it uses for leader
+// election.
 func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -116,8 +119,8 @@ func endpointRightsFix(ctx context.Context, e steps.Env, p *provisioner, account
 		e.Kubectl(), p.Name, p.Namespace, account)
 }
 
-// grantAll reports whether rules grant all permissions. The keys of rules are the namespaces of
-// their bindings ("": cluster-wide).
+// grantAll reports whether rules grant all permissions in rights. The keys of rules are namespaces, or "" for
+// cluster-wide rules.
 func grantAll(rules map[string][]rbacv1.PolicyRule, rights []permission.Rule) bool {
 	for _, r := range rights {
 		granted := rules[""]

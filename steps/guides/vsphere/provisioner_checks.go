@@ -16,7 +16,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// noSelfLink is the Kubernetes minor version since which objects no longer have a selfLink.
+// noSelfLink is the first Kubernetes minor version in which objects have no selfLink.
 const noSelfLink = 20
 
 func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
@@ -62,8 +62,8 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if p.server != "" && p.path != "" && (p.server != server ||
 		strings.TrimRight(p.path, "/") != strings.TrimRight(path, "/")) {
 		return steps.Failed(
-			fmt.Sprintf("%s creates volumes on %s:%s, but the answers name %s", p.at(), p.server, p.path, nfsExported(e)),
-			e.ApplyStep("nfs")+"\n# or answer nfs.server and nfs.path with its values: carrick "+e.LinkFile(),
+			fmt.Sprintf("%s creates volumes on %s:%s, but the answers configure %s", p.at(), p.server, p.path, nfsExported(e)),
+			e.ApplyStep("nfs")+"\n# or set nfs.server and nfs.path to the provisioner's values: carrick "+e.LinkFile(),
 		)
 	}
 	for _, threat := range []func() (string, string, error){
@@ -79,13 +79,13 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if logErr != nil {
-		return steps.Passed("%s, %s. Its log cannot be read: %s", p.at(), p.image, failure.Explain(logErr))
+		return steps.Passed("%s, %s. The provisioner's log cannot be read: %s", p.at(), p.image, failure.Explain(logErr))
 	}
 	return steps.Passed("%s, %s", p.at(), p.image)
 }
 
-// isOldImage reports whether an image is of the generation that requires selfLink. Upstream's
-// current image has another name.
+// isOldImage reports whether image is a version of the provisioner that requires selfLink. Upstream's current image has
+// another name.
 func isOldImage(image string) bool { return strings.Contains(image, "nfs-client-provisioner") }
 
 func oldFix(e steps.Env, p *provisioner) string {
@@ -121,8 +121,8 @@ func provisionerLog(ctx context.Context, e steps.Env, p *provisioner) (string, e
 	return check.PodLog(ctx, e.Cluster, newest, "", 200, 30*time.Second)
 }
 
-// stuck returns the verdict on a Deployment that is not available, with the cause if it is known,
-// or else r.
+// stuck returns the verdict on a Deployment that is not available. If the cause is known, the verdict names it.
+// Otherwise stuck returns r.
 func stuck(ctx context.Context, e steps.Env, p *provisioner, r steps.Result) steps.Result {
 	if why := check.ReplicaFailure(p.Deployment); why != "" {
 		return steps.Failed(fmt.Sprintf("pods of %s are rejected: %s", p.at(), clean.Text(why)), levelFix(e, p.Namespace))
@@ -159,17 +159,19 @@ func provisionerNamed(ctx context.Context, e steps.Env) steps.Result {
 	case p.name != c.Provisioner:
 		return steps.Failed(
 			fmt.Sprintf(
-				"class %s has provisioner %s, but %s is configured as %s, so it creates no volumes of that class", c.Name,
+				"StorageClass %s has provisioner %s, but %s is configured as %s, so the Deployment creates no volumes of that "+
+					"StorageClass", c.Name,
 				clean.Text(c.Provisioner), p.at(), p.name,
 			),
 			fmt.Sprintf(
-				"%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # the provisioner of a class is immutable", e.Kubectl(),
+				"%s -n %s set env deployment/%s PROVISIONER_NAME=%s    # the provisioner of a StorageClass is immutable",
+				e.Kubectl(),
 				p.Namespace,
 				p.Name, steps.Quoted(c.Provisioner),
 			),
 		)
 	}
-	return steps.Passed("%s, in class %s and in %s", p.name, c.Name, p.at())
+	return steps.Passed("%s, in StorageClass %s and in %s", p.name, c.Name, p.at())
 }
 
 func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
@@ -214,20 +216,23 @@ func provisionerMay(ctx context.Context, e steps.Env) steps.Result {
 	if len(lacksNodes) > 0 {
 		return steps.Warned(
 			fmt.Sprintf(
-				"ServiceAccount %s/%s is not allowed to %s. Claims of a class with WaitForFirstConsumer get no volume", p.Namespace,
+				"ServiceAccount %s/%s is not allowed to %s. Claims of a StorageClass with WaitForFirstConsumer get no volume",
+				p.Namespace,
 				account, check.Some(lacksNodes),
 			),
 			nodeRightsFix(ctx, e, p, account),
 		)
 	}
 	if found != "" {
-		return steps.Warned(found+": anyone who can run a pod in namespace "+p.Namespace+" can use it", fix).WithoutAction()
+		return steps.Warned(
+			found+". Anyone who can run a pod in namespace "+p.Namespace+" gets these permissions", fix,
+		).WithoutAction()
 	}
 	return steps.Passed("ServiceAccount %s/%s has all permissions of upstream's roles", p.Namespace, account)
 }
 
-// rightsFix returns the command that restores a provisioner's permissions. Upstream derives the
-// names of the roles from the provisioner's name.
+// rightsFix returns the command that restores the provisioner's permissions. Upstream derives the names of the roles
+// from the provisioner's name.
 func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -235,7 +240,7 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 	role := p.Name + "-runner"
 	if _, err := e.Cluster.Get(ctx, check.ClusterRoles, "", role); err == nil {
 		binding := "run-" + p.Name
-		if _, err := e.Cluster.Get(ctx, check.ClusterRoleBindings, "", binding); err == nil { // of another role or account
+		if _, err := e.Cluster.Get(ctx, check.ClusterRoleBindings, "", binding); err == nil { // binds another role or account
 			binding = role
 		}
 		return fmt.Sprintf("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s:%s",
@@ -249,8 +254,8 @@ func rightsFix(ctx context.Context, e steps.Env, p *provisioner, account string)
 	return "apply deploy/rbac.yaml of " + nfsChart + " with namespace " + p.Namespace
 }
 
-// nodeRightsFix returns the command that allows a provisioner to read nodes. The roles of older
-// charts do not grant this.
+// nodeRightsFix returns the command that allows the provisioner to read nodes. The roles of older charts do not grant
+// this permission.
 func nodeRightsFix(ctx context.Context, e steps.Env, p *provisioner, account string) string {
 	if by, err := p.made(ctx, e); err == nil && by != "" {
 		return e.ApplyStep("nfs")
@@ -275,9 +280,9 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	fix := levelFix(e, name)
-	if inventory.CreatedBy(ns.Annotations) == "" { // other users may run pods there
+	if inventory.CreatedBy(ns.Annotations) == "" { // other users might run pods in this namespace
 		fix = strings.Replace(fix, " label ", " label --dry-run=server ", 1) +
-			"    # shows which pods would be rejected; without --dry-run=server it sets the level"
+			"    # shows which pods would be rejected; without --dry-run=server, the command sets the level"
 	}
 	switch level := clean.Text(ns.Labels[check.EnforceLabel]); level {
 	case check.Baseline:
@@ -295,8 +300,8 @@ func provisionerLevel(ctx context.Context, e steps.Env) steps.Result {
 		}
 		return steps.Warned(
 			fmt.Sprintf(
-				"namespace %s has no pod security level. Tanzu releases from 1.26 on enforce restricted there, which rejects the "+
-					"provisioner's pod",
+				"namespace %s has no pod security level. Tanzu releases from 1.26 on enforce restricted in such a namespace and "+
+					"reject the provisioner's pod",
 				name,
 			),
 			fix,

@@ -14,12 +14,12 @@ import (
 	"carrick/steps/check"
 )
 
-// apiServerPorts are the usual ports on which pods reach the API server: that of the Service
-// kubernetes, and that of its endpoints.
+// apiServerPorts lists the usual ports on which pods reach the API server. The Service kubernetes uses 443, and its
+// endpoints use 6443.
 var apiServerPorts = []int32{443, 6443}
 
-// apiServer returns the addresses and ports on which pods reach the API server: those of the
-// Service kubernetes and of its endpoints.
+// apiServer returns the addresses and ports of the Service kubernetes and of its endpoints. Pods reach the API server
+// through these. ports always includes apiServerPorts.
 func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []int32, err error) {
 	e.Cluster.StartGet(check.Services, "default", "kubernetes")
 	of := cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"}
@@ -52,8 +52,8 @@ func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []in
 }
 
 // egressDenied finds NetworkPolicies that prevent the provisioner's pods from reaching the API
-// server. found is "" if there are none. They do not affect NFS, because the kubelet mounts the
-// export.
+// server. found is "" if there are none. NetworkPolicies do not affect NFS, because the kubelet
+// mounts the export.
 func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix string, err error) {
 	addresses, ports, err := apiServer(ctx, e)
 	if err != nil {
@@ -68,8 +68,8 @@ func egressDenied(ctx context.Context, e steps.Env, p *provisioner) (found, fix 
 		return "", "", err
 	}
 	found = fmt.Sprintf(
-		"NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server. If the network enforces it, "+
-			"claims get no volume",
+		"NetworkPolicy %s in namespace %s does not allow pods of %s to reach the API server. If the network plugin "+
+			"enforces the policy, claims get no volume",
 		check.Some(by), p.Namespace, p.Name,
 	)
 	return found, check.AllowEgress(e.Kubectl(), p.Deployment), nil

@@ -17,9 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// quotaRefusesNextPod finds a ResourceQuota that will reject the next pod of a Deployment whose
-// pods are running. found is "" if there is none. A quota does not affect existing pods, so the
-// problem has no symptom until a pod stops.
+// quotaRefusesNextPod finds a ResourceQuota that will reject the next pod of d, whose pods are running. found is "" if
+// there is none. A quota does not affect existing pods, so the problem has no symptom until a pod stops.
 func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment) (found, fix string, err error) {
 	all, err := check.List[corev1.ResourceQuota](ctx, e.Cluster, check.ResourceQuotas, "", cluster.Selector{})
 	if apierrors.IsForbidden(err) {
@@ -29,7 +28,7 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 		return "", "", err
 	}
 	for _, q := range all {
-		if q.Namespace != d.Namespace || len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil { // may not count its pods
+		if q.Namespace != d.Namespace || len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil { // scopes can exclude pods
 			continue
 		}
 		hard, says := map[string]any{}, []string(nil)
@@ -42,16 +41,16 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 		}
 		if len(says) > 0 {
 			fix, err = quotaFix(ctx, e, d.Namespace, q.Name, hard)
-			return fmt.Sprintf("ResourceQuota %s/%s limits %s. A pod of %s that stops is not replaced",
+			return fmt.Sprintf("ResourceQuota %s/%s limits %s. If a pod of %s stops, it is not replaced",
 				q.Namespace, clean.Name(q.Name), strings.Join(says, ", "), d.Name), fix, err
 		}
 	}
 	return "", "", nil
 }
 
-// refusesNext reports whether a limit is below the current usage, which is possible if the pods are
-// older than the quota, or allows fewer pods than a Deployment has. A quota that is exactly used up
-// still allows a pod to be replaced.
+// refusesNext reports whether the limit key of quota q rejects the next pod of d. There are two cases. The usage
+// already exceeds the limit, which is possible if the pods are older than the quota. Or the limit allows fewer pods
+// than the Deployment has. A quota that is exactly used up still allows a pod to be replaced.
 func refusesNext(q *corev1.ResourceQuota, key corev1.ResourceName, d *appsv1.Deployment) bool {
 	hard, used := q.Spec.Hard[key], q.Status.Used[key]
 	switch of := strings.TrimPrefix(string(key), "count/"); {

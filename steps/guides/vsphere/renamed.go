@@ -1,6 +1,6 @@
 package vsphere
 
-// renamed maps names of earlier versions to today's.
+// renamed maps former names of checks and questions to their current names.
 var renamed = map[string]string{
 	"class-keeps":   "reclaim-policy",
 	"may-make":      "admin-permissions",

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// rows are what upstream was found to need, and the checks that look at it.
+// rows lists the requirements of upstream and the checks that verify them.
 var rows = []stepstest.Row{
 	{Number: 1, Asks: "a guest cluster, not the Supervisor", Checks: []string{"guest-cluster", "supervisor-cluster"}},
 	{Number: 2, Asks: "Kubernetes is new enough", Checks: []string{"version"}},

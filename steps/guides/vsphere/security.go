@@ -10,9 +10,8 @@ import (
 	"carrick/steps/check"
 )
 
-// pspRole is the ClusterRole with which Tanzu guests before 1.25 allow pods everything, and pspName
-// is its PodSecurityPolicy. bindingPrefix is the prefix of the names of the published guide's
-// RoleBindings.
+// pspRole is a ClusterRole in Tanzu guests before 1.25. It allows the use of the PodSecurityPolicy pspName, which
+// rejects nothing. bindingPrefix is the name prefix of the published guide's RoleBindings.
 const (
 	pspRole       = "psp:vmware-system-privileged"
 	pspName       = "vmware-system-privileged"
@@ -23,15 +22,14 @@ func security() steps.Step {
 	return steps.Step{
 		Name: "security", Title: "Pod security",
 		Why: "Before Kubernetes 1.25, a pod starts only if its ServiceAccount can use a PodSecurityPolicy. Later, each " +
-			"namespace has a level, and Tanzu guests enforce restricted where none is set. carrick sets the level in the " +
-			"labels file of Kubeflow's profile controller, which applies it to profile namespaces. A level applies " +
-			"to the whole " +
-			"namespace and, unlike a PodSecurityPolicy, sets no defaults.",
+			"namespace has a pod security level, and Tanzu guests enforce restricted in namespaces without a level. carrick " +
+			"sets the level in the labels file of Kubeflow's profile controller, which applies the labels to profile " +
+			"namespaces. A level applies to the whole namespace and, unlike a PodSecurityPolicy, sets no defaults.",
 		Ask: []steps.Question{
 			{
 				Key: "security.level", Title: "Pod security level of profile namespaces", Kind: steps.Pick,
 				Default: defaultSecurityLevel, Adopt: adoptSecurityLevel,
-				Help: "baseline runs Kubeflow's notebooks and pipelines if istio-cni sets up the network of their sidecars. " +
+				Help: "baseline allows Kubeflow's notebooks and pipelines if istio-cni sets up the network of their sidecars. " +
 					"Without istio-cni, each pod has an init container that requires privileged. restricted rejects Kubeflow's own " +
 					"notebook images.",
 				Of: []steps.Choice{
@@ -43,15 +41,15 @@ func security() steps.Step {
 			{
 				Key: "security.leftovers", Title: "Deletion of leftover PodSecurityPolicy bindings", Kind: steps.YesNo,
 				When: labelsBranch, Default: steps.Fixed(false, "default"),
-				Help: "RoleBindings " + bindingPrefix +
-					"NAMESPACE, created by the published guide. On a cluster without PodSecurityPolicies they have no effect. An " +
-					"undo does not recreate them.",
+				Help: "Yes: carrick deletes the RoleBindings " + bindingPrefix +
+					"NAMESPACE of the published guide, which have no effect on a cluster without PodSecurityPolicies. An undo does " +
+					"not recreate them.",
 			},
 			{
 				Key: "security.follow", Title: "Automatic binding of new profiles", Kind: steps.YesNo, When: pspBranch,
 				Default: steps.Fixed(true, "the published guide"), Adopt: adoptFollow,
-				Help: "The extension watches profiles and creates the RoleBinding of each new one. Without it, run carrick apply " +
-					"after you create a profile.",
+				Help: "Yes: the extension watches profiles and creates the RoleBinding of each new profile. No: run carrick " +
+					"apply after you create a profile.",
 			},
 		},
 		Facts: []steps.Fact{
@@ -68,7 +66,7 @@ func security() steps.Step {
 				Doer: action.Manifest{File: "psp-binding.yaml", Each: unboundProfiles},
 			},
 			{
-				Name: "profile-labels", Title: "Set the level in the labels file of profile namespaces", On: steps.Local,
+				Name: "profile-labels", Title: "Set the pod security level in the labels file", On: steps.Local,
 				When: hasLabelsFile, Needs: []string{"signed-in"},
 				Doer: editsLabels(),
 			},
@@ -83,7 +81,7 @@ func security() steps.Step {
 	}
 }
 
-// labelsBranch reports whether Pod Security levels alone control the admission of pods.
+// labelsBranch reports whether only pod security levels control the admission of pods.
 func labelsBranch(e steps.Env) bool { return !pspBranch(e) }
 
 func deletesLeftovers(e steps.Env) bool {
@@ -91,13 +89,13 @@ func deletesLeftovers(e steps.Env) bool {
 }
 
 // hasLabelsFile reports whether the labels file exists. It also returns true if the file cannot be
-// read. The plan then reports why.
+// read. The plan then reports the reason.
 func hasLabelsFile(e steps.Env) bool {
 	_, err := e.Own.Text("labels-file")
 	return !steps.IsAbsent(err)
 }
 
-// level returns the answered Pod Security level of profiles' namespaces.
+// level returns the pod security level that the answers configure for profile namespaces.
 func level(e steps.Env) string { return e.Answers.Text("security.level") }
 
 func defaultSecurityLevel(e steps.Env) (any, string) {
@@ -111,7 +109,8 @@ func defaultSecurityLevel(e steps.Env) (any, string) {
 	return check.Baseline, "Kubeflow's manifests"
 }
 
-// adoptSecurityLevel adopts the level in the labels file, or else that of most profile namespaces.
+// adoptSecurityLevel adopts the pod security level in the labels file, or else the most frequent
+// level of the profile namespaces.
 func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	f, err := labelsFile(ctx, e)
 	if err == nil && slices.Contains(check.Levels, f.labels[check.EnforceLabel]) {
@@ -137,7 +136,7 @@ func adoptSecurityLevel(ctx context.Context, e steps.Env) (any, string, error) {
 	return most, "the profile namespaces", nil
 }
 
-// adoptFollow adopts true if RoleBindings of the published guide's extension exist.
+// adoptFollow returns true if RoleBindings of the published guide's extension exist.
 func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	all, err := pspBindings(ctx, e)
 	if err != nil || len(all) == 0 {
@@ -146,7 +145,6 @@ func adoptFollow(ctx context.Context, e steps.Env) (any, string, error) {
 	return true, "RoleBinding " + all[0].Namespace + "/" + all[0].Name, nil
 }
 
-// securityPermissions returns the permissions that this step requires.
 func securityPermissions(e steps.Env) []permission.Rule {
 	out := slices.Concat(
 		check.ToFollow(
@@ -159,7 +157,7 @@ func securityPermissions(e steps.Env) []permission.Rule {
 	case pspBranch(e):
 		out = slices.Concat(out, check.ToApply("", check.RoleBindings), check.ToFollow("", check.ClusterRoles),
 			check.Verbs("authorization.k8s.io", "subjectaccessreviews", "", "create"))
-		// RBAC lets a user grant only permissions that the user has
+		// RBAC lets users grant only permissions that they have
 		out = append(out, permission.Rule{Verb: "use", Group: "policy", Resource: "podsecuritypolicies", Name: pspName})
 	case deletesLeftovers(e):
 		out = append(out, check.To([]string{"delete"}, "", check.RoleBindings)...)

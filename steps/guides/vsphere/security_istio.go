@@ -14,7 +14,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the ways in which Istio sets up the network of pods with a sidecar.
+// Values of the fact istio. They describe how Istio sets up the network of pods with a sidecar.
 const (
 	istioCNI  = "cni"  // by a DaemonSet on each node
 	istioInit = "init" // by an init container in each pod
@@ -40,7 +40,7 @@ type istioParts struct {
 // injects is the label with which a namespace requests sidecars.
 const injects = "istio-injection"
 
-// there reports whether pods get sidecars, and by which evidence.
+// there reports whether pods get sidecars. by describes the evidence.
 func (p istioParts) there() (by string, is bool) {
 	switch {
 	case len(p.pilots) > 0:
@@ -79,9 +79,9 @@ func istio(ctx context.Context, e steps.Env) (istioParts, error) {
 	return out, err
 }
 
-// pilots returns the Deployments of istiod that inject sidecars. They must be in Istio's namespace
-// or in that of an injection webhook's Service, because any tenant can create a Deployment with
-// istiod's label.
+// pilots returns the Deployments of istiod that inject sidecars. It considers only Istio's namespace and the namespaces
+// of the Services that injection webhooks call. Any tenant can create a Deployment with istiod's label in another
+// namespace.
 func pilots(ctx context.Context, e steps.Env) ([]string, error) {
 	var all []*appsv1.Deployment
 	var hooks []*admissionv1.MutatingWebhookConfiguration
@@ -115,7 +115,7 @@ func pilots(ctx context.Context, e steps.Env) ([]string, error) {
 }
 
 // learnIstio returns how Istio sets up the network of pods. It ignores the sidecar labels of
-// namespaces, because they must not affect the level.
+// namespaces, because these labels must not affect the default pod security level.
 func learnIstio(ctx context.Context, e steps.Env) (any, error) {
 	parts, err := istio(ctx, e)
 	if err != nil {
@@ -143,14 +143,15 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 		case level(e) == check.Privileged:
 			return steps.Warned(
 				by+
-					", but there is no DaemonSet istio-cni-node. Each pod gets an init container that requires privileged, the "+
-					"level that rejects nothing",
+					", but DaemonSet istio-cni-node does not exist. Each pod gets an init container that requires the level "+
+					"privileged, which rejects nothing",
 				installCNI+"; then "+answer(e, "security.level", check.Baseline),
 			)
 		}
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s, but there is no DaemonSet istio-cni-node. Each pod gets an init container that %s rejects", by, level(e),
+				"%s, but DaemonSet istio-cni-node does not exist. Each pod gets an init container, which Pod Security level %s rejects", by,
+				level(e),
 			),
 			installCNI+", or "+answer(e, "security.level", check.Privileged),
 		)
@@ -159,7 +160,7 @@ func istioCNIThere(ctx context.Context, e steps.Env) steps.Result {
 	if s.NumberReady < s.DesiredNumberScheduled {
 		return steps.Warned(
 			fmt.Sprintf(
-				"DaemonSet %s is ready on %d of %d nodes. On the others, pods start without a network or not at all", name,
+				"DaemonSet %s is ready on %d of %d nodes. On the other nodes, pods start without a network or do not start", name,
 				s.NumberReady, s.DesiredNumberScheduled,
 			),
 			fmt.Sprintf("%s -n %s describe daemonset %s", e.Kubectl(), parts.cni.Namespace, parts.cni.Name),

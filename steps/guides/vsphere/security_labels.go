@@ -17,8 +17,8 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the namespace and the key of the ConfigMap from which Kubeflow's profile controller
-// reads the labels of profiles' namespaces. The ConfigMap's name ends in a hash from kustomize
+// Namespace and key of the labels file, the ConfigMap from which Kubeflow's profile controller
+// reads the labels of profile namespaces. The ConfigMap's name ends in a hash from kustomize
 // (kubeflow/manifests: applications/profiles; kubeflow/dashboard:
 // components/profile-controller/manifests).
 const (
@@ -33,15 +33,16 @@ type namespaceLabels struct {
 	namespace, name string
 	text            string
 	labels          map[string]string
-	broken          error // why it cannot be parsed; labels is then nil
-	others          []string
-	marked          bool // this link has changed it
+	broken          error    // why the file cannot be parsed; labels is then nil
+	others          []string // names of ConfigMaps from earlier deployments
+	marked          bool     // this link has changed the file
 }
 
 func (f namespaceLabels) String() string { return f.namespace + "/" + f.name }
 
-// labelsFile returns the ConfigMap that the controller's pods mount. Several can exist, because
-// each deployment of the manifests leaves the previous one behind.
+// labelsFile returns the ConfigMap that the controller's pods mount, or else the newest. Several
+// such ConfigMaps can exist, because each deployment of the manifests leaves the previous ConfigMap
+// behind.
 func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	var maps []*corev1.ConfigMap
 	var deployments []*appsv1.Deployment
@@ -84,7 +85,7 @@ func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	})
 	m := maps[0]
 	out := namespaceLabels{
-		namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: triedHere(e, m.Labels),
+		namespace: m.Namespace, name: m.Name, text: m.Data[labelsKey], marked: ofThisLink(e, m.Labels),
 	}
 	for _, other := range maps[1:] {
 		out.others = append(out.others, other.Name)
@@ -118,8 +119,8 @@ func learnLabelsFile(ctx context.Context, e steps.Env) (any, error) {
 	return f.String(), nil
 }
 
-// levelLabels returns the labels that carrick adds to a file without the level. They also make the
-// API server warn users whose pods violate the level restricted.
+// levelLabels returns the labels that carrick adds to a labels file without the configured pod security level. These
+// labels also make the API server warn users whose pods violate the restricted level.
 func levelLabels(e steps.Env) map[string]string {
 	return map[string]string{
 		check.EnforceLabel:                           level(e),
@@ -129,7 +130,7 @@ func levelLabels(e steps.Env) map[string]string {
 	}
 }
 
-// withLevel returns the file's content with the level set and everything else unchanged.
+// withLevel returns text, the content of the labels file, with the labels in want. Everything else is unchanged.
 func withLevel(text string, want map[string]string) (string, error) {
 	was, err := readLabels(text)
 	if err != nil {
@@ -155,7 +156,6 @@ func withLevel(text string, want map[string]string) (string, error) {
 	return text, nil
 }
 
-// labelsDoer edits the labels file.
 type labelsDoer struct{ action.Edit }
 
 func editsLabels() labelsDoer {
@@ -179,7 +179,7 @@ func editsLabels() labelsDoer {
 			}
 			return text, nil
 		},
-		Again: "a deploy of Kubeflow's manifests",
+		Again: "a deployment of Kubeflow's manifests",
 		Hand: func(ctx context.Context, e steps.Env) string {
 			f, err := labelsFile(ctx, e)
 			if err != nil {
@@ -194,13 +194,14 @@ func editLabels(e steps.Env, namespace, name string) string {
 	return fmt.Sprintf("%s -n %s edit configmap %s", e.Kubectl(), namespace, steps.Quoted(name))
 }
 
-// theirs reports whether another tool has set the level. carrick then does not manage it.
+// theirs returns the labels file, and reports whether another tool has set the configured pod security level. In that
+// case carrick does not manage the level.
 func (d labelsDoer) theirs(ctx context.Context, e steps.Env) (namespaceLabels, bool, error) {
 	f, err := labelsFile(ctx, e)
 	return f, err == nil && f.labels[check.EnforceLabel] == level(e) && !f.marked, err
 }
 
-// Do sets the level unless another tool has.
+// Do sets the pod security level unless another tool has set it.
 func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	_, theirs, err := d.theirs(ctx, e)
 	if err != nil || theirs {
@@ -209,27 +210,28 @@ func (d labelsDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	return d.Edit.Do(ctx, e, say)
 }
 
-// Plan notes that the next deployment of Kubeflow's manifests overwrites the level.
+// Plan adds the note that the next deployment of Kubeflow's manifests overwrites the pod security
+// level.
 func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	f, theirs, err := d.theirs(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
 	}
 	if theirs {
-		return left("ConfigMap "+f.String(), "it already has the level"), nil
+		return left("ConfigMap "+f.String(), "the level is already set"), nil
 	}
 	c, err := d.Edit.Plan(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
-			"the next deploy of Kubeflow's manifests overwrites or replaces it. Set the level there, too (their overlay pss, "+
-				"or carrick export)",
+			"the next deployment of Kubeflow's manifests overwrites or replaces the ConfigMap. Set the level in the "+
+				"manifests, too (their overlay pss, or carrick export)",
 		)
 	}
 	return c, err
 }
 
-// PlanUndo notes that the labels of existing namespaces remain.
+// PlanUndo adds the note that the labels of existing namespaces remain.
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
 	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// leftoverBindings deletes bindings to roles of removed PodSecurityPolicies. Undo does not recreate
-// them, as the plan states. A binding whose role grants anything else is kept.
+// leftoverBindings returns an action that deletes bindings to roles of removed PodSecurityPolicies. It keeps a binding
+// whose role also grants other permissions. An undo does not recreate the bindings. The plan states this.
 func leftoverBindings() action.Call {
 	return action.Call{
 		Preview: planLeftovers,
@@ -48,8 +48,7 @@ func planLeftovers(ctx context.Context, e steps.Env) (steps.Change, error) {
 		}
 		item := steps.Item{
 			Verb: steps.Delete, What: "RoleBinding " + b.Namespace + "/" + b.Name, Hash: steps.HashOf(string(b.UID)),
-			Note: "it allows ServiceAccounts to use a PodSecurityPolicy, but the cluster serves none. An undo does not " +
-				"recreate it",
+			Note: "the cluster serves no PodSecurityPolicies, so the binding has no effect. An undo does not recreate it",
 		}
 		if more {
 			item.Verb, item.Note = steps.Leave, "ClusterRole "+clean.Text(b.RoleRef.Name)+
@@ -87,7 +86,7 @@ func deleteLeftovers(ctx context.Context, e steps.Env, say steps.Progress) error
 	return nil
 }
 
-// givesMore reports whether a role grants anything other than the use of
+// givesMore reports whether a ClusterRole grants permissions other than the use of
 // PodSecurityPolicies. A missing role grants nothing.
 func givesMore(ctx context.Context, e steps.Env, name string) (bool, error) {
 	role, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", name)

@@ -33,14 +33,14 @@ func levelChecks() []steps.Check {
 		{
 			Name: "labels-file", Title: "Kubeflow labels profile namespaces with the level", On: steps.Local,
 			Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why: "The profile controller labels profile namespaces from this file; labels that you set manually are " +
-				"missing from new profiles.",
+			Why: "The profile controller labels profile namespaces from this file. New profiles do not get labels that you " +
+				"set manually.",
 			References: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
 		},
 		{
-			Name: "profile-levels", Title: "Each profile namespace has the level and admits notebooks", On: steps.Local,
+			Name: "profile-levels", Title: "Profile namespaces have the chosen level, and admit notebooks", On: steps.Local,
 			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
-			Why: "Where no level is set, Tanzu guests from 1.26 on enforce restricted and reject every notebook; the " +
+			Why: "Without a level, Tanzu guests from 1.26 on enforce restricted and reject every notebook. The " +
 				"controller never changes an existing level.",
 			References: []string{levelsSource, labelsSource}, Run: profileLevels,
 		},
@@ -52,7 +52,7 @@ func levelChecks() []steps.Check {
 			Run:        levelWarnings,
 		},
 		{
-			Name: "istio-cni", Title: "The level allows what Istio's sidecars require", On: steps.Local,
+			Name: "istio-cni", Title: "The level allows Istio's sidecars", On: steps.Local,
 			Needs: []string{"signed-in"},
 			Why: "Without istio-cni, each pod gets an init container that runs as root with NET_ADMIN and NET_RAW, " +
 				"which baseline and restricted reject.",
@@ -60,8 +60,9 @@ func levelChecks() []steps.Check {
 		},
 		{
 			Name: "pods-refused", Title: "No workload of a profile has rejected pods", On: steps.Local,
-			Needs:      []string{"signed-in"},
-			Why:        "A notebook with rejected pods shows only a spinner; only an event of its StatefulSet has the reason.",
+			Needs: []string{"signed-in"},
+			Why: "A notebook with rejected pods shows only a spinner. Only an event of its StatefulSet contains " +
+				"the reason.",
 			References: []string{page, levelsPage}, Run: podsRefused,
 		},
 	}
@@ -84,7 +85,7 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 	case f.broken != nil:
 		return steps.Failed(
 			fmt.Sprintf(
-				"%s of ConfigMap %s cannot be parsed, neither by carrick nor by the controller: %s", labelsKey, f,
+				"%s of ConfigMap %s cannot be parsed by carrick or the profile controller: %s", labelsKey, f,
 				clean.Text(f.broken.Error()),
 			),
 			editLabels(e, f.namespace, f.name),
@@ -97,18 +98,17 @@ func labelsFileSays(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case len(f.others) > 0:
 		return steps.Passed(
-			"%s, in ConfigMap %s. %s of earlier deploys are ignored", has, f, check.Some(f.others),
+			"%s, in ConfigMap %s. ConfigMaps of earlier deployments are ignored: %s", has, f, check.Some(f.others),
 		)
 	}
 	return steps.Passed("%s, in ConfigMap %s", has, f)
 }
 
 // notebook returns a pod like those that Kubeflow's notebook controller creates (kubeflow/kubeflow:
-// components/notebook-controller). In a dry run, the webhooks of its namespace change it as they
-// would a real notebook. It requests CPU and memory, because Kubeflow's form does and a quota can
-// require it, but so little that it fits into any quota. For level restricted, the pod has the
-// securityContext of an image that is built for it, because Kubeflow's own images are rejected
-// there.
+// components/notebook-controller). In a dry run, the webhooks of its namespace change the pod as they would change a
+// real notebook. The pod requests CPU and memory, because Kubeflow's form does so and a quota can require it. The
+// requests are small enough for any quota. Kubeflow's own images do not comply with the restricted pod security level.
+// For this level, the pod has the securityContext of an image that was built for it.
 func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	group := int64(100)
 	pod := corev1.Pod{}
@@ -144,8 +144,8 @@ func notebook(namespace, level string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: raw}, nil
 }
 
-// notebookRefusals tests by dry run whether each namespace accepts a notebook pod. It returns the
-// reasons for rejections by namespace.
+// notebookRefusals tests by dry run whether each namespace accepts a notebook pod. It maps each namespace that rejects
+// the pod to the reason.
 func notebookRefusals(ctx context.Context, e steps.Env, spaces []*corev1.Namespace) (map[string]string, error) {
 	asked := spaces[:min(len(spaces), check.MostTried)]
 	why := make([]string, len(asked))
@@ -199,7 +199,8 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 			ctx, e,
 			steps.Failed(
 				fmt.Sprintf(
-					"%d of %d profile namespaces have no level, and the cluster's default rejects notebooks there: %s (%s)", len(held),
+					"%d of %d profile namespaces have no pod security level, and the cluster's default rejects notebooks in "+
+						"them: %s (%s)", len(held),
 					len(spaces), check.Some(held), refused[held[0]],
 				),
 				"",
@@ -207,15 +208,16 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		)
 	case len(narrow) > 0:
 		return steps.Failed(
-			fmt.Sprintf("the level should be %s, but is stricter in %s", level(e), check.Some(narrow)), relabelAll(e, narrow),
+			fmt.Sprintf("the pod security level should be %s, but is stricter in %s", level(e), check.Some(narrow)),
+			relabelAll(e, narrow),
 		).WithoutAction()
 	case len(none) > 0:
 		return onItsWay(
 			ctx, e,
 			steps.Warned(
 				fmt.Sprintf(
-					"%d of %d profile namespaces have no level: %s. Nothing is rejected there now, but an upgrade of the guest may "+
-						"change that",
+					"%d of %d profile namespaces have no pod security level: %s. The cluster's default rejects nothing now, but can "+
+						"change when the guest is upgraded",
 					len(none), len(spaces), check.Some(none),
 				),
 				"",
@@ -225,14 +227,15 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 		return refusedAnyway(e, refused)
 	case len(wide) > 0:
 		return steps.Warned(
-			fmt.Sprintf("the level should be %s, but is less strict in %s", level(e), check.Some(wide)), relabelAll(e, wide),
+			fmt.Sprintf("the pod security level should be %s, but is less strict in %s", level(e), check.Some(wide)),
+			relabelAll(e, wide),
 		).WithoutAction()
 	case len(bounded) > 0:
 		names := slices.Sorted(maps.Keys(bounded))
 		return steps.Warned(
 			fmt.Sprintf(
-				"level %s is set in all %d profile namespaces, but not all could be tested: quotas or limits in %s reject even a "+
-					"minimal notebook pod (%s)",
+				"level %s is set in all %d profile namespaces, but not all namespaces could be tested: quotas or limits in %s "+
+					"reject even a minimal notebook pod (%s)",
 				level(e), len(spaces), check.Some(names), bounded[names[0]],
 			),
 			fmt.Sprintf("%s -n %s get resourcequotas,limitranges    # is the quota used up?", e.Kubectl(), names[0]),
@@ -241,16 +244,16 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	if level(e) == check.Restricted {
 		return steps.Passed(
 			"level %s is set in all %d profile namespaces and admits notebook pods with a matching securityContext. "+
-				"Kubeflow's own have none", level(e),
+				"Kubeflow's own notebook pods do not have such a securityContext", level(e),
 			len(spaces),
 		)
 	}
 	return steps.Passed("level %s is set in all %d profile namespaces and admits notebook pods", level(e), len(spaces))
 }
 
-// sortByLevel sorts namespaces by their Pod Security level. Those in none have no level. Those in
-// narrow and wide have a stricter or less strict level than the answered one, which follows the
-// name. Those in held have no level, and the cluster's default rejects a notebook there.
+// sortByLevel groups namespaces by their pod security level. The namespaces in none and held have no level. In held,
+// the cluster's default level also rejects a notebook. narrow lists the namespaces whose level is stricter than the
+// configured level, and wide lists those whose level is less strict. Their entries have the form NAME (LEVEL).
 func sortByLevel(
 	e steps.Env, spaces []*corev1.Namespace, refused map[string]string,
 ) (none, narrow, wide, held []string) {
@@ -270,7 +273,8 @@ func sortByLevel(
 	return none, narrow, wide, held
 }
 
-// relabelAll returns the commands that set the level of namespaces from sortByLevel.
+// relabelAll returns the commands that set the configured pod security level in namespaces from
+// sortByLevel.
 func relabelAll(e steps.Env, names []string) string {
 	var lines []string
 	for _, of := range names {
@@ -281,7 +285,7 @@ func relabelAll(e steps.Env, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// parted removes the entries whose value satisfies is from all, and returns them.
+// parted removes the entries that satisfy the func is from all. It returns the removed entries.
 func parted(all map[string]string, is func(string) bool) map[string]string {
 	out := map[string]string{}
 	for name, why := range all {
@@ -293,13 +297,13 @@ func parted(all map[string]string, is func(string) bool) map[string]string {
 	return out
 }
 
-// relabel returns the command that sets the level of a namespace.
+// relabel returns the command that sets the configured pod security level of a namespace.
 func relabel(e steps.Env, namespace string) string {
 	return fmt.Sprintf("%s label --overwrite namespace %s %s=%s", e.Kubectl(), namespace, check.EnforceLabel, level(e))
 }
 
-// onItsWay turns the verdict on namespaces without a level into one that waits while the controller
-// may not have read the changed labels file yet. Nodes refresh ConfigMaps once a minute.
+// onItsWay returns r, the verdict on namespaces without the expected labels. It returns a waiting verdict instead if
+// the profile controller might not have read a changed labels file yet. Nodes refresh ConfigMaps once a minute.
 func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 	f, err := labelsFile(ctx, e)
 	if err != nil || f.labels[check.EnforceLabel] != level(e) {
@@ -322,7 +326,8 @@ func onItsWay(ctx context.Context, e steps.Env, r steps.Result) steps.Result {
 		r.Found, level(e), written.Changed.UTC().Format(time.DateTime)))
 }
 
-// refusedAnyway returns the verdict on namespaces that have the level but still reject a notebook.
+// refusedAnyway returns the verdict on namespaces that have the configured pod security level but
+// still reject a notebook.
 func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	var names []string
 	for name := range refused {
@@ -330,25 +335,26 @@ func refusedAnyway(e steps.Env, refused map[string]string) steps.Result {
 	}
 	slices.Sort(names)
 	fix := e.Kubectl() + " get namespace " + names[0] +
-		" --show-labels    # and check its quota and policies: the reason says which of them rejects the pod"
+		" --show-labels    # and check the quota and policies of the namespace: the reason names the cause"
 	if named := check.RefusedFix(e.Kubectl(), names[0], refused[names[0]]); named != "" {
 		fix = named
 	}
 	if strings.Contains(refused[names[0]], "NET_ADMIN") || strings.Contains(refused[names[0]], "istio-init") {
 		fix = answer(e, "security.level", check.Privileged) + ", or install istio-cni"
 	} else if level(e) == check.Restricted && strings.Contains(refused[names[0]], "violates PodSecurity") {
-		fix = answer(e, "security.level", check.Baseline) + ", which Kubeflow's notebook images can run with"
+		fix = answer(e, "security.level", check.Baseline) + ", which allows Kubeflow's notebook images"
 	}
 	return steps.Failed(
 		fmt.Sprintf(
-			"notebook pods are rejected although the level is correct: in %s (%s)", check.Some(names), refused[names[0]],
+			"notebook pods are rejected in %s although the pod security level is correct (%s)", check.Some(names),
+			refused[names[0]],
 		),
 		fix,
 	).WithoutAction()
 }
 
-// levelWarnings tests by dry run which running pods the level would reject in namespaces that do
-// not have it yet.
+// levelWarnings tests by dry run which running pods of profile namespaces violate the configured
+// pod security level.
 func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	spaces, err := profileSpaces(ctx, e)
 	if err != nil {
@@ -364,7 +370,7 @@ func levelWarnings(ctx context.Context, e steps.Env) steps.Result {
 	if len(found) > 0 {
 		return steps.Warned(
 			fmt.Sprintf("level %s would reject running pods: %s", level(e), check.Some(found)),
-			"give those pods a securityContext, or answer security.level with a less strict level: carrick "+e.LinkFile(),
+			"give those pods a securityContext, or set security.level to a less strict level: carrick "+e.LinkFile(),
 		)
 	}
 	return steps.Passed(

@@ -28,22 +28,22 @@ func pspChecks() []steps.Check {
 		{
 			Name: "psp-or-labels", Title: "Pods are admitted now and after an upgrade to 1.25",
 			On: steps.Local, Needs: []string{"signed-in"}, FixedBy: "profile-labels",
-			Why: "Kubernetes 1.25 removes PodSecurityPolicies, and levels apply from 1.23 on; with both set, the upgrade " +
-				"changes nothing.",
+			Why: "Kubernetes 1.25 removes PodSecurityPolicies. Pod security levels apply from 1.23 on. With both configured, " +
+				"the upgrade changes nothing.",
 			References: []string{pspSource, levelsSource}, Run: pspOrLabels,
 		},
 		{
 			Name: "psp-role", Title: "A ClusterRole allows use of the PodSecurityPolicy", On: steps.Local,
 			When: pspBranch, Needs: []string{"signed-in"},
-			Why: "A binding to a missing role is rejected, and the published guide's extension stops its thread on " +
-				"that error.",
+			Why: "The API server rejects a binding to a missing role, and the published guide's extension stops " +
+				"watching after that error.",
 			References: []string{fixerSource, pspSource}, Run: pspRoleThere,
 		},
 		{
 			Name: "psp-bound", Title: "Each profile's pods can use the PodSecurityPolicy", On: steps.Local,
 			When: pspBranch, Needs: []string{"psp-role"}, FixedBy: "psp-bindings", Timeout: time.Minute,
-			Why: "Without the binding, all pods of a namespace are rejected; notebooks never start, and only an event " +
-				"has the reason.",
+			Why: "Without the binding, all pods of a namespace are rejected. Notebooks never start, and only an event " +
+				"contains the reason.",
 			References: []string{fixerSource, pspSource}, Run: pspBound,
 		},
 		{
@@ -61,12 +61,13 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if branch == branchLabels {
-		return steps.Passed("the cluster serves no PodSecurityPolicies, so only levels of namespaces apply")
+		return steps.Passed("the cluster serves no PodSecurityPolicies, so only pod security levels apply")
 	}
 	f, err := labelsFile(ctx, e)
 	if steps.IsAbsent(err) {
 		return steps.Warned(
-			"the cluster serves PodSecurityPolicies. After an upgrade to 1.25 levels apply, but no file sets one for profiles: "+
+			"the cluster serves PodSecurityPolicies. After an upgrade to 1.25, pod security levels apply, but no labels file "+
+				"sets a level for profiles: "+
 				err.Error(),
 			"install Kubeflow's profile controller, or label each namespace",
 		)
@@ -77,14 +78,14 @@ func pspOrLabels(ctx context.Context, e steps.Env) steps.Result {
 	if f.labels[check.EnforceLabel] == "" {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the cluster serves PodSecurityPolicies. After an upgrade to 1.25 levels apply, but ConfigMap %s sets none "+
-					"for profiles", f,
+				"the cluster serves PodSecurityPolicies. After an upgrade to 1.25, pod security levels apply, but ConfigMap %s "+
+					"sets no level for profiles", f,
 			),
 			"",
 		)
 	}
 	return steps.Passed(
-		"the cluster serves PodSecurityPolicies. After an upgrade to 1.25, level %s applies to profiles",
+		"the cluster serves PodSecurityPolicies. After an upgrade to 1.25, the pod security level %s applies to profiles",
 		clean.Text(f.labels[check.EnforceLabel]),
 	)
 }
@@ -96,7 +97,7 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 		pspName,
 	)
 	if err != nil {
-		return check.Missing(err, "ClusterRole "+pspRole+", which Tanzu guests include", fix)
+		return check.Missing(err, "ClusterRole "+pspRole+", which Tanzu guests include,", fix)
 	}
 	for _, r := range role.Rules {
 		if slices.Contains(r.Verbs, "use") && slices.Contains(r.Resources, "podsecuritypolicies") &&
@@ -110,12 +111,13 @@ func pspRoleThere(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// accounts are the ServiceAccounts of a profile's pods. Notebooks and pipelines run as
+// accounts lists the ServiceAccounts of a profile's pods. Notebooks and pipelines run as
 // default-editor (kubeflow/dashboard:
 // components/profile-controller/controllers/profile_controller.go).
 var accounts = []string{"default", "default-editor"}
 
-// pspAllowed returns the namespaces whose pods are not allowed to use the PodSecurityPolicy.
+// pspAllowed returns the namespaces in which at least one of the ServiceAccounts in accounts is not
+// allowed to use the PodSecurityPolicy.
 func pspAllowed(ctx context.Context, e steps.Env, namespaces []string) (without []string, err error) {
 	may := make([][]bool, len(namespaces))
 	var asks []func() error
@@ -168,14 +170,14 @@ func pspBound(ctx context.Context, e steps.Env) steps.Result {
 	if e.Answers.Bool("security.follow") {
 		i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == without[0] })
 		return steps.Waits(
-			spaces[i].CreationTimestamp.Time, "%s. The extension binds new profiles", found,
+			spaces[i].CreationTimestamp.Time, "%s. The extension creates the bindings of new profiles", found,
 		).Or(e.ApplyStep("security"))
 	}
 	return steps.Failed(found, "")
 }
 
-// pspBindings returns the RoleBindings to PodSecurityPolicy roles that have the published guide's
-// names, regardless of who created them.
+// pspBindings returns the RoleBindings with the published guide's name prefix that refer to a
+// PodSecurityPolicy role, regardless of who created them.
 func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error) {
 	all, err := check.List[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{})
 	if err != nil {
@@ -187,8 +189,8 @@ func pspBindings(ctx context.Context, e steps.Env) ([]*rbacv1.RoleBinding, error
 	}), nil
 }
 
-// unboundProfiles returns the profile namespaces for which carrick creates or has created the
-// binding. Correct bindings of another tool stay unmanaged.
+// unboundProfiles returns the profile namespaces for which carrick creates or has created the binding. carrick does not
+// manage correct bindings of another tool.
 func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	spaces, err := profileSpaces(ctx, e)
 	if steps.IsAbsent(err) {
@@ -208,8 +210,8 @@ func unboundProfiles(ctx context.Context, e steps.Env) ([]any, error) {
 	}), nil
 }
 
-// bindsAll reports whether a binding grants pspRole to all ServiceAccounts of a namespace, under
-// the name that the published guide uses.
+// bindsAll reports whether b grants pspRole to all ServiceAccounts of namespace and has the name that the published
+// guide uses.
 func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 	return b.Name == bindingPrefix+namespace && b.RoleRef.Name == pspRole &&
 		slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
@@ -217,8 +219,7 @@ func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 		})
 }
 
-// eachOf returns the names of the namespaces that satisfy is, for a manifest that is rendered once
-// for each.
+// eachOf returns the names of the namespaces that satisfy the func is. carrick renders a manifest once for each name.
 func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	var out []any
 	for _, ns := range spaces {
@@ -229,8 +230,8 @@ func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	return out
 }
 
-// stillFollows returns a finding if the extension still creates bindings on a cluster that no
-// longer serves PodSecurityPolicies, or "".
+// stillFollows returns a finding if the extension still creates bindings although the cluster no longer serves
+// PodSecurityPolicies. Otherwise found is "".
 func stillFollows(ctx context.Context, e steps.Env) (found, fix string, err error) {
 	s, err := theExtension(ctx, e)
 	if steps.IsAbsent(err) {

@@ -17,14 +17,14 @@ import (
 	"carrick/steps/check"
 )
 
-// These are parts of the messages of events about rejected pods, by the admission plugin that
-// rejects them.
+// Parts of event messages about rejected pods. Each identifies the admission plugin that rejected
+// the pod.
 const (
 	byPSP   = "unable to validate against any pod security policy"
 	byLevel = "violates PodSecurity"
 )
 
-// owners are the resources of the workloads that create pods, by the kind that an event names.
+// owners maps the kinds of workloads that create pods to their resources.
 var owners = map[string]schema.GroupVersionResource{
 	"ReplicaSet":  {Group: "apps", Version: "v1", Resource: "replicasets"},
 	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
@@ -46,7 +46,7 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(found) == 0 {
 		return steps.Passed(
-			"no event of the last hour in %d profile namespaces reports rejected pods of a workload that still lacks pods",
+			"in %d profile namespaces, no event of the last hour reports rejected pods of a workload that still lacks pods",
 			len(spaces),
 		)
 	}
@@ -55,14 +55,15 @@ func podsRefused(ctx context.Context, e steps.Env) steps.Result {
 		names = append(names, r.kind+" "+r.namespace+"/"+r.name)
 	}
 	r := found[0]
-	fix := e.ApplyStep("security") + "; then, because its controller retries ever less often: " + restartController(e, r)
+	fix := e.ApplyStep("security") + "; then, because the workload's controller retries less and less often: " +
+		restartController(e, r)
 	i := slices.IndexFunc(spaces, func(ns *corev1.Namespace) bool { return ns.Name == r.namespace })
 	switch has := spaces[i].Labels[check.EnforceLabel]; {
 	case !strings.Contains(r.why, byLevel) || has == "":
 	case check.Narrowness(has) > check.Narrowness(level(e)):
 		fix = relabel(e, r.namespace) + " && " + restartController(e, r)
 	default:
-		fix = "give its pods a securityContext, or answer security.level with a less strict level: carrick " + e.LinkFile() +
+		fix = "give its pods a securityContext, or set security.level to a less strict level: carrick " + e.LinkFile() +
 			"; then: " + restartController(e, r)
 	}
 	return steps.Failed(fmt.Sprintf("workloads have rejected pods: %s (%s)", check.Some(names), r.why), fix)
@@ -80,8 +81,8 @@ func restartController(e steps.Env, r refusedPods) string {
 	return at + "describe " + strings.ToLower(r.kind) + " " + steps.Quoted(r.name)
 }
 
-// refusedIn returns the workloads in namespaces whose pods were rejected according to an event, and
-// that still lack pods. An event remains for an hour, even if the cause has been fixed.
+// refusedIn returns the workloads in namespaces that still have too few pods after an event
+// reported rejected pods. An event remains for an hour, even if the cause has been fixed.
 func refusedIn(ctx context.Context, e steps.Env, namespaces []string) ([]refusedPods, error) {
 	events, err := check.List[corev1.Event](
 		ctx, e.Cluster, check.Events, "", cluster.Selector{Fields: "reason=FailedCreate"},

@@ -12,8 +12,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// What is left of PodSecurityPolicies: a binding as the published guide makes it,
-// and one to a role that gives more.
+// leftovers contains a PodSecurityPolicy binding as the published guide creates it, and a binding
+// to a role that grants more.
 const leftovers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -38,7 +38,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "psp:and
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:serviceaccounts:bob"}]
 `
 
-// doing opens a link, and does some of its actions.
+// doing opens a link and applies some of its actions.
 func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions ...string) *engine.Session {
 	t.Helper()
 	s := stepstest.Open(t, box, vsphere.Guide(), assets, "parts", stepstest.Given(t, box, vsphere.Guide(), more))
@@ -52,7 +52,7 @@ func doing(t *testing.T, box *clustertest.Sandbox, more map[string]any, actions 
 	return s
 }
 
-// verdict is what a check says, once it says so.
+// verdict waits until a check has the wanted status and returns the result.
 func verdict(t *testing.T, s *engine.Session, name string, want steps.Status) steps.Result {
 	t.Helper()
 	cell := steps.Cell{Check: name, Side: steps.Local}
@@ -93,8 +93,8 @@ func TestVerifyLeftoversAreDeletedAndNothingElse(t *testing.T) {
 	}
 }
 
-// A level that a deploy of Kubeflow takes out of the file is put there again, and
-// what the deploy has written is what an undo leaves.
+// If a deployment of Kubeflow removes the pod security level from the labels file, carrick sets it
+// again. An undo then restores the content that the deployment wrote.
 func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -133,7 +133,7 @@ func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	}
 }
 
-// Pods that run on in a namespace that has the level already are told of, too: they don't
+// Running pods that violate the existing pod security level are reported, too, because they cannot
 // start again.
 func TestVerifyALevelThatStandsStopsNoPodThatRuns(t *testing.T) {
 	t.Parallel()

@@ -13,44 +13,44 @@ import (
 func storage() steps.Step {
 	return steps.Step{
 		Name: "storage", Title: "Storage",
-		Why: "Kale's pipelines share a volume among pods on many nodes, which the published guide says a Tanzu guest does " +
-			"not provide. Since vSphere 7.0U3 it can, so carrick tests the guest's own file volumes first. Only if they fail " +
-			"does it use an NFS server and set the class of claims.",
+		Why: "Kale's pipelines share a volume among pods on many nodes. The published guide states that a Tanzu guest " +
+			"provides no such volumes. Since vSphere 7.0U3 a guest can, so carrick tests the guest's own file volumes first. " +
+			"If the test fails, carrick uses an NFS server and sets the StorageClass of claims.",
 		Ask: []steps.Question{
 			{
 				Key: "storage.source", Title: "Source of shared volumes", Kind: steps.Pick, Default: usualSource,
-				Help: "native: vSAN File Service through the guest's own classes, without an NFS server or webhook, at most 100 " +
-					"shares. nfs: folders on your NFS server. class: an existing class that carrick does not manage, such as " +
-					"csi-driver-nfs.",
+				Help: "native: vSAN File Service through StorageClasses of the vSphere CSI driver, without an NFS server or " +
+					"webhook, at most 100 shares. nfs: directories on your NFS server. class: an existing StorageClass that carrick " +
+					"does not manage, such as one of csi-driver-nfs.",
 				Of: []steps.Choice{
 					{Value: native, Title: "native: the guest's own file volumes"},
-					{Value: byNFS, Title: "nfs: folders on an NFS server, through a provisioner in the guest"},
-					{Value: byClass, Title: "class: an existing storage class"},
+					{Value: byNFS, Title: "nfs: directories on an NFS server, through a provisioner in the guest"},
+					{Value: byClass, Title: "class: an existing StorageClass"},
 				},
 			},
 			{
-				Key: "storage.class", Title: "Storage class of shared volumes", Kind: steps.Name, Default: defaultClassName,
-				Help: "The storage class for ReadWriteMany claims. The published guide installs nfs-client but tests with nfs: " +
-					"use one name, such as nfs-client.",
+				Key: "storage.class", Title: "StorageClass of shared volumes", Kind: steps.Name, Default: defaultClassName,
+				Help: "The StorageClass for ReadWriteMany claims, such as nfs-client. The published guide installs nfs-client, " +
+					"but its test claim names nfs.",
 			},
 			{
 				Key: "storage.test", Title: "Test of the guest's own file volumes", Kind: steps.YesNo, Adopt: adoptTry,
 				Help: "carrick creates a test claim and keeps it as long as this link exists. If the claim is bound, carrick " +
-					"sets up no NFS. Answer no to use NFS anyway.",
+					"does not set up NFS. Select no to use NFS anyway.",
 				Default: steps.Fixed(true, "default"),
 			},
 			{
 				Key: "storage.namespace", Title: "Test namespace", Kind: steps.Namespace,
 				Adopt: adoptSpace,
-				Help: "Namespace of test claims and pods, such as carrick-rwx. An undo deletes it if carrick created it. An " +
-					"existing namespace stays unchanged.",
+				Help: "Namespace of test claims and pods, such as carrick-rwx. An undo deletes the namespace if carrick " +
+					"created it. carrick does not change an existing namespace.",
 				Default: steps.Fixed("carrick-rwx", "default"),
 			},
 		},
 		Facts: []steps.Fact{
-			{Name: "native-class", Title: "a storage class of the guest's own CSI driver", On: steps.Local, Learn: nativeClass},
+			{Name: "native-class", Title: "a StorageClass of the vSphere CSI driver", On: steps.Local, Learn: nativeClass},
 			{Name: "nfs-stands", Title: "the existing NFS provisioner", On: steps.Local, Learn: nfsExists},
-			{Name: "shared-class", Title: "an existing class with shared volumes", On: steps.Local, Learn: sharedClass},
+			{Name: "shared-class", Title: "an existing StorageClass with shared volumes", On: steps.Local, Learn: sharedClass},
 		},
 		Actions: []steps.Action{
 			{
@@ -63,7 +63,8 @@ func storage() steps.Step {
 				},
 			},
 			{
-				Name: "native-try", Title: "Create a test claim of the guest's own class", On: steps.Local, Reads: storageReads,
+				Name: "native-try", Title: "Create a test claim for the guest's own file volumes", On: steps.Local,
+				Reads: storageReads,
 				Needs: []string{"guest-cluster"}, When: triesNative,
 				Doer: trialClaim{action.Manifest{File: "native-try.yaml", Values: action.Values{"class": triedClass}}, "native"},
 			},
@@ -72,15 +73,15 @@ func storage() steps.Step {
 	}
 }
 
-// usualSource returns the default source of shared volumes: the existing one, or else the guest's
-// own volumes.
+// usualSource returns the default of storage.source: the existing source of shared volumes, or else
+// the guest's own volumes.
 func usualSource(e steps.Env) (any, string) {
 	if stands, err := e.Own.Value("nfs-stands"); err == nil {
 		return byNFS, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name") +
 			" for NFS server " + factField(stands, "server")
 	}
 	if name, err := e.Own.Text("shared-class"); err == nil {
-		return byClass, "class " + name + " with shared volumes"
+		return byClass, "StorageClass " + name + " with shared volumes"
 	}
 	return native, "default"
 }
@@ -89,17 +90,17 @@ func defaultClassName(e steps.Env) (any, string) {
 	switch e.Answers.Text("storage.source") {
 	case byNFS:
 		if stands, err := e.Own.Value("nfs-stands"); err == nil && factField(stands, "class") != "" {
-			return factField(stands, "class"), "the class of provisioner " + factField(stands, "provisioner")
+			return factField(stands, "class"), "the StorageClass of provisioner " + factField(stands, "provisioner")
 		}
 		return "nfs-client", "the chart"
 	case byClass:
 		if name, err := e.Own.Text("shared-class"); err == nil {
-			return name, "its shared volumes"
+			return name, "its ReadWriteMany volumes"
 		}
 		return nil, ""
 	}
 	if name, err := e.Own.Text("native-class"); err == nil {
-		return name, "a class of " + vSphereCSI
+		return name, "a StorageClass of " + vSphereCSI
 	}
 	return nil, ""
 }
@@ -112,7 +113,7 @@ func factField(fact any, name string) string {
 }
 
 // triesNative reports whether carrick tests the guest's own volumes. It also returns true if the
-// fact native-class cannot be read. The plan then reports why.
+// fact native-class cannot be read. The plan then reports the reason.
 func triesNative(e steps.Env) bool {
 	if !e.Answers.Bool("storage.test") {
 		return false
@@ -122,7 +123,7 @@ func triesNative(e steps.Env) bool {
 	return !errors.As(err, &absent) || e.Answers.Text("storage.source") == native
 }
 
-// triedClass returns the class of the test claim for the guest's own volumes.
+// triedClass returns the StorageClass of the test claim for the guest's own volumes.
 func triedClass(_ context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("storage.source") == native {
 		return sharedClassName(e), nil
@@ -133,7 +134,7 @@ func triedClass(_ context.Context, e steps.Env) (any, error) {
 // triedName returns the name of a test object of this link.
 func triedName(e steps.Env, what string) string { return "carrick-" + e.Link + "-" + what }
 
-// storageReads are the permissions to read the existing storage.
+// storageReads lists the permissions to read the existing storage.
 var storageReads = check.ToFollow("", check.StorageClasses, check.Deployments, check.VolumeClaims)
 
 func storagePermissions(e steps.Env) []permission.Rule {

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// answersOf are all answers of a link that count, by question, as they are typed.
+// answersOf returns the effective answers of a link as strings, by question.
 func answersOf(t *testing.T, s *engine.Session) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -32,7 +32,7 @@ func answersOf(t *testing.T, s *engine.Session) map[string]string {
 	return out
 }
 
-// A set-up whose link file is lost is found again, with the answers that made it.
+// Without the link file, carrick finds an existing setup and adopts the answers that created it.
 func TestVerifyStorageIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "adopt")
@@ -68,7 +68,7 @@ metadata: {name: theirs, namespace: default}
 spec: {accessModes: [ReadWriteMany], storageClassName: nfs-client, resources: {requests: {storage: 1Mi}}}
 `
 
-// Who has volumes of the class keeps what deletes and archives them.
+// An undo keeps the provisioner while claims outside the link have volumes of its StorageClass.
 func TestVerifyAProvisionerThatOthersNeedStays(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "owner")

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/check"
 )
 
-// These are the sources of the rules that these checks apply.
+// References of the checks.
 const (
 	fileVolumes     = "https://docs.vmware.com/en/VMware-vSphere/7.0/vmware-vsphere-with-tanzu/GUID-82AC812A-40E3-4563-9329-747634E1AB6E.html (requirements and limits)"
 	provisionerCode = "kubernetes-sigs/nfs-subdir-external-provisioner: cmd/nfs-subdir-external-provisioner/provisioner.go"
@@ -25,19 +25,20 @@ const (
 func storageChecks() []steps.Check {
 	return []steps.Check{
 		{
-			Name: "native-rwx", Title: "The guest's own file volumes were tested", On: steps.Local, Needs: []string{"signed-in"},
-			When: triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
-			Why: "With vSphere 7.0U3, vSAN File Service, file volumes on the Supervisor and TKr 1.22, an NFS server, its " +
-				"unmaintained provisioner and a webhook are not needed.",
+			Name: "native-rwx", Title: "The guest's own file volumes have been tested", On: steps.Local,
+			Needs: []string{"signed-in"},
+			When:  triesNative, FixedBy: "native-try", Timeout: 5 * time.Minute,
+			Why: "With vSphere 7.0U3, TKr 1.22, vSAN File Service and file volumes on the Supervisor, you need no NFS server, " +
+				"unmaintained provisioner or webhook.",
 			References: []string{
 				fileVolumes, "kubernetes-sigs/vsphere-csi-driver: pkg/csi/service/wcpguest/controller_helper.go",
 			}, Run: nativeRWX,
 		},
 		{
-			Name: "page-class", Title: "No claim waits for a class that does not exist", On: steps.Local,
+			Name: "page-class", Title: "No claim waits for a StorageClass that does not exist", On: steps.Local,
 			Needs: []string{"signed-in"},
-			Why: "The published guide installs class nfs-client, but tests with nfs and a missing volume; such a claim " +
-				"stays Pending.",
+			Why: "The published guide installs nfs-client, but its test claim names nfs and a missing volume, so the " +
+				"claim stays Pending.",
 			References: []string{page}, Run: pageClass,
 		},
 	}
@@ -51,27 +52,27 @@ func rwxClass(ctx context.Context, e steps.Env) steps.Result {
 		if source == byNFS {
 			fix = e.ApplyStep("nfs")
 		}
-		return check.Missing(err, "storage class "+sharedClassName(e), fix)
+		return check.Missing(err, "StorageClass "+sharedClassName(e), fix)
 	}
 	by := clean.Text(c.Provisioner)
 	switch {
 	case by == "kubernetes.io/no-provisioner":
 		return steps.Failed(
-			c.Name+" provisions no volumes: each must be created manually",
-			answer(e, "storage.class", "a class with a provisioner"),
+			"StorageClass "+c.Name+" provisions no volumes: each volume must be created manually",
+			answer(e, "storage.class", "a StorageClass with a provisioner"),
 		)
 	case source == byNFS && c.Provisioner == vSphereCSI:
 		return steps.Failed(
-			fmt.Sprintf("class %s is one of the guest's own (%s), but storage.source is nfs", c.Name, by),
+			fmt.Sprintf("StorageClass %s has the vSphere provisioner %s, but storage.source is nfs", c.Name, by),
 			answer(e, "storage.class", "nfs-client"),
 		)
 	case source == native && c.Provisioner != vSphereCSI:
 		return steps.Warned(
-			fmt.Sprintf("class %s has provisioner %s, so it is not one of the guest's own", c.Name, by),
-			answer(e, "storage.source", "class")+"    # another tool manages it",
+			fmt.Sprintf("StorageClass %s has provisioner %s, which is not the vSphere CSI driver", c.Name, by),
+			answer(e, "storage.source", "class")+"    # another tool manages that StorageClass",
 		)
 	}
-	return steps.Passed("class %s, provisioner %s", c.Name, by)
+	return steps.Passed("StorageClass %s, provisioner %s", c.Name, by)
 }
 
 func classKeeps(ctx context.Context, e steps.Env) steps.Result {
@@ -81,28 +82,34 @@ func classKeeps(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if waitsForPod(c) {
 		return steps.Warned(
-			c.Name+
+			"StorageClass "+c.Name+
 				" binds a claim only when a pod uses it (WaitForFirstConsumer). A claim alone stays Pending, as in the published "+
 				"guide's test",
-			"use a class with volumeBindingMode Immediate: "+answer(e, "storage.class", "its name"),
+			"use a StorageClass with volumeBindingMode Immediate: "+answer(e, "storage.class", "its name"),
 		)
 	}
 	if c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return steps.Passed("%s: a volume remains when its claim is deleted, until you delete it manually", c.Name)
+		return steps.Passed(
+			"StorageClass %s: a volume remains when its claim is deleted, until you delete the volume manually", c.Name,
+		)
 	}
 	how, erases := onDelete(c)
 	if erases {
-		return steps.Warned(fmt.Sprintf("%s: %s, so the data is deleted with the claim", c.Name, how), keepFix(e, c))
+		return steps.Warned(
+			fmt.Sprintf("StorageClass %s: %s, so the data is deleted with the claim", c.Name, how), keepFix(e, c),
+		)
 	}
-	return steps.Passed("%s: %s", c.Name, how)
+	return steps.Passed("StorageClass %s: %s", c.Name, how)
 }
 
-// keepFix returns how to make a class keep the data of deleted claims. A class is immutable, and
-// keepFix deletes it only if the next apply recreates it.
+// keepFix returns the fix that makes a StorageClass keep the data of deleted claims. A StorageClass
+// is immutable. If the next apply recreates the StorageClass, the fix deletes it. Otherwise the fix
+// creates a copy with another name.
 func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	if usesNFS(e) && installsNFS(e) && c.Provisioner == provisionerName(e) {
 		return fmt.Sprintf(
-			"%s delete storageclass %s    # existing volumes remain. Then, with nfs.archive yes or nfs.reclaim Retain: %s",
+			"%s delete storageclass %s    # existing volumes remain. Then set nfs.archive to yes or nfs.reclaim to "+
+				"Retain, and: %s",
 			e.Kubectl(), c.Name, e.ApplyStep("nfs"),
 		)
 	}
@@ -116,20 +123,20 @@ func keepFix(e steps.Env, c *storagev1.StorageClass) string {
 	)
 }
 
-// onDelete describes what the provisioner of a class does with the folder of a deleted claim,
-// according to the parameters. erases reports whether it deletes the data.
+// onDelete describes what the provisioner of c does with the directory of a deleted claim, according to the parameters
+// of c. erases reports whether it deletes the data.
 func onDelete(c *storagev1.StorageClass) (how string, erases bool) {
 	parameters := c.Parameters
 	switch {
 	case c.Provisioner == vSphereCSI:
-		return "the volume is deleted with its claim, like all of the guest's own", false
+		return "the volume is deleted with its claim, like all volumes of the vSphere CSI driver", false
 	case c.Provisioner == csiNFS:
 		if on := parameters["onDelete"]; on == "retain" || on == "archive" {
 			return "onDelete is " + on, false
 		}
-		return "csi-driver-nfs deletes the folder (onDelete is neither retain nor archive)", true
+		return "csi-driver-nfs deletes the directory (onDelete is neither retain nor archive)", true
 	case parameters["onDelete"] == "retain":
-		return "onDelete is retain: the folder is kept", false
+		return "onDelete is retain: the directory is kept", false
 	case parameters["onDelete"] == "delete":
 		return "onDelete is delete", true
 	case strings.EqualFold(parameters["archiveOnDelete"], "false"):
@@ -137,7 +144,7 @@ func onDelete(c *storagev1.StorageClass) (how string, erases bool) {
 	case c.Parameters["archiveOnDelete"] == "":
 		return "reclaim policy Delete", false
 	}
-	return "the folder of a deleted claim is kept as archived-NAME", false
+	return "the directory of a deleted claim is kept as archived-NAME", false
 }
 
 func pageClass(ctx context.Context, e steps.Env) steps.Result {
@@ -153,7 +160,7 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	there := map[string]bool{"": true} // a claim without a class is bound manually or gets the default class
+	there := map[string]bool{"": true} // a claim without a StorageClass is bound manually or gets the default
 	for _, c := range classes {
 		there[c.Name] = true
 	}
@@ -168,15 +175,15 @@ func pageClass(ctx context.Context, e steps.Env) steps.Result {
 		}
 	}
 	if len(lost) == 0 {
-		return steps.Passed("each of %d claims names an existing class or none", len(claims))
+		return steps.Passed("none of %d claims names a StorageClass that does not exist", len(claims))
 	}
 	why := ""
 	if v := first.Spec.VolumeName; v != "" {
-		why = fmt.Sprintf("; %s also names volume %s", first.Name, clean.Text(v))
+		why = fmt.Sprintf("; claim %s also names volume %s", first.Name, clean.Text(v))
 	}
-	return steps.Warned(fmt.Sprintf("claims name a class that does not exist: %s%s", check.Some(lost), why),
+	return steps.Warned(fmt.Sprintf("claims name a StorageClass that does not exist: %s%s", check.Some(lost), why),
 		fmt.Sprintf(
-			"%s -n %s delete persistentvolumeclaim %s    # the class of a claim is immutable: recreate it with "+
+			"%s -n %s delete persistentvolumeclaim %s    # the StorageClass of a claim is immutable: recreate the claim with "+
 				"storageClassName: %s and without volumeName",
 			e.Kubectl(), first.Namespace, first.Name, sharedClassName(e),
 		))

@@ -12,23 +12,23 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// ofStorage are the sandbox's faults of clusters and storage: which checks find
-// them. Those of an existing setup are of one that was installed manually.
+// ofStorage maps the sandbox's faults of clusters and storage to the expected findings. If adopted
+// is true, the fault affects a setup that was installed manually.
 var ofStorage = map[string]struct {
 	adopted  bool
-	answered bool // the provisioner is answered, too: none is found without its ClusterRoleBinding
-	try      bool // a claim is tried first
+	answered bool // all questions are answered, because no provisioner is found without its ClusterRoleBinding
+	try      bool // a test claim is created first
 	finds    []stepstest.Finding
 }{
 	"second-default": {
 		finds: []stepstest.Finding{
-			{Check: "default-class", Found: "2 classes are marked as default", Fix: "annotate storageclass", Fixed: true},
+			{Check: "default-class", Found: "2 StorageClasses are marked as default", Fix: "annotate storageclass", Fixed: true},
 		},
 	},
 	"page-pvc": {
 		finds: []stepstest.Finding{
 			{
-				Check: "page-class", Found: "claims name a class that does not exist: kubeflow/test-pvc",
+				Check: "page-class", Found: "claims name a StorageClass that does not exist: kubeflow/test-pvc",
 				Fix: "delete persistentvolumeclaim test-pvc", Fixed: true,
 			},
 		},
@@ -38,7 +38,7 @@ var ofStorage = map[string]struct {
 	}},
 	"provisioner-name": {adopted: true, try: true, finds: []stepstest.Finding{
 		{
-			Check: "provisioner-name", Found: "it creates no volumes of that class",
+			Check: "provisioner-name", Found: "the Deployment creates no volumes of that StorageClass",
 			Fix: "set env deployment/nfs-subdir-external-provisioner PROVISIONER_NAME=", Fixed: true,
 		},
 	}},
@@ -72,7 +72,7 @@ func TestVerifyLiveFaultsOfStorage(t *testing.T) {
 	})
 }
 
-// applied does what a step asks for, whether or not its checks come to hold.
+// applied applies step storage and another step, and expects that the test claim is not bound.
 func applied(t *testing.T, s *engine.Session, step string) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{Steps: []string{"storage", step}})
@@ -84,8 +84,8 @@ func applied(t *testing.T, s *engine.Session, step string) {
 	}
 }
 
-// Where the guest has file volumes of its own, nothing else is made, whatever was
-// answered before.
+// If the guest has its own file volumes, carrick does not set up NFS, regardless of earlier
+// answers.
 func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -97,7 +97,7 @@ func TestVerifyNativeVolumesNeedNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "carrick sets up no NFS") {
+		!strings.Contains(err.Error(), "carrick does not set up NFS") {
 		t.Errorf("NFS is built although it is not needed: %v", err)
 	}
 	if out := box.Run(

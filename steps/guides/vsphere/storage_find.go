@@ -18,9 +18,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// nativeClass returns the name of a StorageClass of the vSphere CSI driver. It prefers the default
-// class, and avoids a class with WaitForFirstConsumer if possible, because an unused claim of such
-// a class stays Pending and proves nothing.
+// nativeClass returns the name of a StorageClass of the vSphere CSI driver, preferably the default
+// StorageClass. It avoids WaitForFirstConsumer if possible, because an unused claim of such a
+// StorageClass stays Pending and proves nothing.
 func nativeClass(ctx context.Context, e steps.Env) (any, error) {
 	all, err := allClasses(ctx, e)
 	if err != nil {
@@ -28,7 +28,7 @@ func nativeClass(ctx context.Context, e steps.Env) (any, error) {
 	}
 	own := slices.DeleteFunc(all, func(c *storagev1.StorageClass) bool { return c.Provisioner != vSphereCSI })
 	if len(own) == 0 {
-		return nil, steps.Absent("no storage class has provisioner %s", vSphereCSI)
+		return nil, steps.Absent("no StorageClass has provisioner %s", vSphereCSI)
 	}
 	rank := func(c *storagev1.StorageClass) int {
 		switch {
@@ -50,8 +50,8 @@ func waitsForPod(c *storagev1.StorageClass) bool {
 const csiNFS = "nfs.csi.k8s.io"
 
 // sharedClass returns the name of a StorageClass that supports ReadWriteMany and belongs neither to
-// the vSphere CSI driver nor to an NFS provisioner. Either a ReadWriteMany claim of the class is
-// bound, or its provisioner is csi-driver-nfs.
+// the vSphere CSI driver nor to an NFS provisioner. Either a ReadWriteMany claim of the
+// StorageClass is bound, or its provisioner is csi-driver-nfs.
 func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 	var classes []*storagev1.StorageClass
 	var claims []*corev1.PersistentVolumeClaim
@@ -76,7 +76,7 @@ func sharedClass(ctx context.Context, e steps.Env) (any, error) {
 			return c.Name, nil
 		}
 	}
-	return nil, steps.Absent("no other storage class is known to have shared volumes")
+	return nil, steps.Absent("no other StorageClass is known to have shared volumes")
 }
 
 func isShared(c *corev1.PersistentVolumeClaim) bool {
@@ -93,9 +93,10 @@ func claimClass(c *corev1.PersistentVolumeClaim) string {
 	return *c.Spec.StorageClassName
 }
 
-// provisioner is a Deployment that creates volumes as folders on an NFS server. It can be any of
-// the three generations of upstream's provisioner (kubernetes-sigs/nfs-subdir-external-provisioner:
-// cmd; helm/charts: stable/nfs-client-provisioner).
+// provisioner is a Deployment that creates volumes as directories on an NFS server. It can be any
+// of the three generations of upstream's provisioner
+// (kubernetes-sigs/nfs-subdir-external-provisioner: cmd; helm/charts:
+// stable/nfs-client-provisioner).
 type provisioner struct {
 	*appsv1.Deployment
 	image              string
@@ -113,7 +114,7 @@ func (p provisioner) chart() string {
 	return cmp.Or(p.Labels["chart"], p.Labels["helm.sh/chart"])
 }
 
-// made returns the link that installed the provisioner, or "" if none did.
+// made returns the link that installed the provisioner, or "" if no link did.
 func (p provisioner) made(ctx context.Context, e steps.Env) (string, error) {
 	return inventory.Installer(ctx, e, p.Namespace, p.release(), inventory.CreatedBy(p.Annotations))
 }
@@ -127,10 +128,10 @@ var createVolumes = rbacv1.PolicyRule{
 	APIGroups: []string{volumeKind.Group}, Resources: []string{volumeKind.Resource}, Verbs: []string{"create"},
 }
 
-// provisioners returns the cluster's NFS provisioners that are allowed to create volumes, followed
-// by those in namespace unboundIn ("": none) that are not. The environment variables alone prove
-// nothing: any user of a namespace can create a Deployment with any variables, even those of the
-// guest's own driver, but cannot create a ClusterRoleBinding.
+// provisioners returns the cluster's NFS provisioners that are allowed to create volumes. If unboundIn is not "", it
+// then appends the provisioners in that namespace that are not allowed to. The environment variables alone prove
+// nothing. Any user of a namespace can create a Deployment with any variables, even those of the guest's own driver,
+// but cannot create a ClusterRoleBinding.
 func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisioner, error) {
 	e.Cluster.StartList("", check.StorageClasses, check.ClusterRoleBindings, check.ClusterRoles)
 	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, "", cluster.Selector{})
@@ -174,10 +175,9 @@ func podVariable(env []corev1.EnvVar, name string) string {
 	return ""
 }
 
-// nfsExists returns the fact about the existing NFS provisioner. This is the provisioner that a
-// class names. If no class names one, it is the provisioner from the Helm release of a class, and
-// the names differ by mistake. If several provisioners match one class, nfsExists returns an
-// AbsentError.
+// nfsExists returns the fact about the existing NFS provisioner. It prefers a provisioner that a StorageClass names.
+// Otherwise it uses a provisioner from the same Helm release as a StorageClass, even if the provisioner names differ.
+// If several provisioners match one StorageClass, nfsExists returns an AbsentError.
 func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 	all, err := provisioners(ctx, e, "")
 	if err != nil {
@@ -199,41 +199,41 @@ func nfsExists(ctx context.Context, e steps.Env) (any, error) {
 			case len(of) == 1:
 				return of[0].fact(c), nil
 			case len(of) > 1:
-				return nil, steps.Absent("Deployments %s and %s are both configured as the provisioner of class %s",
+				return nil, steps.Absent("Deployments %s and %s are both configured as the provisioner of StorageClass %s",
 					clean.Name(of[0].at()), clean.Name(of[1].at()), c.Name)
 			}
 		}
 	}
 	return nil, steps.Absent(
-		"Deployment %s is configured as an NFS provisioner, but no class names it", clean.Name(all[0].at()),
+		"Deployment %s is configured as an NFS provisioner, but no StorageClass refers to it", clean.Name(all[0].at()),
 	)
 }
 
-// These are the annotations that Helm sets on the objects that it installs.
+// Annotations that Helm sets on the objects that it installs.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
 )
 
-// named reports whether a class names the provisioner, and no release of another namespace installed that class.
+// named reports whether c names the provisioner. It returns false if a Helm release in another namespace installed c.
 func (p provisioner) named(c *storagev1.StorageClass) bool {
 	space := c.Annotations[helmNamespace]
 	return p.name == c.Provisioner && (space == "" || space == p.Namespace)
 }
 
-// released reports whether the Helm release that installed a class also installed the provisioner.
+// released reports whether the Helm release that installed c also installed the provisioner.
 func (p provisioner) released(c *storagev1.StorageClass) bool {
 	release := c.Annotations[helmRelease]
 	return release != "" && release == p.release() && c.Annotations[helmNamespace] == p.Namespace &&
 		c.Provisioner != vSphereCSI
 }
 
-// fact returns the fact about a provisioner with class c, which is empty if the provisioner has
-// none.
+// fact returns the fact about the provisioner with StorageClass c. If the provisioner has no StorageClass, c must be
+// the zero StorageClass.
 func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	return map[string]any{
-		// Helm installed the class, and the release is in the provisioner's namespace. Otherwise
-		// any user of that namespace may have created the Deployment.
+		// Reports whether the StorageClass belongs to a Helm release in the provisioner's namespace. Otherwise any user of
+		// that namespace might have created the Deployment.
 		"released": c.Annotations[helmNamespace] == p.Namespace,
 		"name":     p.Name, "namespace": p.Namespace, "release": p.release(), "chart": p.chart(), "provisioner": p.name,
 		"image":  p.image,
@@ -241,8 +241,8 @@ func (p provisioner) fact(c *storagev1.StorageClass) map[string]any {
 	}
 }
 
-// nfsThere returns the fact about the provisioner in the answered namespace that belongs to the
-// answered Helm release or was installed manually.
+// nfsThere returns the fact about the provisioner in namespace nfs.namespace. The provisioner must
+// belong to the Helm release nfs.release or be installed without Helm.
 func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	inventory.Start(e)
 	all, err := provisioners(ctx, e, nfsSpace(e))
@@ -259,10 +259,9 @@ func nfsThere(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("namespace %s has no NFS provisioner", nfsSpace(e))
 }
 
-// theProvisioner returns the provisioner in the answered namespace, or else the only one that
-// belongs to the class of shared volumes. It returns nil if there is none. A provisioner without
-// its ClusterRoleBinding counts only in the answered namespace, and only if no other one there has
-// it.
+// theProvisioner returns the provisioner in namespace nfs.namespace, or else the only provisioner of the StorageClass
+// for shared volumes. It returns nil if there is none. It returns a provisioner without a ClusterRoleBinding only if
+// that provisioner is in nfs.namespace and no provisioner in that namespace has the binding.
 func theProvisioner(ctx context.Context, e steps.Env) (*provisioner, error) {
 	all, err := provisioners(ctx, e, nfsSpace(e))
 	if err != nil || len(all) == 0 {
@@ -296,7 +295,7 @@ func theClass(ctx context.Context, e steps.Env) (*storagev1.StorageClass, error)
 	return check.As[storagev1.StorageClass](o)
 }
 
-// tryingActions are the actions that create test claims.
+// tryingActions lists the actions that create test claims.
 var tryingActions = []string{"claim", "native-try"}
 
 // adoptSpace adopts the namespace of this link's existing test claims.
@@ -313,8 +312,8 @@ func adoptSpace(ctx context.Context, e steps.Env) (any, string, error) {
 	return nil, "", nil
 }
 
-// adoptTry adopts whether to test the guest's own volumes: true if their test claim exists, and
-// false if an NFS provisioner already exists.
+// adoptTry adopts whether to test the guest's own volumes: true if the test claim for these volumes
+// exists, and false if an NFS provisioner already exists.
 func adoptTry(ctx context.Context, e steps.Env) (any, string, error) {
 	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, "native-try")
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Whoever can create a Deployment does not choose where volumes come from: only one that may create PersistentVolumes
-// counts, if a StorageClass names it, and of two of its name the one whose namespace Helm wrote on the class.
+// A tenant that can create Deployments must not choose where volumes come from. A provisioner
+// counts only if it can create PersistentVolumes and a StorageClass names it. If two provisioners
+// have that name, the namespace that Helm recorded on the StorageClass decides.
 func TestATenantDoesNotChooseTheProvisioner(t *testing.T) {
 	provisioner := func(namespace, provides, server string) string {
 		return `---
@@ -84,7 +85,7 @@ metadata: {name: nfs-subdir-external-provisioner, namespace: nfs-provisioner}
 $delete: true
 `
 
-// classOf is the class, of a release in a namespace.
+// classOf returns the StorageClass of a Helm release in a namespace.
 func classOf(namespace string) string {
 	return `---
 apiVersion: storage.k8s.io/v1
@@ -94,7 +95,8 @@ metadata: {name: nfs-client, annotations: {meta.helm.sh/release-name: forged, me
 `
 }
 
-// bound lets the account "default" of a namespace create PersistentVolumes.
+// bound returns a ClusterRoleBinding that allows ServiceAccount default of a namespace to create
+// PersistentVolumes.
 func bound(namespace string) string {
 	return `---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -19,13 +19,13 @@ import (
 	"carrick/steps/check"
 )
 
-// told is the timeout for a provisioner to report that it cannot create a volume. On a Supervisor
-// without file volumes pvCSI may report nothing for four minutes, which is too long to wait
+// reportTimeout is how long carrick waits for a provisioner to report that it cannot create a volume. On a Supervisor
+// without file volumes, pvCSI can take four minutes to report this, which is too long to wait
 // (kubernetes-sigs/vsphere-csi-driver: issue 1658).
-const told = time.Minute
+const reportTimeout = time.Minute
 
-// nativeRWX judges the test claim of the guest's own volumes. The verdict depends on the answers:
-// if shared volumes come from NFS, a failed test is only the reason for that choice.
+// nativeRWX returns the verdict on the test claim for the guest's own volumes. If shared volumes
+// come from NFS, a failed test is a pass, because it only confirms that choice.
 func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	c, err := check.Get[corev1.PersistentVolumeClaim](
 		ctx, e.Cluster, check.VolumeClaims, trialNamespace(e), triedName(e, "native"))
@@ -35,12 +35,12 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	asked, got := clean.Text(c.Annotations[askedNote]), clean.Text(claimClass(c))
+	asked, got := clean.Text(c.Annotations[requestedClassAnnotation]), clean.Text(claimClass(c))
 	if asked != got {
 		return steps.Warned(
 			fmt.Sprintf(
-				"the test claim requested class %s, but admission changed it to %s, so the test says nothing about the guest's "+
-					"own volumes",
+				"the test claim requested StorageClass %s, but admission changed the StorageClass to %s, so the guest's own "+
+					"volumes were not tested",
 				asked, got,
 			),
 			answer(e, "storage.test", "no"),
@@ -57,7 +57,7 @@ func nativeRWX(ctx context.Context, e steps.Env) steps.Result {
 }
 
 func nativeWorks(e steps.Env, class string) steps.Result {
-	works := "the test claim is Bound: class " + class +
+	works := "the test claim is Bound: StorageClass " + class +
 		" provides shared volumes (vSAN File Service allows at most 100)"
 	if e.Answers.Text("storage.source") != byNFS {
 		return steps.Passed("%s", works)
@@ -66,7 +66,7 @@ func nativeWorks(e steps.Env, class string) steps.Result {
 	if _, err := e.Own.Value("nfs-stands"); err == nil {
 		return steps.Warned(works+". NFS is not needed", fix)
 	}
-	return steps.Failed(works+". carrick sets up no NFS", fix)
+	return steps.Failed(works+". carrick does not set up NFS", fix)
 }
 
 func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.Event) steps.Result {
@@ -76,22 +76,27 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	fix := nativeFix(e)
 	switch {
 	case said != "" && needed:
-		return steps.Failed(fmt.Sprintf("class %s provides no shared volumes: %q", claimClass(c), said), fix)
+		return steps.Failed(fmt.Sprintf("StorageClass %s provides no shared volumes: %q", claimClass(c), said), fix)
 	case said != "":
-		return steps.Passed("class %s provides no shared volumes (%q)", claimClass(c), said)
+		return steps.Passed("StorageClass %s provides no shared volumes (%q)", claimClass(c), said)
 	case late != "":
 		return steps.Warned(
-			fmt.Sprintf("class %s waits for a pod (WaitForFirstConsumer), so a claim alone does not test it", claimClass(c)),
-			answer(e, "storage.class", "a class with volumeBindingMode Immediate")+"\n# "+answer(e, "storage.test", "no"),
+			fmt.Sprintf(
+				"StorageClass %s binds a claim only when a pod uses the claim (WaitForFirstConsumer), so the test has no result",
+				claimClass(c),
+			),
+			answer(e, "storage.class", "a StorageClass with volumeBindingMode Immediate")+"\n# "+answer(e, "storage.test", "no"),
 		)
-	case needed || time.Since(since) < told:
+	case needed || time.Since(since) < reportTimeout:
 		r := steps.Waits(
-			since, "the test claim is %s, and no event says why yet", c.Status.Phase,
+			since, "the test claim is %s, and no event shows the cause yet", c.Status.Phase,
 		).Or(fmt.Sprintf("%s -n %s describe persistentvolumeclaim %s\n# %s", e.Kubectl(), c.Namespace, c.Name, fix))
-		r.Again = since.Add(told)
+		r.Again = since.Add(reportTimeout)
 		return r
 	}
-	return steps.Passed("class %s provided no shared volume within %s and reported no reason", claimClass(c), told)
+	return steps.Passed(
+		"StorageClass %s provided no shared volume within %s and reported no reason", claimClass(c), reportTimeout,
+	)
 }
 
 // nativeFix returns how to enable file volumes for the guest.
@@ -144,7 +149,8 @@ func lastSeen(v *corev1.Event) time.Time {
 	return out
 }
 
-// eventMessage returns the message of the newest event with that reason, or "".
+// eventMessage returns the message of the newest event with the given reason, or "" if there is
+// none.
 func eventMessage(events []*corev1.Event, reason string) string {
 	for _, v := range slices.Backward(events) {
 		if v.Reason == reason {

@@ -8,8 +8,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// seeded is the sandbox with a guest cluster, its Supervisor and an NFS server, and
-// with what is wrong there; "": nothing.
+// seeded returns a sandbox with a guest cluster, its Supervisor, an NFS server and the fault. If
+// fault is "", nothing is wrong.
 func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -22,8 +22,7 @@ func seeded(t *testing.T, fault string) *clustertest.Sandbox {
 	return box
 }
 
-// From a guest without shared volumes to a claim of them that is bound, and back to
-// nothing, in the ways that the answers allow.
+// Each way sets up shared volumes until the test claim is bound, and then undoes everything.
 func TestVerifyStorageCycles(t *testing.T) {
 	ways := map[string]map[string]any{
 		"pods": {"claim.pods": true, "nfs.options": []string{}},

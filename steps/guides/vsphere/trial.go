@@ -19,13 +19,13 @@ import (
 
 // Test objects are not part of the setup: undo deletes them, and exports omit them.
 
-const trialHand = "# only carrick's test uses this, and undo deletes it: it is not part of the setup"
+const trialHand = "# carrick creates and deletes this object for a test; it is not part of the setup"
 
 // ownSpace creates the test namespace. A namespace that carrick did not create is kept unchanged,
-// including its Pod Security level.
+// including its pod security level.
 type ownSpace struct{ action.Manifest }
 
-// OthersStay marks that a namespace that carrick did not create is kept.
+// OthersStay marks ownSpace as a Doer that can keep a namespace that carrick did not create.
 func (ownSpace) OthersStay() {}
 
 // Plan keeps a namespace that carrick did not create.
@@ -33,7 +33,7 @@ func (o ownSpace) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return planSpace(ctx, e, trialNamespace(e), o.Manifest)
 }
 
-// Do creates the namespace unless another tool has.
+// Do creates the namespace unless it exists and carrick did not create it.
 func (o ownSpace) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return doSpace(ctx, e, trialNamespace(e), o.Manifest, say)
 }
@@ -55,7 +55,7 @@ func planSpace(ctx context.Context, e steps.Env, name string, m action.Manifest)
 	if !theirs {
 		return m.Plan(ctx, e)
 	}
-	return left("Namespace "+name, "it already exists and is not changed"), nil
+	return left("Namespace "+name, "already exists and is not changed"), nil
 }
 
 func doSpace(ctx context.Context, e steps.Env, name string, m action.Manifest, say steps.Progress) error {
@@ -75,21 +75,21 @@ func left(what, why string) steps.Change {
 	return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: what, Note: why}}}
 }
 
-// askedNote is the annotation with the class that a claim requested. A mutating webhook or policy
-// can replace the class in its spec.
-const askedNote = "carrick/asked-class"
+// requestedClassAnnotation records the StorageClass that a claim requested. A mutating webhook or policy can replace
+// the StorageClass in the claim's spec.
+const requestedClassAnnotation = "carrick/asked-class"
 
 var volumeKind = check.ConfigMaps.GroupVersion().WithResource("persistentvolumes")
 
-// trialClaim creates a test claim once and never updates it, because the class of a claim is
+// trialClaim creates a test claim once and never updates it, because the StorageClass of a claim is
 // immutable. The manifest must have the value "class".
 type trialClaim struct {
 	action.Manifest
 	what string // suffix of the claim's name (see triedName)
 }
 
-// stands reports whether the claim exists and was created with the class that the answers now
-// configure.
+// stands reports whether the claim exists and was created with the StorageClass that the answers
+// now configure.
 func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 	want, err := t.Values["class"](ctx, e)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t trialClaim) stands(ctx context.Context, e steps.Env) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && have.GetAnnotations()[askedNote] == want, err
+	return err == nil && have.GetAnnotations()[requestedClassAnnotation] == want, err
 }
 
 func claimNamed(namespace, name string) *unstructured.Unstructured {
@@ -117,7 +117,7 @@ func (t trialClaim) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		return steps.Change{}, err
 	}
 	if stands {
-		return left("PersistentVolumeClaim "+trialNamespace(e)+"/"+triedName(e, t.what), "it already exists"), nil
+		return left("PersistentVolumeClaim "+trialNamespace(e)+"/"+triedName(e, t.what), "already exists"), nil
 	}
 	return t.Manifest.Plan(ctx, e)
 }
@@ -131,7 +131,7 @@ func (t trialClaim) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	err = t.Manifest.Do(ctx, e, say)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf(
-			"test namespace %s does not exist; step Storage creates it: %s", trialNamespace(e),
+			"test namespace %s does not exist. Step Storage creates it: %s", trialNamespace(e),
 			e.ApplyStep("storage"),
 		)
 	}
@@ -143,8 +143,8 @@ func (t trialClaim) Export(context.Context, steps.Env) ([]action.Exported, error
 	return []action.Exported{{Hand: trialHand}}, nil
 }
 
-// PlanUndo also lists volumes whose claims no longer exist: after an interrupted undo, the next one
-// waits for them.
+// PlanUndo also lists the volumes of claims that an interrupted undo has deleted. This undo also waits for these
+// volumes.
 func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	if err != nil {
@@ -191,8 +191,8 @@ func (t trialClaim) Undo(ctx context.Context, e steps.Env, say steps.Progress) e
 // volumeGoneWithin is the timeout for a provisioner to delete a volume.
 const volumeGoneWithin = time.Minute
 
-// volumes returns the volumes that the provisioner deletes after the claims of this action: those
-// of existing claims, and those whose claims an interrupted undo has deleted.
+// volumes returns the volumes that the provisioner deletes after this action's claims are deleted:
+// the volumes of existing claims, and the volumes of claims that an interrupted undo has deleted.
 func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
 	claims, err := inventory.MadeBy(ctx, e, check.VolumeClaims, e.Action)
 	if err != nil {
@@ -219,8 +219,7 @@ func (t trialClaim) volumes(ctx context.Context, e steps.Env) ([]*corev1.Persist
 	return append(out, released...), err
 }
 
-// released returns the volumes of this link's deleted test claim that the provisioner has not
-// deleted yet.
+// released returns the volumes of this link's deleted test claim that still exist.
 func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.PersistentVolume, error) {
 	all, err := check.List[corev1.PersistentVolume](ctx, e.Cluster, volumeKind, "", cluster.Selector{})
 	if err != nil {
@@ -243,7 +242,6 @@ func (t trialClaim) released(ctx context.Context, e steps.Env) ([]*corev1.Persis
 	return out, nil
 }
 
-// objectNames returns the names of objects for display.
 func objectNames(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {

@@ -29,7 +29,8 @@ func TestUpstreamProvisioner(t *testing.T) {
 	})
 }
 
-// exported makes the two functions of the profile controller that label a namespace known to a program.
+// exported makes the two functions with which the profile controller labels a namespace callable
+// from label.
 const exported = `package controllers
 
 import (
@@ -43,7 +44,8 @@ func CarrickLabels(file string, ns *corev1.Namespace) {
 }
 `
 
-// label prints the labels that a namespace has after the profile controller has seen it, of what it had before.
+// label is a program that prints the labels of a namespace after the profile controller has
+// labelled it. The arguments are the labels file and the labels before.
 const label = `package main
 
 import (

@@ -14,9 +14,8 @@ import (
 
 var assets = os.DirFS("../../../assets/vsphere")
 
-// The NFS server of the states takes connections, and is no more than that. Where
-// another run of these tests has its port, this one takes it over as soon as that
-// ends.
+// TestMain listens on the NFS port of the recorded states and only accepts connections. If another
+// run of these tests uses the port, TestMain listens as soon as that run ends.
 func TestMain(m *testing.M) {
 	err := serveNFS()
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// export is what listens there, until the program ends.
+// export is the listener on the NFS port. It stays open until the process ends.
 var export net.Listener
 
 func serveNFS() (err error) {
