@@ -24,15 +24,16 @@ var (
 const componentLabel = "app.kubernetes.io/component=application-controller"
 
 func clusters() steps.Step {
-	mayMake := check.MayMakeCheck("Without one of them the set-up stops half-way.", page, mayMake)
+	mayMake := check.MayMakeCheck("Without one of these permissions, the setup stops halfway.", page, mayMake)
 	mayMake.On = steps.Both
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
-		Why: "Argo CD runs on one cluster and deploys to the other. Both must answer, and you must be allowed to create " +
-			"what this guide creates.",
+		Why: "Argo CD runs on one cluster and deploys to the other. Both API servers must answer, and you must be allowed " +
+			"to create what this guide creates.",
 		Ask: []steps.Question{{
 			Key: "argocd.namespace", Title: "Namespace of Argo CD", Kind: steps.Namespace,
-			Help:    "Enter the namespace where Argo CD runs: it reads cluster Secrets and Applications only from there.",
+			Help: "Enter the namespace where Argo CD runs, such as argocd. Argo CD reads cluster Secrets and Applications " +
+				"only from this namespace.",
 			Default: steps.Fixed("argocd", "from upstream's manifests"),
 		}},
 		Facts: check.Identity(),
@@ -42,7 +43,7 @@ func clusters() steps.Step {
 			{
 				Name: "controller", Title: "Argo CD's application controller is ready", On: steps.Local,
 				Needs:      []string{"signed-in"},
-				Why:        "It reads the cluster Secrets and deploys to the clusters.",
+				Why:        "The controller reads the cluster Secrets and deploys to the clusters.",
 				References: []string{"argoproj/argo-cd: manifests/base/application-controller"},
 				Run:        controllerReady,
 			},
@@ -81,12 +82,12 @@ func controllerReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	case len(all) == 0:
 		return steps.Failed("namespace "+argoNamespace(e)+" has no StatefulSet of the application controller",
-			e.Kubectl()+" get statefulsets -A -l "+componentLabel+"    # then answer argocd.namespace")
+			e.Kubectl()+" get statefulsets -A -l "+componentLabel+"    # then set argocd.namespace")
 	}
 	s, want := all[0], *all[0].Spec.Replicas
 	_, version := check.SplitImage(s.Spec.Template.Spec.Containers[0].Image)
 	ready := s.Status.ReadyReplicas
-	found := fmt.Sprintf("%s (%s) has %d of %d replicas ready", s.Name, clean.Text(version), ready, want)
+	found := fmt.Sprintf("StatefulSet %s (%s) has %d of %d replicas ready", s.Name, clean.Text(version), ready, want)
 	if want == 0 || ready < want {
 		return steps.Failed(found, e.Kubectl()+" -n "+s.Namespace+" describe statefulset "+s.Name)
 	}

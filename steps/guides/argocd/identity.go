@@ -16,28 +16,30 @@ import (
 	"carrick/steps/check"
 )
 
-const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // creates the identity of argocd cluster add
+const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // creates the account in argocd cluster add
 
 func identity() steps.Step {
 	return steps.Step{
 		Name: "identity", Title: "Identity",
 		Why: "Argo CD acts on the destination as one ServiceAccount. As with argocd cluster add, its token does not " +
-			"expire, because Argo CD cannot renew one: to replace it, delete the token Secret and apply again.",
+			"expire, because Argo CD cannot renew tokens. To replace the token, delete the token Secret and apply again.",
 		Ask: []steps.Question{
 			{
 				Key: "access.namespaces", Title: "Namespaces that Argo CD deploys to", Kind: steps.Namespace, Many: true, Opt: true,
 				On: steps.Remote,
 				Help: "Enter existing namespaces, such as team-a. Leave it empty to grant all permissions on the whole cluster, " +
-					"like argocd cluster add.",
+					"as argocd cluster add does.",
 			},
 			{
 				Key: "identity.namespace", Title: "Namespace of the ServiceAccount", Kind: steps.Namespace, On: steps.Remote,
-				Help:    "carrick creates it if it does not exist. Whoever can read Secrets there has Argo CD's token.",
-				Default: steps.Fixed("argocd-manager", "default, used for nothing else"),
+				Help: "carrick creates the namespace if it does not exist. Everyone who can read Secrets there can use Argo " +
+					"CD's token.",
+				Default: steps.Fixed("argocd-manager", "carrick's default, a namespace used for nothing else"),
 			},
 			{
 				Key: "destination.server", Title: "Address of the destination's API server", Kind: steps.URL, On: steps.Remote,
-				Help:    "Argo CD's pods must be able to reach it, and the API server's certificate must be valid for it.",
+				Help: "Enter an address that Argo CD's pods can reach, such as https://192.0.2.10:6443. The API server's " +
+					"certificate must be valid for the address.",
 				Default: steps.FromFact(check.ServerFact, "from your context"),
 			},
 		},
@@ -50,12 +52,12 @@ func identity() steps.Step {
 				Doer: action.Manifest{File: "account.yaml"},
 			},
 			{
-				Name: "cluster-role", Title: "Grant it all permissions on the cluster", On: steps.Remote,
+				Name: "cluster-role", Title: "Grant the ServiceAccount all permissions on the cluster", On: steps.Remote,
 				Doer: action.Manifest{File: "cluster-role.yaml"},
 				When: func(e steps.Env) bool { return !limited(e) },
 			},
 			{
-				Name: "roles", Title: "Grant it Argo CD's permissions in each namespace", On: steps.Remote, When: limited,
+				Name: "roles", Title: "Grant the ServiceAccount permissions in each namespace", On: steps.Remote, When: limited,
 				Needs: []string{"namespaces"},
 				Doer: action.Manifest{File: "role.yaml", Each: func(_ context.Context, e steps.Env) (out []any, err error) {
 					for _, ns := range deploysTo(e) {
@@ -74,18 +76,19 @@ func identityChecks() []steps.Check {
 		{
 			Name: "namespaces", Title: "The namespaces that Argo CD deploys to exist", On: steps.Remote,
 			Needs: []string{"signed-in"},
-			Why:   "Argo CD cannot create them with a Role that is limited to namespaces.", When: limited, Run: namespacesExist,
+			Why:   "Argo CD cannot create the namespaces, because its Roles grant permissions only inside namespaces.",
+			When:  limited, Run: namespacesExist,
 		},
 		{
 			Name: "token-secret", Title: "The token Secret contains a token", On: steps.Remote, FixedBy: "account",
 			Needs: []string{"signed-in"},
-			Why: "Kubernetes writes the token into it, and revokes the token when the Secret or the ServiceAccount " +
-				"is deleted.",
+			Why: "Kubernetes writes the token into the Secret, and revokes the token when the Secret or the " +
+				"ServiceAccount is deleted.",
 			References: []string{clusterAuth + " (getOrCreateServiceAccountTokenSecret)"},
 			Timeout:    30 * time.Second, Run: tokenSecret,
 		},
 		{
-			Name: "server-address", Title: "The address leads Argo CD's pods to the destination", On: steps.Remote,
+			Name: "server-address", Title: "The address points Argo CD's pods to the destination", On: steps.Remote,
 			Needs:      []string{"signed-in"},
 			Why:        "With localhost or kubernetes.default.svc Argo CD would deploy to the cluster that it runs on.",
 			References: []string{"argoproj/argo-cd: pkg/apis/application/v1alpha1/types.go (RawRestConfig)"},
@@ -101,14 +104,14 @@ func identityChecks() []steps.Check {
 		{
 			Name: "permissions", Title: "The token allows everything that Argo CD does", On: steps.Remote,
 			From:  "Argo CD's token",
-			Why:   "Argo CD's cache of a cluster fails as a whole if one kind is forbidden.",
+			Why:   "If the token cannot list one kind, Argo CD's cache of the whole cluster fails.",
 			Needs: []string{"server-tls"}, Run: permissions,
 			References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
 		},
 		{
 			Name: "least-privilege", Title: "The token grants nothing beyond its role", On: steps.Remote,
 			From:  "Argo CD's token",
-			Why:   "The token leaves the cluster, and everyone who can deploy with Argo CD uses it.",
+			Why:   "The token is stored on Argo CD's cluster, and everyone who can deploy with Argo CD uses its permissions.",
 			Needs: []string{"permissions"}, When: limited, Run: nothingBeyond,
 		},
 	}
@@ -124,22 +127,22 @@ func account(e steps.Env) check.Account {
 // tokenName returns the name that upstream gives the token Secret of a ServiceAccount.
 func tokenName(e steps.Env) string { return account(e).Name + "-long-lived-token" }
 
-// server returns the address as Argo CD stores it (argoproj/argo-cd: util/db/cluster.go,
-// clusterToSecret).
+// server returns the answer destination.server without trailing slashes, because Argo CD stores the address this way
+// (argoproj/argo-cd: util/db/cluster.go, clusterToSecret).
 func server(e steps.Env) string { return strings.TrimRight(e.Answers.Text("destination.server"), "/") }
 
-// rules are the permissions that Argo CD requires in a namespace: its cache lists and watches
-// every kind there, unless resource.respectRBAC is set (gitops-engine/pkg/cache/cluster.go,
-// sync). Upstream grants every verb, including escalate, bind and impersonate
-// (util/clusterauth/clusterauth.go, ArgoCDManagerNamespacePolicyRules).
+// rules lists the permissions that Argo CD requires in a namespace. Argo CD's cache lists and
+// watches every kind in the namespace, unless resource.respectRBAC is set
+// (gitops-engine/pkg/cache/cluster.go, sync). Upstream grants every verb, including escalate,
+// bind and impersonate (util/clusterauth/clusterauth.go, ArgoCDManagerNamespacePolicyRules).
 var rules = []rbacv1.PolicyRule{{
 	APIGroups: []string{"*"}, Resources: []string{"*"},
 	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 }}
 
-// credential returns a kubeconfig with the address, CA and token that Argo CD gets. For the
-// address of the admin's context the CA is the context's, as in argocd cluster add
-// (cmd/util/cluster.go, NewCluster); for another address it is the cluster's own.
+// credential returns the kubeconfig that carrick gives to Argo CD. If the admin's context has the same server address,
+// the CA comes from that context, as in argocd cluster add (cmd/util/cluster.go, NewCluster). Otherwise the CA comes
+// from the token Secret.
 func credential(ctx context.Context, e steps.Env) (any, error) {
 	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token", "ca.crt")
 	if apierrors.IsNotFound(err) || err == nil && s.Data["token"].IsZero() {
@@ -181,8 +184,8 @@ func serverAddress(_ context.Context, e steps.Env) steps.Result {
 	_, host := check.ServerOf(kubeconfig.Config{Server: server(e)})
 	own, err := e.Peer.Text(check.ServerFact)
 	if check.InsideOnly(host) || check.OnLoopback(server(e)) && (err != nil || !check.OnLoopback(own)) {
-		return steps.Failed(server(e)+" leads Argo CD's pods to themselves or to their own cluster",
-			"answer destination.server with an address that Argo CD's pods can reach")
+		return steps.Failed(server(e)+" points Argo CD's pods to themselves or to their own cluster",
+			"set destination.server to an address that Argo CD's pods can reach")
 	}
 	return steps.Passed("%s", server(e))
 }
@@ -193,7 +196,7 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	_, r := check.ServerTrusted(ctx, k, func(shown probe.TLSReport, _ string) string {
-		return "answer destination.server with a name in the certificate: " + check.Some(shown.Names)
+		return "set destination.server to a name in the certificate: " + check.Some(shown.Names)
 	})
 	return r
 }

@@ -38,21 +38,22 @@ func registration() steps.Step {
 			{
 				Name: "cluster-secret", Title: "The cluster Secret has the address and the credential", On: steps.Local,
 				FixedBy: "cluster-secret",
-				Why:     "Argo CD ignores a Secret without the label, and only logs that a config is not JSON.",
-				Needs:   []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
+				Why: "Argo CD ignores a Secret without the label. If the key config is not valid JSON, Argo CD only " +
+					"logs an error.",
+				Needs: []string{"signed-in", "peer/token-secret"}, Run: clusterSecret,
 				References: []string{"argoproj/argo-cd: util/db/cluster.go (SecretToCluster)"},
 			},
 			{
-				Name: "one-secret", Title: "No other cluster Secret has that address or name", On: steps.Local,
+				Name: "one-secret", Title: "No other cluster Secret has the same address or name", On: steps.Local,
 				Needs: []string{"signed-in"},
-				Why: "Argo CD uses either of two Secrets with the same address, and a duplicate name is an error in " +
-					"Applications.",
+				Why: "If two Secrets have the same address, Argo CD uses either of them. A duplicate name causes an error " +
+					"in Applications.",
 				References: []string{"argoproj/argo-cd: util/settings/cluster_informer.go (GetClusterByURL)"}, Run: oneSecret,
 			},
 			{
 				Name: "egress", Title: "NetworkPolicies allow egress to the destination", On: steps.Local,
 				Needs: []string{"controller"},
-				Why:   "An egress policy for Argo CD's pods denies everything that it does not name.", Run: egress,
+				Why:   "An egress policy for Argo CD's pods denies every connection that the policy does not allow.", Run: egress,
 			},
 		},
 	}
@@ -60,8 +61,8 @@ func registration() steps.Step {
 
 func secretName(e steps.Env) string { return "cluster-" + e.Link }
 
-// config returns the key config of the cluster Secret exactly as Argo CD writes it, so that
-// neither carrick nor Argo CD finds a difference (argoproj/argo-cd:
+// config returns the value of the cluster Secret's key "config". It has exactly the format that
+// Argo CD writes, so that neither carrick nor Argo CD detects a difference (argoproj/argo-cd:
 // pkg/apis/application/v1alpha1/types.go, ClusterConfig).
 func config(e steps.Env) (masked.Value, error) {
 	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
@@ -93,13 +94,13 @@ func clusterSecret(ctx context.Context, e steps.Env) steps.Result {
 	case s.Labels[secretType] != "cluster":
 		return steps.Failed(name+" does not have the label "+secretType+"=cluster", "")
 	case strings.TrimRight(s.Data["server"].Reveal(), "/") != server(e):
-		return steps.Failed(name+" has another address than "+server(e), "")
+		return steps.Failed(name+" has an address other than "+server(e), "")
 	case s.Data["config"] != want:
-		return steps.Failed(name+" has another token or CA than the destination", "")
+		return steps.Failed(name+" has a token or CA other than the destination's", "")
 	case s.Data["namespaces"].Reveal() != strings.Join(deploysTo(e), ","):
 		return steps.Failed(name+" has namespaces other than access.namespaces", "")
 	}
-	return steps.Passed("%s has the token of %s", name, server(e))
+	return steps.Passed("%s has the address and the credential of %s", name, server(e))
 }
 
 func oneSecret(ctx context.Context, e steps.Env) steps.Result {
@@ -113,7 +114,7 @@ func oneSecret(ctx context.Context, e steps.Env) steps.Result {
 			s.Data["name"].Reveal() == e.Answers.Text("cluster.name")
 		if same && s.Name != secretName(e) {
 			return steps.Failed("Secret "+s.Namespace+"/"+s.Name+" has the same address or name",
-				e.Kubectl()+" -n "+s.Namespace+" delete secret "+steps.Quoted(s.Name)+"    # if this link replaces it")
+				e.Kubectl()+" -n "+s.Namespace+" delete secret "+steps.Quoted(s.Name)+"    # if this link replaces that Secret")
 		}
 	}
 	return steps.Passed("no duplicate among %d cluster Secrets", len(all))
@@ -128,7 +129,7 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	var at []string // if the host is a name, its addresses are unknown and every ipBlock counts
+	var at []string // if the host is a DNS name, its addresses are unknown, so every ipBlock counts
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		at = []string{u.Hostname()}
 	}

@@ -1,6 +1,6 @@
 package argocd
 
-// renamed maps names of checks and answers in earlier versions to the current names.
+// renamed maps the names of checks and answers in earlier carrick versions to their current names.
 var renamed = map[string]string{
 	"may-make":       "admin-permissions",
 	"nothing-beyond": "least-privilege",

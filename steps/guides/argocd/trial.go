@@ -16,9 +16,9 @@ import (
 
 func trial() steps.Step {
 	return steps.Step{
-		Name: "trial", Title: "Argo CD's own verdict",
-		Why: "Argo CD connects to a cluster once an Application targets it. In Kubernetes only the status of an " +
-			"Application shows the connection: its state is in Argo CD's cache. The trial Application deploys nothing.",
+		Name: "trial", Title: "Trial Application",
+		Why: "Argo CD connects to a cluster once an Application targets it. In the Kubernetes API only the status of an " +
+			"Application shows whether the connection works. The trial Application deploys nothing.",
 		Ask: []steps.Question{{
 			Key: "trial.repository", Title: "Repository of the trial Application", Kind: steps.URL, NotFromPeer: true, Opt: true,
 			Help: "Enter a repository that Argo CD can read and that the project default permits. Leave it empty to check " +
@@ -32,7 +32,7 @@ func trial() steps.Step {
 		}},
 		Checks: []steps.Check{{
 			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, FixedBy: "trial",
-			Why:        "Only then has Argo CD itself listed the destination's objects with the cluster Secret.",
+			Why:        "The comparison shows that Argo CD can list the destination's objects with the cluster Secret.",
 			Needs:      []string{"cluster-secret", "one-secret", "controller"},
 			References: []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
 			Timeout:    5 * time.Minute, Run: compared,
@@ -64,10 +64,9 @@ type application struct {
 	} `json:"status"`
 }
 
-// compared reads the verdict from an Application that targets the cluster, preferably the
-// trial. The sync status is Unknown if Argo CD fails to load the manifests or the cluster's
-// objects; the conditions give the reason (argoproj/argo-cd: controller/state.go,
-// CompareAppState).
+// compared returns the verdict on an Application that targets the cluster. It prefers the Application that carrick
+// creates. If Argo CD fails to load the manifests or the cluster's objects, the sync status is Unknown and the
+// conditions give the reason (argoproj/argo-cd: controller/state.go, CompareAppState).
 func compared(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[application](ctx, e.Cluster, applications, argoNamespace(e), cluster.Selector{})
 	if err != nil {
@@ -90,14 +89,14 @@ func compared(ctx context.Context, e steps.Env) steps.Result {
 	found := "Application " + argoNamespace(e) + "/" + app.Name + ": "
 	for _, c := range app.Status.Conditions {
 		if strings.HasPrefix(c.Message, "Failed to load target state: ") {
-			return steps.Warned(found+clean.Text(c.Message), "answer trial.repository with a repository that Argo CD can read")
+			return steps.Warned(found+clean.Text(c.Message), "set trial.repository to a repository that Argo CD can read")
 		} else if strings.HasSuffix(c.Type, "Error") {
 			return steps.Failed(found+clean.Text(c.Message),
 				e.Kubectl()+" -n "+argoNamespace(e)+" describe application "+app.Name)
 		}
 	}
 	if s := app.Status.Sync.Status; s != "Synced" && s != "OutOfSync" {
-		return steps.Waits(app.CreationTimestamp.Time, "%sArgo CD has not compared it yet", found)
+		return steps.Waits(app.CreationTimestamp.Time, "%sArgo CD has not compared the Application yet", found)
 	}
 	return steps.Passed("%s%s as of %s", found, app.Status.Sync.Status, app.Status.ReconciledAt)
 }
