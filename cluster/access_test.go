@@ -116,12 +116,13 @@ func TestOpenTakesTheContextAndRelativePaths(t *testing.T) {
 	}
 }
 
-// A link file from elsewhere may name a kubeconfig that runs a program, or that sends a file's content to its server.
+// A link file from another user can name a kubeconfig that would run a program or send the content of a file to its
+// server.
 func TestAKubeconfigThatAFileNamesRunsNothing(t *testing.T) {
 	exec := "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./steal, interactiveMode: Never}}"
 	for name, tc := range map[string]struct{ user, want string }{
 		"a token":          {"{token: t}", ""},
-		"a program":        {exec, `steal", which a file`},
+		"a program":        {exec, `steal", which carrick does not allow`},
 		"a token file":     {"{tokenFile: /etc/hostname}", `sends the content of "/etc/hostname"`},
 		"a token and both": {"{token: t, tokenFile: /etc/hostname}", `sends the content of "/etc/hostname"`},
 		"an auth provider": {"{auth-provider: {name: oidc}}", `uses the auth provider "oidc"`},
@@ -202,7 +203,8 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		},
 		"part of a context": {twoContexts, "milan", []string{`did you mean "kind-milan"?`}},
 		"nothing like it": {
-			twoContexts, "production-eu-west", []string{`no context "production-eu-west": its contexts are kind-milan, kind-rome`},
+			twoContexts, "production-eu-west",
+			[]string{`no context "production-eu-west": its contexts are kind-milan, kind-rome`},
 		},
 		"no current context": {
 			strings.Replace(twoContexts, "current-context: kind-rome\n", "", 1), "",
@@ -259,7 +261,7 @@ func TestAKubeconfigThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 	says(t, err, "no kubeconfig", "$KUBECONFIG is not set")
 }
 
-// says fails the test unless the error has these parts, and no secret.
+// says fails the test unless the error contains all parts and no secret.
 func says(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

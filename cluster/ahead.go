@@ -14,17 +14,17 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// serverAndCA identifies a server and its CA. Only clusters for which it is equal can share connections.
+// serverAndCA is the address and the CA of an API server. Clusters can share connections only if both are equal.
 type serverAndCA struct{ server, ca string }
 
 func sharedBy(server string, ca []byte) serverAndCA {
 	return serverAndCA{server, strings.TrimSpace(string(ca))}
 }
 
-// Ahead opens a connection to an address of this cluster's API server, with the same CA, for a kubeconfig that will be
-// passed to As later, so that its first request does not wait for a connection. Ahead does not block. It sends nothing
-// before that kubeconfig is used, because API servers close a connection after a request without credentials. If the
-// address turns out to be wrong, the connection is never used.
+// Ahead opens a connection to server, which must be an address of the same API server. It uses the same CA. As later
+// uses this connection for a kubeconfig with this address, so that the first request does not wait for a connection.
+// Ahead does not block. It sends no request, because API servers close a connection after a request without
+// credentials. If no kubeconfig has this address, the connection stays unused.
 func (c *Cluster) Ahead(server string) {
 	at := sharedBy(server, c.CA())
 	c.mu.Lock()
@@ -43,9 +43,9 @@ func (c *Cluster) Ahead(server string) {
 	stranger.dialEarly(server)
 }
 
-// aheadOf returns the cluster whose connection Ahead opened for a kubeconfig, or nil if there is none. A kubeconfig
-// with a client certificate gets its own connection, because the certificate authenticates the connection itself. The
-// caller holds the mutex.
+// aheadOf returns the cluster whose connection Ahead opened for the server in the kubeconfig, or nil if there is none.
+// It returns nil for a kubeconfig with a client certificate, because the client certificate is part of the TLS
+// handshake. The caller must hold c.mu.
 func (c *Cluster) aheadOf(k kubeconfig.Config) *Cluster {
 	if len(k.ClientCert) > 0 || k.TLSServerName != "" {
 		return nil
@@ -61,11 +61,10 @@ type spare struct {
 	at   time.Time
 }
 
-// spareAge is the maximum age of an unused connection. Every server keeps an idle connection open for at least that
-// long.
+// spareAge is the maximum age of an unused connection. API servers keep an idle connection open for longer than this.
 const spareAge = 5 * time.Second
 
-// dialEarly opens the connection that the first request will need. It must be called before the first request.
+// dialEarly opens the connection for the first request in advance. It must be called before the first request.
 func (c *Cluster) dialEarly(server string) {
 	own, ok := c.gate.next.(*http.Transport)
 	at, err := url.Parse(server)
@@ -74,7 +73,7 @@ func (c *Cluster) dialEarly(server string) {
 	}
 	conf := &tls.Config{}
 	if own.TLSClientConfig != nil {
-		conf = own.TLSClientConfig.Clone() // the transport modifies its own
+		conf = own.TLSClientConfig.Clone() // the transport modifies its configuration
 	}
 	conf.NextProtos = []string{"http/1.1"}
 	if own.Protocols.HTTP2() {
@@ -105,7 +104,7 @@ func (c *Cluster) dialEarly(server string) {
 	})
 }
 
-// take waits for the connection. It returns nil if the connection failed or is too old.
+// take waits until the connection is established. It returns nil if connecting failed or the connection is too old.
 func (s *spare) take(ctx context.Context) net.Conn {
 	select {
 	case <-s.made:
@@ -122,7 +121,7 @@ func (s *spare) take(ctx context.Context) net.Conn {
 	return s.conn
 }
 
-// dialTLS connects as http.Transport would.
+// dialTLS opens a TLS connection the way http.Transport does.
 func dialTLS(ctx context.Context, dial dialer, address string, conf *tls.Config) (net.Conn, error) {
 	raw, err := dial(ctx, "tcp", address)
 	if err != nil {

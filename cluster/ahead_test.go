@@ -19,7 +19,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// crowd is an API server that notes who asked over which connection.
+// crowd is a fake API server that records the user and the connection of each request.
 type crowd struct {
 	*httptest.Server
 	ca []byte
@@ -67,7 +67,7 @@ func (s *crowd) open(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// ask asks for the version with a kubeconfig for that address.
+// ask requests the version with a kubeconfig for the given address.
 func (s *crowd) ask(t *testing.T, c *cluster.Cluster, server, token string) {
 	t.Helper()
 	k := kubeconfig.Config{Server: server, CA: append(s.ca, '\n'), Namespace: "a", Token: masked.New(token)}
@@ -80,8 +80,8 @@ func (s *crowd) ask(t *testing.T, c *cluster.Cluster, server, token string) {
 	}
 }
 
-// What was opened ahead is what the kubeconfig's first request goes over, and
-// never the connection of the cluster's own credentials.
+// The kubeconfig's first request uses the connection that Ahead opened. That connection never carries the cluster's own
+// credentials.
 func TestAConnectionAheadIsThatOfTheKubeconfig(t *testing.T) {
 	s := newCrowd(t)
 	c := s.open(t)
@@ -101,7 +101,7 @@ func TestAConnectionAheadIsThatOfTheKubeconfig(t *testing.T) {
 	}
 }
 
-// A guess that was wrong changes nothing for the kubeconfig.
+// If the address passed to Ahead is wrong, the kubeconfig still works.
 func TestAConnectionAheadToAnotherAddressIsNotUsed(t *testing.T) {
 	guessed, s := newCrowd(t), newCrowd(t)
 	c := s.open(t)

@@ -16,22 +16,21 @@ import (
 	"carrick/cluster/failure"
 )
 
-// answer is the class of an error from a read's request.
+// answer is the class of an error from an API request.
 type answer int
 
 const (
-	unreachable  answer = iota // no answer: the network or TLS failed, or credentials are unavailable
-	failing                    // an answer without a result: overload, a crash, or a proxy's page
+	unreachable  answer = iota // no response: the network or TLS failed, or credentials are unavailable
+	failing                    // an error response, such as an overloaded or crashed server, or a proxy's error page
 	refused                    // forbidden
 	unauthorized               // not authenticated
-	absent                     // no such object
-	unserved                   // no such kind
+	absent                     // the object does not exist
+	unserved                   // the API server does not serve the kind
 	unwatchable                // the kind cannot be watched
 	rejected                   // the request is invalid
-	expired                    // the requested version is no longer available: start again
+	expired                    // the requested resource version is no longer available, so the read starts again
 )
 
-// answerOf classifies the error of a request.
 func answerOf(err error) answer {
 	if errors.Is(err, failure.ErrNotJSON) {
 		return failing
@@ -64,8 +63,8 @@ func answerOf(err error) answer {
 	return failing
 }
 
-// hopeless reports whether an immediate retry would fail with the same error.
-func hopeless(err error) bool {
+// isPermanent reports whether an immediate retry would fail with the same error.
+func isPermanent(err error) bool {
 	var (
 		dns       *net.DNSError
 		verify    *tls.CertificateVerificationError
@@ -82,11 +81,11 @@ func hopeless(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "getting credentials: ") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // the server rejects ours
+		strings.Contains(text, "remote error: tls: ") && strings.Contains(text, "certificate") // client certificate
 }
 
-// backoff returns the pause after that many consecutive failures. It stays short while a good answer could still arrive
-// before the loss is reported.
+// backoff returns the pause after the given number of consecutive failures. Until an outage is reported, the pause is
+// at most StaleAfter/6, so that several retries happen before the report.
 func (r *read) backoff(fails int, err error) time.Duration {
 	most := r.c.options.BackoffMax
 	r.mu.Lock()
@@ -101,9 +100,9 @@ func (r *read) backoff(fails int, err error) time.Duration {
 	return pause - jitter(pause/2)
 }
 
-// starting reports whether the API server is about to serve a kind but does not serve it yet. The server requests a
-// retry after one second but needs only some milliseconds: kubernetes/kubernetes
-// staging/src/k8s.io/apiserver/pkg/storage/cacher.
+// starting reports whether err means that the API server is still initializing its storage for a kind. The server asks
+// clients to retry after one second, but is ready within milliseconds (kubernetes/kubernetes:
+// staging/src/k8s.io/apiserver/pkg/storage/cacher).
 func starting(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "storage is (re)initializing")
 }

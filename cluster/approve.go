@@ -21,14 +21,13 @@ var signingRequests = schema.GroupVersionResource{
 	Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
 }
 
-// ErrDenied means that a certificate signing request has been denied, which cannot be undone.
+// ErrDenied means that a CertificateSigningRequest has been denied. A denial cannot be undone.
 var ErrDenied = errors.New("the request was denied")
 
-// Approve approves the CertificateSigningRequest of that name, with a reason in CamelCase and a message. expected
-// returns an error if the spec is not the one to approve. Approve approves exactly the object that expected accepted:
-// the API server refuses the update of an object that was recreated in between. A request that is already approved
-// stays unchanged. A denied request returns ErrDenied. Approve requires the permissions to update
-// certificatesigningrequests/approval and to approve for the signer.
+// Approve approves the named CertificateSigningRequest. reason is in CamelCase. expected checks the spec and returns an
+// error if the request must not be approved. If the object changes after this check, the API server rejects the update.
+// Approve leaves an approved request unchanged, and returns ErrDenied for a denied request. It requires the permissions
+// to update certificatesigningrequests/approval and to approve for the signer.
 func (c *Cluster) Approve(
 	ctx context.Context, name string, expected func(certificatesv1.CertificateSigningRequestSpec) error,
 	reason, message string,

@@ -19,7 +19,7 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// signingRequest asks for a client certificate.
+// signingRequest creates a CertificateSigningRequest for a client certificate.
 func signingRequest(t *testing.T, box *clustertest.Sandbox, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,19 +8,19 @@ import (
 	"carrick/cluster/failure"
 )
 
-// freeBytes is the size above which a response counts as large. Large responses are read one at a time, so that a
-// server that sends too much to every read cannot exhaust the memory.
+// A response larger than freeBytes counts as large. Large responses are read one at a time. Otherwise a server that
+// sends huge responses to many concurrent reads could exhaust the memory.
 const freeBytes = 1 << 20
 
-// bodies limits the size of the responses of one cluster.
+// bodies is an http.RoundTripper that limits the size of responses.
 type bodies struct {
 	next  http.RoundTripper
-	large chan struct{} // a semaphore of one, held while a large response is read
+	large chan struct{} // semaphore for reading one large response at a time
 }
 
 func newBodies() *bodies { return &bodies{large: make(chan struct{}, 1)} }
 
-// RoundTrip limits every response except watches, which are limited per event.
+// RoundTrip limits the size of each response. For a watch, the size of each event is limited instead.
 func (b *bodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	if err != nil || resp.Body == nil {
@@ -36,7 +36,7 @@ func (b *bodies) bound(ctx context.Context, body io.ReadCloser) *bounded {
 	return &bounded{ReadCloser: body, ctx: ctx, large: b.large}
 }
 
-// bounded is a response body, or one watch event, limited to failure.AnswerLimit.
+// bounded limits a response body, or one watch event, to failure.AnswerLimit bytes.
 type bounded struct {
 	io.ReadCloser
 	ctx   context.Context
@@ -67,13 +67,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body, so that another large response can be read.
+// Close closes the body and allows another large response to be read.
 func (b *bounded) Close() error {
 	b.yield()
 	return b.ReadCloser.Close()
 }
 
-// reset resets the limit for the next event.
+// reset resets the size limit for the next watch event.
 func (b *bounded) reset() {
 	b.yield()
 	b.read = 0

@@ -25,7 +25,7 @@ func TestAnAnswerThatIsTooLargeIsNotRead(t *testing.T) {
 	}
 }
 
-// One large answer is read at a time; small ones do not wait.
+// Large responses are read one at a time. Small responses do not wait.
 func TestLargeAnswersWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newBodies()

@@ -8,26 +8,26 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// breaker tracks whether a cluster answers. While the cluster does not answer, only one read at a time tries to reach
-// it. After Options.StaleAfter every read becomes stale immediately, and the first good answer wakes all reads. Code
-// that holds its mutex acquires no other lock than that of its version.
+// breaker detects outages of a cluster. During an outage, only one read at a time sends requests. After
+// Options.StaleAfter, all reads become stale at once. The first answer wakes all reads. Code that holds mu must not
+// acquire any lock other than the one in version.
 type breaker struct {
 	c       *Cluster
-	version tracked.Version // bumped when a loss is reported and when it ends
+	version tracked.Version // bumped when an outage is reported and when it ends
 
 	mu       sync.Mutex
 	answered bool      // the cluster has answered at least once
-	healed   time.Time // when the last loss ended
+	healed   time.Time // end of the last outage
 	streams  int       // open watches
-	lost     time.Time // zero: the cluster answers
+	lost     time.Time // start of the current outage; zero: none
 	cause    error
-	open     *failure.StaleError // set once the loss is reported
+	open     *failure.StaleError // the reported outage; nil: none
 	timer    *time.Timer
 	turns    turns
 }
 
-// lose records that the cluster has not answered since the given moment, and reports whether the cluster is lost. While
-// a watch is open the cluster is not lost: then only the caller's request failed.
+// lose records that the cluster has not answered since the given time. If a watch is open, only the caller's request
+// failed. In this case lose records nothing and returns false.
 func (b *breaker) lose(since time.Time, cause error) bool {
 	b.mu.Lock()
 	if b.streams > 0 {
@@ -40,7 +40,7 @@ func (b *breaker) lose(since time.Time, cause error) bool {
 	}
 	b.cause = cause
 	rest := b.c.staleAfter(b.answered) - time.Since(b.lost)
-	if hopeless(cause) && !b.answered {
+	if isPermanent(cause) && !b.answered {
 		rest = 0
 	}
 	switch {
@@ -83,7 +83,8 @@ func (b *breaker) stopTimer() {
 	}
 }
 
-// heal records a good answer. It must be called before the answer is published, or a read could stay stale.
+// heal records an answer and ends the outage. It must be called before the answer is published. Otherwise a read could
+// stay stale.
 func (b *breaker) heal() {
 	b.mu.Lock()
 	b.answered = true
@@ -98,7 +99,8 @@ func (b *breaker) heal() {
 	b.c.nudgeAll()
 }
 
-// forget drops a loss when no read is left that would notice its end.
+// forget ends an outage when the cluster has no more reads. Without reads, no request would detect that the cluster
+// answers again.
 func (b *breaker) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +110,7 @@ func (b *breaker) forget() {
 	}
 }
 
-// reset clears the loss and lets every queued read try. The caller holds the mutex.
+// reset ends the outage and allows all queued reads to retry. The caller must hold b.mu.
 func (b *breaker) reset() {
 	b.lost, b.cause, b.open = time.Time{}, nil, nil
 	b.stopTimer()
@@ -119,15 +121,15 @@ func (b *breaker) reset() {
 	b.turns.queued = nil
 }
 
-// said returns the loss if it has been reported, else nil.
+// said returns the reported outage, or nil if none is reported.
 func (b *breaker) said() *failure.StaleError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open
 }
 
-// unsettled reports whether the cluster is lost or was until a moment ago: an API server that is starting refuses
-// requests that it will allow later.
+// unsettled reports whether the cluster has an outage or has recovered only recently. During this time a 401 or 403
+// response is not final, because an API server that is starting refuses requests that it allows later.
 func (b *breaker) unsettled() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +145,6 @@ func (b *breaker) everAnswered() bool {
 	return b.answered
 }
 
-// stale returns the StaleError of one read.
 func (c *Cluster) stale(since time.Time, cause error) *failure.StaleError {
 	return &failure.StaleError{Since: since, Cause: cause, Never: !c.outages.everAnswered()}
 }
@@ -171,8 +172,8 @@ func (b *breaker) Changes() *tracked.Version { return &b.version }
 
 func (b *breaker) Heard() (at time.Time, polled bool) { return b.c.wire.lastHeard(), false }
 
-// staleAfter returns how long the cluster may fail to answer before the loss is reported. If an exec plugin has not run
-// yet, that is at least the timeout of one request.
+// staleAfter returns the time without an answer after which an outage is reported. If the cluster has never answered
+// and uses an exec plugin, this is at least the timeout of one request.
 func (c *Cluster) staleAfter(answered bool) time.Duration {
 	if !answered && c.config.ExecProvider != nil {
 		return max(c.options.StaleAfter, c.timeout)

@@ -14,27 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nothing in this file is tracked. Every call sends its own request to the API server, and none is answered from a
-// watch's store. Errors name the operation that failed, and wrap the API's error.
+// The functions in this file are not tracked. Every call sends its own request to the API server and uses no cached
+// object. Errors name the operation that failed, and wrap the API's error.
 
 // ApplyOptions are the options of Apply.
 type ApplyOptions struct {
 	Manager string // field manager, at most 128 characters; required
 	DryRun  bool   // the API server does everything except persist the result
-	Force   bool   // takes over fields that another manager owns
+	Force   bool   // take over fields that another manager owns
 }
 
 // PatchOptions are the options of Patch.
 type PatchOptions struct {
 	Manager         string // field manager; required
 	DryRun          bool
-	UID             types.UID // the object must have this UID
-	ResourceVersion string    // and this version
+	UID             types.UID // precondition: the object has this UID; "": any
+	ResourceVersion string    // precondition: the object has this version; "": any
 }
 
-// Fetch returns the complete object, including its managedFields, that obj names by apiVersion, kind, namespace and
-// name. An object that does not exist returns an error that satisfies apierrors.IsNotFound, and a kind that does not
-// exist failure.ErrNotServed.
+// Fetch reads the object that obj identifies by apiVersion, kind, namespace and name. The result includes
+// managedFields. If the object does not exist, the error satisfies apierrors.IsNotFound. If the API server does not
+// serve the kind, the error is failure.ErrNotServed.
 func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	doing := "read " + describeObject(obj)
 	at, err := c.locate(ctx, obj)
@@ -44,9 +44,9 @@ func (c *Cluster) Fetch(ctx context.Context, obj *unstructured.Unstructured) (*u
 	return c.send(ctx, doing, request{verb: http.MethodGet, at: at})
 }
 
-// Apply applies obj by server-side apply and returns the result. The API server refuses unknown and duplicate fields.
+// Apply applies obj by server-side apply and returns the result. The API server rejects unknown and duplicate fields.
 // Apply is idempotent. Fields that another manager owns cause a conflict (see failure.Conflicts), unless Force is set.
-// Values of a Secret must be strings.
+// The values in a Secret must be strings.
 func (c *Cluster) Apply(
 	ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions,
 ) (*unstructured.Unstructured, error) {
@@ -71,7 +71,7 @@ func (c *Cluster) Apply(
 	return c.send(ctx, doing, r)
 }
 
-// Patch sends a JSON merge patch. If the object no longer has the given UID or version, Patch returns an error that
+// Patch sends a JSON merge patch. If the object does not have the UID or version in o, Patch returns an error that
 // satisfies apierrors.IsConflict.
 func (c *Cluster) Patch(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, merge []byte, o PatchOptions,
@@ -87,14 +87,17 @@ func (c *Cluster) Patch(
 	})
 	if o.UID != "" && changesUID(err) {
 		return nil, failed(
-			ctx, doing, apierrors.NewConflict(gvr.GroupResource(), name, errors.New("it is another object of the same name")),
+			ctx, doing,
+			apierrors.NewConflict(
+				gvr.GroupResource(), name, errors.New("the object was replaced by another one of the same name"),
+			),
 		)
 	}
 	return out, err
 }
 
-// Create creates obj. If the object already exists, Create returns an error that satisfies apierrors.IsAlreadyExists.
-// With metadata.generateName and no name, the result has the generated name. Values of a Secret must be strings.
+// Create creates obj. If the object already exists, the error satisfies apierrors.IsAlreadyExists. If obj has
+// metadata.generateName and no name, the result has the generated name. The values in a Secret must be strings.
 func (c *Cluster) Create(
 	ctx context.Context, obj *unstructured.Unstructured, manager string,
 ) (*unstructured.Unstructured, error) {
@@ -111,18 +114,18 @@ func (c *Cluster) Create(
 	return c.send(ctx, doing, request{verb: http.MethodPost, at: at, body: body, contentType: jsonType, manager: manager})
 }
 
-// Delete deletes the object with that UID, which is required. Its dependents are deleted in the background. Delete
-// returns as soon as the API server has accepted the request; Gone waits until the object is gone. If the object does
-// not exist, Delete returns nil. It keeps an object of the same name with another UID, and returns an error that
-// satisfies apierrors.IsConflict.
+// Delete deletes an object if it has the given UID. uid is required. The API server deletes the object's dependents in
+// the background. Delete returns as soon as the API server has accepted the request. Use Gone to wait until the object
+// no longer exists. If the object does not exist, Delete returns nil. If the object has another UID, Delete keeps it,
+// and the error satisfies apierrors.IsConflict.
 func (c *Cluster) Delete(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
 	return c.DeleteVersion(ctx, gvr, namespace, name, uid, "")
 }
 
-// DeleteVersion is like Delete, but also returns an error that satisfies apierrors.IsConflict if the object has another
-// resource version; "" accepts any version.
+// DeleteVersion is like Delete, but the object must also have the given resource version. If it has another version,
+// the error satisfies apierrors.IsConflict. version "" accepts any version.
 func (c *Cluster) DeleteVersion(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID, version string,
 ) error {
@@ -149,7 +152,8 @@ func (c *Cluster) DeleteVersion(
 	return err
 }
 
-// withPreconditions adds the preconditions to the patch's metadata, where the API server checks them.
+// withPreconditions adds the UID and the resource version to the metadata of the patch. The API server then rejects the
+// patch if the object differs in either of them.
 func withPreconditions(merge []byte, o PatchOptions) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(merge, &patch); err != nil || patch == nil {
@@ -175,7 +179,7 @@ func withPreconditions(merge []byte, o PatchOptions) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// changesUID reports whether the API server refused the patch because it would have changed the UID.
+// changesUID reports whether the API server rejected a patch because the UID in it differs from the object's.
 func changesUID(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

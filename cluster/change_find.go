@@ -18,8 +18,8 @@ import (
 
 const onlyMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
-// Find lists the metadata of the objects that s selects; namespace "" is all namespaces. It requests pages of 500. A
-// resource that does not exist returns failure.ErrNotServed.
+// Find lists the metadata of the objects that s selects. namespace "" means all namespaces. Find requests pages of 500
+// objects. If the API server does not serve the resource, the error is failure.ErrNotServed.
 func (c *Cluster) Find(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
 ) ([]metav1.PartialObjectMetadata, error) {
@@ -59,7 +59,7 @@ func (c *Cluster) pages(
 		if err := json.Unmarshal(data, &page); err != nil {
 			return nil, failed(ctx, doing, failure.Unreadable(data, err))
 		}
-		if !strings.HasSuffix(page.Kind, "List") { // an answer of another kind is not an empty list
+		if !strings.HasSuffix(page.Kind, "List") {
 			return nil, failed(ctx, doing, failure.NotJSON(errors.New("the answer is not a list")))
 		}
 		out = append(out, page.Items...)

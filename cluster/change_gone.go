@@ -18,13 +18,13 @@ import (
 	"carrick/cluster/failure"
 )
 
-// goneWithin is how long Gone waits. Deleting the virtual node of a Liqo peering, whose pods were drained, has taken 71
-// s. By default a pod can take 30 s to stop.
+// goneWithin is the maximum time that Gone waits. Deleting a Liqo virtual node and draining its pods has been observed
+// to take 71 s. By default a pod has 30 s to stop.
 const goneWithin = 3 * time.Minute
 
-// Gone returns once the object with that UID is gone, even if another object of the same name was created. It watches
-// the object, or polls it every second if watching is not permitted. If ctx ends or three minutes pass first, the error
-// says what keeps the object: its finalizers, or that it was not deleted.
+// Gone waits until the object with the given UID no longer exists. An object with the same name but another UID does
+// not count. Gone watches the object, or polls it every second if watching is not permitted. If ctx ends or three
+// minutes pass first, the error explains why the object still exists, for example because of a finalizer.
 func (c *Cluster) Gone(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, uid types.UID,
 ) error {
@@ -62,8 +62,8 @@ func (c *Cluster) Gone(
 	}
 }
 
-// ended watches the object until the object is gone, or until the watch or ctx ends. It reports whether the object is
-// gone, and stores the object's last state in last.
+// ended watches the object until the object is deleted, or until the watch or ctx ends. It reports whether the object
+// was deleted, and stores the last version of the object in last.
 func (c *Cluster) ended(ctx context.Context, at location, uid types.UID, last **unstructured.Unstructured) bool {
 	events, err := c.dynamic.Resource(at.gvr).Namespace(at.namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, at.name).String(),
@@ -115,7 +115,7 @@ func held(obj *unstructured.Unstructured) string {
 	return words
 }
 
-// remaining returns the remaining content that a terminating namespace reports.
+// remaining returns what a terminating namespace still contains, according to its conditions.
 func remaining(obj *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	var out []string

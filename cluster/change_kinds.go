@@ -25,25 +25,26 @@ type Kind struct {
 	GVK        schema.GroupVersionKind
 	GVR        schema.GroupVersionResource
 	Namespaced bool
-	Verbs      []string // "list", "delete", …
+	Verbs      []string // such as "list" and "delete"
 }
 
-// changeState caches the kinds that the cluster serves, between changes.
+// changeState caches the kinds that the cluster serves.
 type changeState struct {
 	mu     sync.Mutex
 	served *served // nil: not discovered yet
 	asking singleflight.Group
 }
 
-// served is the result of one discovery.
 type served struct {
-	// kinds has no subresources. Groups are in the API server's order, with the preferred version first.
+	// kinds does not contain subresources. Groups are in the API server's order. In each group, the preferred version
+	// comes first.
 	kinds  []Kind
-	silent map[schema.GroupVersion]error // versions whose aggregated API server does not answer
+	silent map[schema.GroupVersion]error // group versions whose aggregated API server does not answer
 }
 
-// Resource returns the resource of a kind and whether it is namespaced. Discovery runs once and is cached. A kind that
-// is missing from the cache triggers one more discovery; if it is still missing, Resource returns failure.ErrNotServed.
+// Resource returns the resource for a kind and reports whether it is namespaced. Discovery results are cached. If the
+// kind is missing from the cache, Resource repeats the discovery. If the kind is still missing, the error is
+// failure.ErrNotServed.
 func (c *Cluster) Resource(
 	ctx context.Context, gvk schema.GroupVersionKind,
 ) (gvr schema.GroupVersionResource, namespaced bool, err error) {
@@ -76,8 +77,8 @@ func (c *Cluster) Resource(
 	return gvr, false, fmt.Errorf("%s in %s: %w", gvk.Kind, gvk.GroupVersion(), failure.ErrNotServed)
 }
 
-// Kinds returns every kind that can be listed, each in the version that the API server prefers, sorted by group and
-// resource. It omits a group whose aggregated API server does not answer.
+// Kinds returns all kinds that can be listed, sorted by group and resource. Each kind has the version that the API
+// server prefers. Kinds omits groups whose aggregated API server does not answer.
 func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -97,8 +98,8 @@ func (c *Cluster) Kinds(ctx context.Context) ([]Kind, error) {
 	return out, nil
 }
 
-// Silent returns the groups and versions whose aggregated API server does not answer, sorted. Their kinds are unknown,
-// and Kinds omits them.
+// Silent returns the sorted list of group versions whose aggregated API server does not answer. Kinds omits the kinds
+// of these group versions, because they are unknown.
 func (c *Cluster) Silent(ctx context.Context) ([]string, error) {
 	now, err := c.discover(ctx)
 	if err != nil {
@@ -119,7 +120,8 @@ func (s *served) all() []Kind {
 	return s.kinds
 }
 
-// StartServed starts the discovery that Resource will need, unless its result is cached.
+// StartServed starts discovery in the background, so that later calls to Resource do not have to wait for it. If the
+// kinds are already cached, it does nothing.
 func (c *Cluster) StartServed() {
 	c.change.mu.Lock()
 	known := c.change.served != nil
@@ -129,7 +131,7 @@ func (c *Cluster) StartServed() {
 	}
 }
 
-// discover discovers what the cluster serves. Concurrent callers share one discovery.
+// discover runs discovery and caches the result. Concurrent callers share one run.
 func (c *Cluster) discover(ctx context.Context) (*served, error) {
 	answer := c.change.asking.DoChan("", func() (any, error) {
 		ctx, cancel := c.bounded(c.life)
@@ -154,8 +156,9 @@ func (c *Cluster) discover(ctx context.Context) (*served, error) {
 	}
 }
 
-// ask discovers the served kinds in one round trip: it requests both halves of aggregated discovery at the same time.
-// API servers before v1.30 do not support the current form of aggregated discovery, and are asked group by group.
+// ask discovers the served kinds in one round trip. It requests aggregated discovery from /api and /apis at the same
+// time. API servers before v1.30 do not support version 2 of aggregated discovery. For these servers, ask requests each
+// group separately.
 func (c *Cluster) ask(ctx context.Context) (*served, error) {
 	var halves [2]apidiscovery.APIGroupDiscoveryList
 	var aggregated [2]bool
@@ -191,7 +194,7 @@ func (c *Cluster) askHalf(
 		SetHeader("Accept", discovery.AcceptV2+","+discovery.AcceptV1).
 		Do(ctx).ContentType(&contentType)
 	if err := result.Error(); apierrors.IsNotFound(err) {
-		// An aggregated API server may have no /api.
+		// An aggregated API server can have no /api.
 		return true, nil
 	} else if err != nil {
 		return false, err
@@ -226,7 +229,7 @@ func (c *Cluster) askGroups(ctx context.Context) (*served, error) {
 	return out, nil
 }
 
-// add adds the kinds of one version of a group; a nil list adds nothing.
+// add adds the kinds of one group version. list can be nil.
 func (s *served) add(list *metav1.APIResourceList) {
 	if list == nil {
 		return

@@ -18,7 +18,8 @@ import (
 
 const jsonType types.PatchType = "application/json"
 
-// fewRetries is how often client-go may repeat a request that the API server rejected with 429 or Retry-After.
+// fewRetries is the maximum number of times that client-go repeats a request that the API server rejected with 429 or
+// Retry-After.
 const fewRetries = 2
 
 // location is the API location of an object or of a list.
@@ -56,7 +57,7 @@ func (l location) path() []string {
 	return path
 }
 
-// check rejects names that would change the path.
+// check returns an error if a part of the location, such as "..", would change the path of the request.
 func (l location) check() error {
 	for _, part := range []string{l.gvr.Group, l.gvr.Version, l.gvr.Resource, l.namespace, l.name} {
 		if part == "." || part == ".." || strings.ContainsAny(part, "/%") {
@@ -66,7 +67,6 @@ func (l location) check() error {
 	return nil
 }
 
-// request is one API call.
 type request struct {
 	verb        string
 	at          location
@@ -78,7 +78,7 @@ type request struct {
 	dryRun      bool
 }
 
-// send makes a request whose answer is one object.
+// The response to send must be one object.
 func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructured.Unstructured, error) {
 	data, err := c.raw(ctx, doing, r)
 	if err != nil {
@@ -91,7 +91,6 @@ func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructu
 	return out, nil
 }
 
-// raw makes a request and returns the response body.
 func (c *Cluster) raw(ctx context.Context, doing string, r request) ([]byte, error) {
 	if err := r.at.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
@@ -119,14 +118,13 @@ func (c *Cluster) raw(ctx context.Context, doing string, r request) ([]byte, err
 		call.SetHeader("Content-Type", string(r.contentType)).Body(r.body)
 	}
 	result := call.Do(ctx)
-	// The error of Error contains the Status that the API server sent; that of Raw does not.
+	// Check Error first, because it returns an error with the API server's Status. The error from Raw has no Status.
 	if err := result.Error(); err != nil {
 		return nil, failed(ctx, doing, err)
 	}
 	return result.Raw()
 }
 
-// locate returns the API location of obj.
 func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (location, error) {
 	gvr, namespaced, err := c.Resource(ctx, obj.GroupVersionKind())
 	if err != nil {
@@ -141,15 +139,15 @@ func (c *Cluster) locate(ctx context.Context, obj *unstructured.Unstructured) (l
 	return location{gvr: gvr, namespace: obj.GetNamespace(), name: obj.GetName()}, nil
 }
 
-// encode returns the JSON of an object. It checks here that a Secret's values are strings, because the API server would
-// repeat any other value in its error message.
+// encode returns the JSON of obj without managedFields. It returns an error if a Secret has a value that is not a
+// string, because the API server would repeat the value in its error message.
 func encode(obj *unstructured.Unstructured) ([]byte, error) {
 	if obj.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		for _, field := range []string{"data", "stringData"} {
 			values, _ := obj.Object[field].(map[string]any)
 			for key, value := range values {
 				if _, ok := value.(string); !ok && value != nil {
-					return nil, fmt.Errorf("the value of %q in %s is not text", key, field)
+					return nil, fmt.Errorf("the value of %q in %s is not a string", key, field)
 				}
 			}
 		}
@@ -176,7 +174,7 @@ func describeObject(obj *unstructured.Unstructured) string {
 	return clean.Text(strings.TrimSpace(kind + " " + name))
 }
 
-// changeError is an API error with the operation that failed. It is safe to print: text from the server is cleaned.
+// changeError is an API error together with the operation that failed. Its message is safe to display.
 type changeError struct {
 	doing string
 	err   error
@@ -187,7 +185,7 @@ func (e *changeError) Error() string { return clean.Text(e.doing + ": " + e.err.
 // Unwrap returns the API error.
 func (e *changeError) Unwrap() error { return e.err }
 
-// failed adds the operation to err and, if ctx has ended, the cause.
+// failed adds the operation to err. If ctx has ended, it also adds the cause.
 func failed(ctx context.Context, doing string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)

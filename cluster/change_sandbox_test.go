@@ -24,7 +24,7 @@ import (
 
 const manager = "carrick.test.a"
 
-// object returns the object that text is the YAML of, in that namespace.
+// object returns the object in a YAML text, with the given namespace.
 func object(t *testing.T, namespace, text string) *unstructured.Unstructured {
 	t.Helper()
 	obj := &unstructured.Unstructured{}
@@ -37,7 +37,7 @@ func object(t *testing.T, namespace, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// emptyNamespace makes a namespace of the test's own on a real API server.
+// emptyNamespace creates a namespace for the test on a real API server and returns its name.
 func emptyNamespace(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	made, err := c.Create(
@@ -266,7 +266,7 @@ type: kubernetes.io/service-account-token`))
 	})
 }
 
-// filledToken waits for the controller that puts the token into its Secret.
+// filledToken waits until the controller has put the token into its Secret, and returns the token.
 func filledToken(ctx context.Context, t *testing.T, c *cluster.Cluster, namespace, name string) masked.Value {
 	t.Helper()
 	for {

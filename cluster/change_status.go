@@ -9,8 +9,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// UpdateStatus changes the status of an object. change edits the current object, and returns false to leave it
-// unchanged. It is called again if another client has changed the object in between.
+// UpdateStatus changes the status of an object. change modifies the current object, and returns false if no update is
+// necessary. If another client changes the object at the same time, UpdateStatus reads the object and calls change
+// again.
 func (c *Cluster) UpdateStatus(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name, manager string,
 	change func(*unstructured.Unstructured) (bool, error),

@@ -28,7 +28,7 @@ import (
 
 var configMapsGVR = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// script is an API server that answers from a table of "VERB /path", each request once more recorded.
+// script is a fake API server that answers from a table by "VERB /path", and records each request.
 type script struct {
 	mu      sync.Mutex
 	answers map[string]http.HandlerFunc
@@ -76,7 +76,7 @@ func say(contentType, body string) http.HandlerFunc {
 
 const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// discovered is one group in the aggregated form.
+// discovered returns one group in the format of aggregated discovery.
 func discovered(group, freshness string, kinds ...string) string {
 	resources := make([]string, 0, len(kinds))
 	for _, kind := range kinds {
@@ -101,7 +101,7 @@ func groupList(groups ...string) http.HandlerFunc {
 	)
 }
 
-// scripted returns a cluster whose API server answers from the table; core kinds and two more are discovered.
+// scripted returns a cluster whose API server answers from the table. Discovery returns the core kinds and two more.
 func scripted(t *testing.T, answers map[string]http.HandlerFunc) (*Cluster, *script) {
 	t.Helper()
 	s := &script{answers: map[string]http.HandlerFunc{
@@ -460,7 +460,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// parsed returns the object that text is the YAML of; nil for "".
+// parsed returns the object in a YAML text, or nil for "".
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {

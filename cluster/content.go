@@ -14,25 +14,25 @@ import (
 
 // content is the latest result of a read.
 type content struct {
-	answered bool                         // the API server has answered
+	answered bool                         // set once the API server has answered
 	records  map[string]record            // by namespace and name
-	sorted   []record                     // the same, sorted; nil: not sorted yet
+	sorted   []record                     // records, sorted; nil: not sorted yet
 	objects  []*unstructured.Unstructured // the objects of sorted
-	err      error                        // the API server's error: refused, not served
+	err      error                        // the API server's error, such as refused or not served
 	stale    *failure.StaleError          // set while the API server does not answer
 	polled   bool
 }
 
 // view is the result of a read for one caller.
 type view struct {
-	list    []*unstructured.Unstructured // the objects of a list
-	records []record                     // the same, with the requested values of Secrets
-	record  *record                      // of one object; nil: it does not exist
-	gen     uint64                       // the version of the read
+	list    []*unstructured.Unstructured // objects of a list
+	records []record                     // records of a list, with the requested values of Secrets
+	record  *record                      // record of a single object; nil: it does not exist
+	gen     uint64                       // version of the read
 	err     error
 }
 
-// view returns the current result. The caller holds the mutex of the read.
+// view returns the current result. The caller must hold the read's mutex.
 func (c *content) view(key readKey) view {
 	switch {
 	case c.stale != nil:
@@ -51,8 +51,8 @@ func (c *content) view(key readKey) view {
 	return view{err: apierrors.NewNotFound(key.gvr.GroupResource(), key.name)}
 }
 
-// want adds keys of a Secret to those whose values are kept. If the current attempt has already dropped a value of
-// these keys, want ends that attempt, so that another one reads the value.
+// want adds keys to the Secret keys whose values the read keeps. If the current attempt has already dropped one of
+// these values, want ends the attempt. The next attempt then keeps the value.
 func (r *read) want(keys []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +72,7 @@ func (r *read) want(keys []string) {
 	}
 }
 
-// keeps reports whether the read keeps the values of these keys. Keys that do not exist do not count.
+// keeps reports whether the read keeps the values of the given keys. It ignores keys that do not exist.
 func (r *read) keeps(keys []string) bool {
 	for _, rec := range r.records {
 		if slices.Contains(keys, EveryKey) && len(rec.kept) < len(rec.sizes) {
@@ -90,7 +90,8 @@ func (r *read) keeps(keys []string) bool {
 	return true
 }
 
-// publish makes records the result of the read, and wakes waiting callers if it differs from the last one.
+// publish sets the result of the read. If the result differs from the previous one, publish wakes the callers that wait
+// for a change.
 func (r *read) publish(records map[string]record, polled bool) {
 	r.c.outages.heal()
 	r.mu.Lock()
@@ -105,7 +106,7 @@ func (r *read) publish(records map[string]record, polled bool) {
 	}
 }
 
-// update applies one change that a watch delivered.
+// update applies one event of a watch. If rec is nil, the object was deleted.
 func (r *read) update(key string, rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +124,7 @@ func (r *read) update(key string, rec *record) {
 	r.tell(true)
 }
 
-// refuse makes err the result of the read.
+// refuse sets err as the result of the read.
 func (r *read) refuse(err error, polled bool) {
 	r.c.outages.heal()
 	r.mu.Lock()
@@ -133,16 +134,16 @@ func (r *read) refuse(err error, polled bool) {
 	r.settle(differs)
 }
 
-// settle ends a loss, because there is an answer. The caller holds the mutex.
+// settle ends the read's outage after an answer. The caller must hold r.mu.
 func (r *read) settle(differs bool) {
 	r.good = time.Now()
 	r.lost, r.cause = time.Time{}, nil
-	r.calm()
+	r.stopLossTimer()
 	r.tell(differs)
 }
 
-// tell wakes the callers that wait for the first answer, and, if differs is set, those that wait for a change. The
-// caller holds the mutex.
+// tell wakes the callers that wait for the first answer. If differs is true, tell also wakes the callers that wait for
+// a change. The caller must hold r.mu.
 func (r *read) tell(differs bool) {
 	if differs {
 		r.version.Bump()
@@ -151,11 +152,11 @@ func (r *read) tell(differs bool) {
 	r.turned = make(chan struct{})
 }
 
-// lose records that this read has no answer. The read becomes stale after Options.StaleAfter, or immediately if the
-// loss of the whole cluster has been reported.
+// lose records that the API server does not answer this read. The read becomes stale after Options.StaleAfter. If an
+// outage of the whole cluster has been reported, the read becomes stale immediately.
 func (r *read) lose(since time.Time, cause error) {
 	said := r.c.outages.said()
-	patience := r.c.staleAfter(r.c.outages.everAnswered())
+	timeout := r.c.staleAfter(r.c.outages.everAnswered())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lost.IsZero() {
@@ -165,38 +166,39 @@ func (r *read) lose(since time.Time, cause error) {
 	switch {
 	case r.stale != nil:
 	case said != nil:
-		r.grow(said)
-	case r.patient == nil:
-		r.patient = time.AfterFunc(time.Until(r.lost.Add(patience)), r.impatient)
+		r.makeStale(said)
+	case r.lossTimer == nil:
+		r.lossTimer = time.AfterFunc(time.Until(r.lost.Add(timeout)), r.reportLoss)
 	}
 }
 
-// excuse ends a loss that has not been reported, after a refusal that does not count yet (see grace).
-func (r *read) excuse() {
+// endUnreportedLoss ends the read's outage if the outage has not been reported. It is called after a 401 or 403
+// response that is not final (see grace).
+func (r *read) endUnreportedLoss() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.answered || r.stale != nil {
 		return
 	}
 	r.lost, r.cause = time.Time{}, nil
-	r.calm()
+	r.stopLossTimer()
 }
 
-// calm stops the timer that reports a loss. The caller holds the mutex.
-func (r *read) calm() {
-	if r.patient != nil {
-		r.patient.Stop()
-		r.patient = nil
+// The caller of stopLossTimer must hold r.mu.
+func (r *read) stopLossTimer() {
+	if r.lossTimer != nil {
+		r.lossTimer.Stop()
+		r.lossTimer = nil
 	}
 }
 
-// impatient reports the loss when the timer fires.
-func (r *read) impatient() {
+// reportLoss is called by lossTimer. It makes the read stale.
+func (r *read) reportLoss() {
 	r.mu.Lock()
 	lost, cause := r.lost, r.cause
-	r.patient = nil
+	r.lossTimer = nil
 	if !lost.IsZero() {
-		r.grow(r.c.stale(lost, cause))
+		r.makeStale(r.c.stale(lost, cause))
 	}
 	r.mu.Unlock()
 	if !lost.IsZero() && r.c.outages.living() == 0 && !r.c.wire.lastHeard().After(lost) {
@@ -204,8 +206,8 @@ func (r *read) impatient() {
 	}
 }
 
-// grow makes the content stale and wakes callers. The caller holds the mutex.
-func (r *read) grow(said *failure.StaleError) {
+// makeStale makes the content stale and wakes the waiting callers. The caller must hold r.mu.
+func (r *read) makeStale(said *failure.StaleError) {
 	if r.stale != nil {
 		return
 	}
@@ -213,7 +215,6 @@ func (r *read) grow(said *failure.StaleError) {
 	r.tell(true)
 }
 
-// order returns the records of a list and their objects, sorted by namespace and name.
 func order(records map[string]record) ([]record, []*unstructured.Unstructured) {
 	sorted := slices.SortedFunc(maps.Values(records), func(a, b record) int {
 		return cmp.Or(

@@ -6,11 +6,11 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Dynamic returns a client that uses the cluster's connections and credentials. It is for cluster/chart only, whose
-// templates may look up objects: its reads are not tracked, and its writes are not audited.
+// Dynamic returns a client with the cluster's connections and credentials. Only cluster/chart is allowed to use it, for
+// lookups in templates. Its reads are not tracked, and its writes are not audited.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Served returns every kind that the cluster serves, in each of its versions, without subresources. The result is
+// Served returns all kinds that the cluster serves, in each of their versions, without subresources. The result is
 // cached (see Resource).
 func (c *Cluster) Served(ctx context.Context) ([]Kind, error) {
 	c.change.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// real errors, as they come from a connection
+// Errors of real connections are explained.
 func TestExplainKnowsRealErrors(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

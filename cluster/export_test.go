@@ -6,7 +6,7 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// NewAccess is New with the parts of Access that are not about kubeconfigs.
+// NewAccess is like New, with the fields of Access that do not concern kubeconfigs.
 func NewAccess(cfg *rest.Config, a kubeconfig.Access, o Options) (*Cluster, error) {
 	return open(cfg, a, o, nil)
 }

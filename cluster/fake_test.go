@@ -28,9 +28,8 @@ var (
 	}
 )
 
-// fakeAPI is an API server in memory: TLS and HTTP/2 over pipes, so that a test
-// in a synctest bubble has the clock to itself. Its objects are plain maps by
-// path. Faults are set by the test.
+// fakeAPI is a fake API server in memory. It uses TLS and HTTP/2 over pipes, so that a synctest bubble controls the
+// clock. Objects are maps by path. Tests set faults.
 type fakeAPI struct {
 	t    testing.TB
 	line *pipeLine
@@ -76,7 +75,7 @@ func newFakeAPI(t testing.TB) *fakeAPI {
 	return api
 }
 
-// config reaches the server.
+// config returns a configuration for the server.
 func (api *fakeAPI) config() *rest.Config {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.srv.Certificate().Raw})
 	return &rest.Config{
@@ -86,7 +85,7 @@ func (api *fakeAPI) config() *rest.Config {
 	}
 }
 
-// open returns a cluster that is closed with the test.
+// open returns a cluster that is closed when the test ends.
 func (api *fakeAPI) open(o cluster.Options) *cluster.Cluster {
 	api.t.Helper()
 	c, err := cluster.New(api.config(), o)
@@ -157,7 +156,7 @@ func (api *fakeAPI) send(collection, name, kind string, object map[string]any) {
 	}
 }
 
-// sendRaw puts bytes into every watch of a collection.
+// sendRaw writes bytes to every watch of a collection.
 func (api *fakeAPI) sendRaw(gvr schema.GroupVersionResource, namespace string, raw string) {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -168,7 +167,7 @@ func (api *fakeAPI) sendRaw(gvr schema.GroupVersionResource, namespace string, r
 	}
 }
 
-// cut ends every watch in good order.
+// cut ends every watch without an error.
 func (api *fakeAPI) cut() {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -178,7 +177,7 @@ func (api *fakeAPI) cut() {
 	}
 }
 
-// stop is a killed server; start brings it back.
+// stop makes the server unreachable, as if it was killed. start makes it reachable again.
 func (api *fakeAPI) stop()  { api.line.set(false) }
 func (api *fakeAPI) start() { api.line.set(true) }
 
@@ -188,7 +187,7 @@ func (api *fakeAPI) setFault(fault func(w http.ResponseWriter, r *http.Request) 
 	api.fault = fault
 }
 
-// requests returns what was asked since the last call.
+// requests returns the requests since the last call.
 func (api *fakeAPI) requests() []string {
 	synctest.Wait()
 	api.mu.Lock()
@@ -271,7 +270,7 @@ func (api *fakeAPI) isUnserved(collection string) bool {
 	return api.unserved[collection]
 }
 
-// select returns the objects of a collection; the caller holds the mutex.
+// selected returns the objects of a collection. The caller holds the mutex.
 func (api *fakeAPI) selected(collection, name string) []any {
 	items := []any{}
 	keys := make([]string, 0, len(api.objects))

@@ -20,7 +20,7 @@ type faultFunc = func(w http.ResponseWriter, r *http.Request) bool
 
 func watching(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-// onWatches applies a fault to watches alone.
+// onWatches applies a fault only to watches.
 func onWatches(fault faultFunc) faultFunc {
 	return func(w http.ResponseWriter, r *http.Request) bool { return watching(r) && fault(w, r) }
 }

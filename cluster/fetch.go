@@ -16,7 +16,8 @@ import (
 
 const pageSize = 500
 
-// request returns a request for the single object of a read, or for the collection that contains it.
+// request returns a request for the object of a read. If single is false, it returns a request for the collection that
+// contains the object.
 func (r *read) request(single bool) *rest.Request {
 	path := []string{"/api", r.key.gvr.Version}
 	if r.key.gvr.Group != "" {
@@ -46,7 +47,7 @@ func (r *read) request(single bool) *rest.Request {
 	return req
 }
 
-// fetch requests the result of the read once: GET for one object, LIST for a list.
+// fetch sends the read's request once: GET for one object, LIST for a list.
 func (r *read) fetch(ctx context.Context) (map[string]record, error) {
 	ctx, cancel := r.c.bounded(ctx)
 	defer cancel()
@@ -67,7 +68,7 @@ func (r *read) fetch(ctx context.Context) (map[string]record, error) {
 	return records, nil
 }
 
-// list lists the collection page by page and returns its resource version.
+// list lists the collection page by page and returns the records and the resource version of the collection.
 func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 	records := map[string]record{}
 	for next := ""; ; {
@@ -92,7 +93,8 @@ func (r *read) list(ctx context.Context) (map[string]record, string, error) {
 	}
 }
 
-// collect adds an object to the records if the read asked for that object. Not every API honors a field selector.
+// collect adds an object to the records if the read requested it. A response can contain other objects, because not
+// every API supports field selectors.
 func (r *read) collect(records map[string]record, object *unstructured.Unstructured) {
 	if r.asked(object) {
 		records[recordKey(object)] = r.take(object)
@@ -108,7 +110,7 @@ func recordKey(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// slurp reads a response body, which must be JSON.
+// slurp reads a response body and returns an error if it is not JSON.
 func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	stream, err := req.Stream(ctx)
 	if err != nil {
@@ -125,7 +127,7 @@ func slurp(ctx context.Context, req *rest.Request) ([]byte, error) {
 	return body, nil
 }
 
-// caused returns the cause of ctx if ctx has ended, else err.
+// caused returns the cause of ctx if ctx has ended. Otherwise it returns err.
 func caused(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

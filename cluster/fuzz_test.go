@@ -21,7 +21,7 @@ func addTexts(f *testing.F, add func(string)) {
 	}
 }
 
-// What an API server says of an error is one clean sentence.
+// Explain turns any error of an API server into one clean sentence.
 func FuzzExplain(f *testing.F) {
 	addTexts(f, func(text string) { f.Add(403, text, text, text, "Forbidden") })
 	f.Add(

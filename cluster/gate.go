@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// gate admits one request until the first connection is established, so that a burst of requests shares one HTTP/2
-// connection instead of opening one each. It opens with the first connection, whatever its protocol, and shuts when the
-// last connection closes. The zero value with next set is ready to use.
+// gate admits only one request until the first connection is established, so that a burst of requests shares one HTTP/2
+// connection. The gate opens when a connection is established, with any protocol version, and closes when the last
+// connection closes. The zero value with next set is ready to use.
 type gate struct {
 	next http.RoundTripper
 
 	mu     sync.Mutex
 	open   bool
-	leader bool            // a request is in flight to open it
-	turned []chan struct{} // waiters, closed when open or leader changes
+	leader bool            // set while a request establishes the connection
+	turned []chan struct{} // channels of waiting requests, closed when open or leader changes
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -38,7 +38,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req.WithContext(ctx))
 }
 
-// enter waits until the gate is open or the caller becomes the leader, which opens it.
+// enter waits until the gate is open. If no other request is establishing a connection, the caller becomes the leader
+// and establishes it.
 func (g *gate) enter(ctx context.Context) (leads bool, err error) {
 	for {
 		g.mu.Lock()

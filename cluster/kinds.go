@@ -16,13 +16,13 @@ var crds = schema.GroupVersionResource{
 	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 }
 
-// soon is the pause before a kind is requested again after its CustomResourceDefinition reports that it is served. The
-// API server takes some 60 ms from there.
+// soon is the pause before the first retry for a kind whose CustomResourceDefinition is established. The API server
+// serves the kind about 60 ms after that.
 const soon = 50 * time.Millisecond
 
-// untilServed records that the kind does not exist, waits until that may have changed, and returns the pause before the
-// next attempt. It watches the CustomResourceDefinition. If watching is not permitted, or if the kind cannot have a
-// CustomResourceDefinition, it waits for a fixed time.
+// untilServed records that the API server does not serve the kind. It waits until the kind's CustomResourceDefinition
+// changes, and returns the pause before the next attempt. If the CustomResourceDefinition cannot be watched, the wait
+// has a time limit. If the kind cannot have a CustomResourceDefinition, untilServed does not wait.
 func (r *read) untilServed(cause error) time.Duration {
 	name := r.key.gvr.Resource + "." + r.key.gvr.Group
 	missing := fmt.Errorf("read %s: %w (%w)", name, failure.ErrNotServed, cause)
@@ -37,14 +37,14 @@ func (r *read) untilServed(cause error) time.Duration {
 	defer r.c.release(crd)
 	seen, err := crd.await(r.life)
 	if err == nil && servesVersion(seen.record.object, r.key.gvr.Version) {
-		// The API server is about to serve it.
+		// The API server is about to serve the kind.
 		r.refuse(missing, false)
 		r.fails++
 		return min(soon<<min(r.fails-1, 7), r.c.options.BackoffMax)
 	}
 	r.fails = 0
 	_, polled := crd.Heard()
-	blind := err != nil && !isAbsent(err) // the definition cannot be watched
+	blind := err != nil && !isAbsent(err) // the CustomResourceDefinition cannot be watched
 	r.watchInstead(crd)
 	defer r.watchInstead(nil)
 	r.refuse(missing, polled || blind)
@@ -72,8 +72,7 @@ func (r *read) watchInstead(other *read) {
 	r.via = other
 }
 
-// servesVersion reports whether a CustomResourceDefinition is established and serves
-// the version.
+// servesVersion reports whether the CustomResourceDefinition is established and serves the given version.
 func servesVersion(crd *unstructured.Unstructured, version string) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	established := slices.ContainsFunc(conditions, func(c any) bool {

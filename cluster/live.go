@@ -15,28 +15,29 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Selector narrows a list, in the notation of kubectl's -l and --field-selector.
+// Selector selects objects of a list by labels and fields, in the format of kubectl's -l and --field-selector.
 type Selector struct{ Labels, Fields string }
 
-// Secret is a Secret with only the requested values.
+// Secret is a Kubernetes Secret with only the values of the requested keys.
 type Secret struct {
 	Namespace, Name, UID, Type string
 	Labels, Annotations        map[string]string
 	Created                    time.Time
-	Data                       map[string]masked.Value // the requested keys that exist
-	Keys                       map[string]int          // every key with the size of its value
+	Data                       map[string]masked.Value // values of the requested keys that exist
+	Keys                       map[string]int          // size of the value of every key, in bytes
 }
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// Get returns the current state of one object; namespace is "" for a cluster-scoped object. The first call opens a
-// watch on that object alone, later calls are answered from memory, and all are recorded in the trace of ctx. Callers
-// must not change the object: it is shared. It has no managedFields, and the values of a Secret are replaced by
+// Get returns the current state of one object. namespace is "" for a cluster-scoped object. The first call opens a
+// watch on this object, and later calls are answered from memory. The trace of ctx records all calls. The object is
+// shared, so callers must not change it. The object has no managedFields. In a Secret, Get replaces each value by
 // "sha256:<12 hex> (<n> bytes)".
 //
-// The error is one of: no such object (apierrors.IsNotFound), no such kind (failure.ErrNotServed), refused
-// (apierrors.IsForbidden, IsUnauthorized), no answer (*failure.StaleError, after Options.StaleAfter at the latest),
-// failure.ErrClosed, or the cause of ctx.
+// Get returns one of these errors: the object does not exist (apierrors.IsNotFound), the API server does not serve the
+// kind (failure.ErrNotServed), the request is refused (apierrors.IsForbidden, IsUnauthorized), the API server does not
+// answer (*failure.StaleError, after at most Options.StaleAfter), the cluster was closed (failure.ErrClosed), or the
+// cause of ctx.
 func (c *Cluster) Get(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
@@ -47,8 +48,9 @@ func (c *Cluster) Get(
 	return seen.record.object, nil
 }
 
-// List returns the matching objects, sorted by namespace and name; namespace "" means all namespaces. The rules of Get
-// apply: callers must not change the objects or the slice, and a refused list is an error, never empty.
+// List returns the matching objects, sorted by namespace and name. namespace "" means all namespaces. The objects have
+// the same form as those from Get. Callers must not change the objects or the slice. If the API server refuses the
+// list, List returns an error and never an empty list.
 func (c *Cluster) List(
 	ctx context.Context, gvr schema.GroupVersionResource, namespace string, s Selector,
 ) ([]*unstructured.Unstructured, error) {
@@ -59,25 +61,25 @@ func (c *Cluster) List(
 	return seen.list, nil
 }
 
-// StartGet starts a read that Get will wait for, so that it runs concurrently with other reads. The caller must call
-// Get afterwards, or the request is wasted.
+// StartGet starts the request for a later call of Get. The request then runs concurrently with other requests. If the
+// caller does not call Get, the request is wasted.
 func (c *Cluster) StartGet(gvr schema.GroupVersionResource, namespace, name string) {
 	c.start(readKey{gvr: gvr, namespace: namespace, name: name}, true)
 }
 
-// StartList is like StartGet, for calls of List without a selector.
+// StartList is like StartGet, for later calls of List without a selector.
 func (c *Cluster) StartList(namespace string, kinds ...schema.GroupVersionResource) {
 	for _, gvr := range kinds {
 		c.StartSelected(gvr, namespace, Selector{})
 	}
 }
 
-// StartSelected is like StartGet, for a call of List with a selector.
+// StartSelected is like StartGet, for a later call of List with the given selector.
 func (c *Cluster) StartSelected(gvr schema.GroupVersionResource, namespace string, s Selector) {
 	c.start(readKey{gvr: gvr, namespace: namespace, selector: s}, false)
 }
 
-// start starts a read without waiting for it. The caller that waits for the read gets its error.
+// start starts a read without waiting for its result. A later call that waits for the read returns the error.
 func (c *Cluster) start(key readKey, named bool) {
 	if c == nil || key.check(named) != nil {
 		return
@@ -90,8 +92,9 @@ func (c *Cluster) start(key readKey, named bool) {
 // EveryKey requests the values of all keys of a Secret.
 const EveryKey = "*"
 
-// Secret returns a Secret with the masked values of the given keys. Of the other keys it returns only the name and
-// size. A key that does not exist is missing from Data. Secret shares its watch with Get and returns the same errors.
+// Secret returns a Secret with the masked values of the given keys. For other keys, it returns only the name and the
+// size of the value. Keys that do not exist are missing from Data. Secret shares its watch with Get and returns the
+// same errors.
 func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...string) (*Secret, error) {
 	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, name: name}, true, keys...)
 	if err != nil {
@@ -100,8 +103,8 @@ func (c *Cluster) Secret(ctx context.Context, namespace, name string, keys ...st
 	return seen.record.secret(keys), nil
 }
 
-// Secrets returns the matching Secrets, sorted by namespace and name, each with the values of the given keys, as Secret
-// does. It shares its watch with List and returns the same errors.
+// Secrets returns the matching Secrets, sorted by namespace and name. Each Secret has the masked values of the given
+// keys (see Secret). Secrets shares its watch with List and returns the same errors.
 func (c *Cluster) Secrets(ctx context.Context, namespace string, s Selector, keys ...string) ([]*Secret, error) {
 	seen, err := c.read(ctx, readKey{gvr: secrets, namespace: namespace, selector: s}, false, keys...)
 	if err != nil {
@@ -114,7 +117,6 @@ func (c *Cluster) Secrets(ctx context.Context, namespace string, s Selector, key
 	return out, nil
 }
 
-// secret returns the Secret that a record holds, with those keys.
 func (r *record) secret(keys []string) *Secret {
 	kind, _, _ := unstructured.NestedString(r.object.Object, "type")
 	s := &Secret{
@@ -151,7 +153,8 @@ func (c *Cluster) read(ctx context.Context, key readKey, named bool, keys ...str
 	return r.await(ctx, keys...)
 }
 
-// check rejects a key whose parts are missing, or would change the path of the request.
+// check returns an error if a part of the key is missing, or if a part would change the path of the request. If named
+// is true, the key must have a name.
 func (k readKey) check(named bool) error {
 	if k.gvr.Version == "" || k.gvr.Resource == "" {
 		return fmt.Errorf("read %q: the resource is not complete", k.gvr.String())

@@ -20,10 +20,10 @@ import (
 	"carrick/cluster/permission"
 )
 
-// seenWithin is how long any change may take to be seen: a limit for slow machines, no budget.
+// seenWithin is the time limit for noticing a change. It is a limit for slow machines and not a performance budget.
 const seenWithin = 3 * time.Minute
 
-// real is a namespace of its own in a real cluster.
+// real is a namespace for one test in a real cluster.
 type real struct {
 	t         *testing.T
 	sandbox   *clustertest.Sandbox
@@ -75,7 +75,7 @@ func (r *real) configMap(c *cluster.Cluster, name string) *probe {
 	}}
 }
 
-// limited returns the cluster seen by a service account with one role.
+// limited returns the cluster with the credentials of a ServiceAccount that has one role.
 func (r *real) limited(verbs string) *cluster.Cluster {
 	r.t.Helper()
 	r.kubectl("-n", r.namespace, "create", "serviceaccount", "limited")
@@ -104,7 +104,7 @@ func (r *real) revoke() {
 	r.kubectl("-n", r.namespace, "delete", "rolebinding", "limited")
 }
 
-// How soon a write is seen is a benchmark's business.
+// The test does not check how fast changes are noticed; a benchmark measures this.
 func TestSandboxEveryWriteIsSeen(t *testing.T) {
 	t.Parallel()
 	r := realCluster(t, clustertest.Local)
@@ -194,7 +194,7 @@ func TestSandboxARevokedRightIsNoticed(t *testing.T) {
 	can(t, limited, right, true)
 }
 
-// can waits, without a store of looks, until a right is or is not there.
+// can waits until a permission is granted or not, as wanted. It uses no cached looks.
 func can(t *testing.T, c *cluster.Cluster, right permission.Rule, want bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {

@@ -16,12 +16,12 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// data is a ConfigMap's.
+// data returns the data of a ConfigMap.
 func data(value string) map[string]any {
 	return map[string]any{"data": map[string]any{"key": value}}
 }
 
-// probe is a check in small: one read, its verdict, its trace.
+// probe is a minimal check: one read, its result and its trace.
 type probe struct {
 	t     *testing.T
 	read  func(ctx context.Context) (string, error)
@@ -57,8 +57,7 @@ func (p *probe) look() *probe {
 	return p
 }
 
-// changed waits for the trace, and looks again. It fails the test when nothing
-// changes in the given time.
+// changed waits for the trace and reads again. It fails the test if nothing changes in the given time.
 func (p *probe) changed(within time.Duration) *probe {
 	p.t.Helper()
 	start := time.Now()
@@ -72,7 +71,7 @@ func (p *probe) changed(within time.Duration) *probe {
 	return p
 }
 
-// same fails the test when something changes in the given time.
+// same fails the test if something changes in the given time.
 func (p *probe) same(during time.Duration) *probe {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), during)

@@ -10,11 +10,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// logLimit is the maximum number of bytes that are read of a log.
 const logLimit = 1 << 20
 
-// Logs returns the last lines of a container's log, at most 1 MiB, cleaned (see package clean). If container is "", the
-// pod must have only one container. A tail of 0 or less returns the log from its beginning.
+// Logs returns the last tail lines of a container's log. The result has at most 1 MiB and is safe to display (see
+// package clean). If tail is 0 or less, it returns the log from its beginning. If container is "", the pod must have
+// only one container.
 func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, tail int) (string, error) {
 	at := location{
 		gvr: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, namespace: namespace, name: pod,

@@ -10,7 +10,7 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Need notes permissions that the caller requires in addition to those for its reads.
+// Need records permissions that the caller requires in addition to the permissions for its reads.
 func (c *Cluster) Need(rights ...permission.Rule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -22,8 +22,8 @@ func (c *Cluster) Need(rights ...permission.Rule) {
 	}
 }
 
-// WillRead notes that objects of a kind may be read later, in a namespace ("": all namespaces): Needed includes the
-// permissions for that. They are optional.
+// WillRead records that the caller might later read objects of the given kind in the given namespaces ("": all
+// namespaces). Needed then includes the optional permissions for these reads.
 func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,15 +35,15 @@ func (c *Cluster) WillRead(gvr schema.GroupVersionResource, namespaces ...string
 	}
 }
 
-// Noted returns the permissions that were noted.
+// Noted returns the permissions that Need has recorded.
 func (c *Cluster) Noted() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(c.needed), comparePermissions)
 }
 
-// Needed returns the permissions that all reads so far require, whether they were refused or not, and those that were
-// noted.
+// Needed returns the permissions that all reads so far require, including refused reads. It also returns the
+// permissions that Need and WillRead have recorded.
 func (c *Cluster) Needed() []permission.Rule {
 	c.mu.Lock()
 	defer c.mu.Unlock()

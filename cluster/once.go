@@ -9,7 +9,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// runOnce repeats the request of a read until there is an answer, or until the loss is reported. The result is kept.
+// runOnce repeats the read's request until the API server answers or an outage is reported.
 func (r *read) runOnce() {
 	r.single.Lock()
 	defer r.single.Unlock()
@@ -28,7 +28,7 @@ func (r *read) runOnce() {
 			r.c.outages.lose(start, err)
 		}
 		pause := r.backoff(fails, err)
-		if hopeless(err) || time.Since(r.started)+pause > r.c.staleAfter(r.c.outages.everAnswered()) {
+		if isPermanent(err) || time.Since(r.started)+pause > r.c.staleAfter(r.c.outages.everAnswered()) {
 			r.giveUp(start, err)
 			return
 		}
@@ -36,7 +36,8 @@ func (r *read) runOnce() {
 	}
 }
 
-// answeredBy publishes err as the result if it is an answer of the API server, and reports whether it is.
+// answeredBy reports whether err is a final answer from the API server. If it is, answeredBy publishes it as the result
+// of the read.
 func (r *read) answeredBy(err error) bool {
 	switch answerOf(err) {
 	case absent:
@@ -55,7 +56,7 @@ func (r *read) answeredBy(err error) bool {
 func (r *read) giveUp(since time.Time, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.grow(r.c.stale(since, cause))
+	r.makeStale(r.c.stale(since, cause))
 }
 
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) }

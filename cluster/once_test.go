@@ -116,7 +116,7 @@ func TestOnceFetchesASecretAgainForAnotherKey(t *testing.T) {
 	})
 }
 
-// A longer --request-timeout is more patience with all that the server does late.
+// A longer --request-timeout also extends the other timeouts for slow servers.
 func TestALongerTimeoutIsMorePatience(t *testing.T) {
 	for timeout, waits := range map[time.Duration]bool{time.Second: false, 10 * time.Second: false, time.Minute: true} {
 		t.Run(timeout.String(), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestALongerTimeoutIsMorePatience(t *testing.T) {
 	}
 }
 
-// What is started ahead runs at the same time, and is one request with the read that waits for it.
+// Reads that are started ahead run concurrently. Starting a read ahead does not cause a second request.
 func TestReadsThatAreStartedAheadTakeOneRoundTrip(t *testing.T) {
 	for name, o := range map[string]cluster.Options{"once": {Once: true}, "live": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestReadsThatAreStartedAheadTakeOneRoundTrip(t *testing.T) {
 	}
 }
 
-// A Cluster that is nil, as of a side that is a host, and a name that no object can have start nothing.
+// Starting a read does nothing for a nil Cluster, as for a side that is a host, and for an invalid object name.
 func TestNothingIsStartedForWhatCannotBeRead(t *testing.T) {
 	(*cluster.Cluster)(nil).StartList("a", configMaps)
 	bubble(t, func(t *testing.T, api *fakeAPI) {

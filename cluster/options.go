@@ -8,30 +8,29 @@ import (
 	"time"
 )
 
-// Options tune the tracked reads of a cluster. The zero value has the defaults of the interactive wizard.
+// Options are the options of a cluster's tracked reads. The zero value has the defaults of the interactive wizard.
 type Options struct {
-	// Once makes every read a single GET or LIST whose result is kept for the life of the Cluster. No watch is opened.
+	// Once makes every read a single GET or LIST without a watch. The result is kept until the Cluster is closed.
 	Once bool
 
-	Poll       time.Duration // interval between two GETs of an object that cannot be watched; 5 s
-	StaleAfter time.Duration // how long an answer may be missing before the loss is reported; 3 s
-	Linger     time.Duration // how long an unused read is kept current; 1 min
-	Ping       time.Duration // how long a connection may be silent before it is pinged; 5 s
-	Silence    time.Duration // timeout of a ping, or of a watch's first event; 5 s
-	BackoffMax time.Duration // longest pause between two attempts of one read; 5 s
+	Poll       time.Duration // poll interval for objects that cannot be watched; 0: 5 s
+	StaleAfter time.Duration // time without an answer after which an outage is reported; 0: 3 s
+	Linger     time.Duration // how long an unused read is kept current; 0: 1 min
+	Ping       time.Duration // time without data after which a connection is pinged; 0: 5 s
+	Silence    time.Duration // timeout of a ping, and of a watch's first event; 0: 5 s
+	BackoffMax time.Duration // maximum pause between two attempts of one read; 0: 5 s
 
-	// Around wraps the transport of every request, including those of clusters created by As, for callers that count or
-	// delay requests; nil wraps nothing.
+	// Around wraps the transport of every request, for callers that count or delay requests. It also applies to the
+	// clusters that As creates. nil wraps nothing.
 	Around func(http.RoundTripper) http.RoundTripper
 
 	Log *slog.Logger // nil: discarded
 }
 
-// usualTimeout is the default timeout of one request.
 const usualTimeout = 10 * time.Second
 
-// withTimeoutOf returns o for a cluster with that request timeout. A timeout above the default also extends the
-// timeouts of handshakes and pings.
+// withTimeoutOf returns the options for a cluster with the given request timeout. A timeout above the default also
+// extends StaleAfter and Silence.
 func (o Options) withTimeoutOf(timeout time.Duration) Options {
 	if timeout > usualTimeout {
 		o.StaleAfter, o.Silence = max(o.StaleAfter, timeout), max(o.Silence, timeout)

@@ -17,15 +17,15 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lastWords is how long Close waits for the remaining output of a plugin.
+// lastWords is how long Close waits for the last output of an exec plugin.
 const lastWords = 100 * time.Millisecond
 
-// stderrSwap guards os.Stderr, which carrick replaces while it prepares an exec plugin.
+// stderrSwap guards os.Stderr, which carrick replaces while client-go prepares an exec plugin.
 var stderrSwap sync.Mutex
 
-// transportConfig returns the transport configuration of the rest.Config, with the standard error of an exec plugin
-// redirected to stderr. client-go passes os.Stderr to a plugin when it prepares it, and has no option for another file.
-// The terminal UI may be running on os.Stderr.
+// transportConfig returns the transport configuration for c.config. It redirects the standard error of an exec plugin
+// to stderr, because the terminal UI might be using os.Stderr. client-go has no option for this: it passes os.Stderr to
+// a plugin when it prepares the plugin.
 func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	if c.config.ExecProvider == nil {
 		return c.config.TransportConfig()
@@ -34,8 +34,8 @@ func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	plugin.InteractiveMode = c.config.ExecProvider.InteractiveMode
 	plugin.StdinUnavailable = true
 	plugin.StdinUnavailableMessage = "carrick uses the terminal"
-	// client-go shares a prepared plugin between equal configurations. This variable makes the configuration unique,
-	// because the plugin's output belongs to this cluster.
+	// client-go shares a prepared plugin between equal configurations. This variable makes the configuration unique, so
+	// that the plugin's output goes to this cluster's stderr.
 	plugin.Env = append(slices.Clone(plugin.Env), clientcmdapi.ExecEnvVar{Name: "CARRICK_PLUGIN", Value: rand.Text()})
 	c.config.ExecProvider = plugin
 	out, err := c.pluginStderr(stderr)
@@ -50,7 +50,7 @@ func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	return c.config.TransportConfig()
 }
 
-// pluginStderr returns a file whose lines are copied to w until the cluster is closed.
+// pluginStderr returns a file for the output of an exec plugin. The output is copied to w until the cluster is closed.
 func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 	if file, ok := w.(*os.File); ok {
 		return file, nil
@@ -71,7 +71,7 @@ func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 		_, _ = io.Copy(w, r)
 	}()
 	c.atEnd = append(c.atEnd, func() {
-		// A process that the plugin left running may keep the other end open.
+		// A process that the plugin started might still have the other end of the pipe open.
 		_ = r.SetReadDeadline(time.Now().Add(lastWords))
 		<-copied
 		_ = r.Close()
@@ -79,14 +79,14 @@ func (c *Cluster) pluginStderr(w io.Writer) (*os.File, error) {
 	return file, nil
 }
 
-// plugin counts the round trips that may run an exec plugin. A plugin that hangs blocks client-go's round trip, which
-// then ignores the context. So each round trip runs in a goroutine of its own, which is abandoned when its context
-// ends. The file that the plugin writes to may be closed only after the last of them.
+// plugin counts the round trips that can run an exec plugin. If a plugin hangs, client-go's round trip hangs too and
+// ignores its context. Therefore each round trip has its own goroutine, which is abandoned when the context ends. The
+// file for the plugin's output is closed only after the last round trip.
 type plugin struct {
 	mu     sync.Mutex
 	trips  int
 	closed bool
-	stderr *os.File // owned by carrick; nil: there is none to close
+	stderr *os.File // closed after the last round trip; nil: none
 }
 
 func (p *plugin) enter() error {
@@ -106,7 +106,7 @@ func (p *plugin) leave() {
 	p.closeLast()
 }
 
-// close rejects further round trips.
+// close makes the plugin reject further round trips.
 func (p *plugin) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *plugin) closeLast() {
 	}
 }
 
-// apart is an http.RoundTripper whose round trips can be abandoned.
+// apart is an http.RoundTripper that runs each round trip in its own goroutine and abandons it when the context ends.
 type apart struct {
 	next   http.RoundTripper
 	plugin *plugin

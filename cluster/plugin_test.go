@@ -22,7 +22,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// lines collects what a plugin writes.
+// lines collects the output of a plugin.
 type lines struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -40,7 +40,7 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// withPlugin writes a kubeconfig whose user is an exec plugin, beside it.
+// withPlugin writes an exec plugin, and next to it a kubeconfig whose user is the plugin.
 func withPlugin(t *testing.T, host, script string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -84,8 +84,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	}
 }
 
-// openThrough opens a kubeconfig's context over the fake server's line: what a
-// proxy would do.
+// openThrough opens a kubeconfig's context through the fake server's listener, as through a proxy.
 func openThrough(t *testing.T, api *fakeAPI, path string, out *lines) *cluster.Cluster {
 	t.Helper()
 	cfg := &rest.Config{

@@ -8,7 +8,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// poll makes one request and returns the pause before the next.
+// poll sends one request and returns the pause before the next one.
 func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
 	records, err := r.fetch(ctx)
 	if err != nil {
@@ -28,7 +28,8 @@ func (r *read) poll(ctx context.Context, start time.Time) time.Duration {
 	return min(r.c.options.Poll, max(time.Until(r.watchAt), time.Millisecond))
 }
 
-// settleFor records an error as the API server's answer or as a loss, and returns the pause before the next attempt.
+// settleFor records an error either as the API server's answer or as an outage. It returns the pause before the next
+// attempt.
 func (r *read) settleFor(start time.Time, err error) time.Duration {
 	switch answerOf(err) {
 	case unreachable:
@@ -42,7 +43,7 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 		return r.untilServed(err)
 	case refused, unauthorized:
 		if r.grace() {
-			r.excuse()
+			r.endUnreportedLoss()
 			r.fails++
 			return r.backoff(min(r.fails-1, 2), nil)
 		}
@@ -61,8 +62,8 @@ func (r *read) settleFor(start time.Time, err error) time.Duration {
 	return r.backoff(r.fails-1, err)
 }
 
-// lossOf returns the moment from which there is no answer: start if the attempt timed out, the moment of the last
-// received byte if the connection went silent, and otherwise now.
+// lossOf returns when an outage began. If the attempt timed out, it returns start. If the connection became silent, it
+// returns the time of the last received byte. Otherwise it returns the current time.
 func (r *read) lossOf(start time.Time, err error) time.Time {
 	if errors.Is(err, failure.ErrNoAnswer) || errors.Is(err, failure.ErrTimeout) {
 		return start
@@ -73,15 +74,15 @@ func (r *read) lossOf(start time.Time, err error) time.Time {
 	return time.Now()
 }
 
-// polls reports whether the content is obtained by polling.
 func (r *read) polls() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.polled
 }
 
-// grace reports whether a refusal is too recent to count. An API server that is starting briefly refuses requests that
-// it allows later. A refusal counts immediately if the read was never allowed and the cluster was not lost recently.
+// grace reports whether a 401 or 403 response is too recent to be final. An API server that is starting briefly refuses
+// requests that it allows later. If the read was never allowed and the cluster had no recent outage, the response is
+// final immediately.
 func (r *read) grace() bool {
 	r.mu.Lock()
 	allowed := r.answered && r.err == nil

@@ -20,34 +20,35 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// previewAge is how long a dry-run result is cached if nothing signals that it would change.
+// previewAge is how long a result of a dry run is valid if the caller sets no age.
 const previewAge = time.Minute
 
 // Preview is the result of a dry run.
 type Preview struct {
-	Warnings []string                   // cleaned
-	Kept     *unstructured.Unstructured // the object as it would be persisted; it is shared and must not be changed
+	Warnings []string                   // safe to display
+	Kept     *unstructured.Unstructured // the object as it would be stored; callers must not change it
 }
 
-// PreviewOptions say how long a result is valid. With the zero value, it is valid for one minute.
+// PreviewOptions sets how long the result of a dry run is valid. The zero value means one minute.
 type PreviewOptions struct {
-	// Age is how long a result is valid; 0 means a minute. If Steady is longer, the validity grows up to Steady while
-	// callers repeat the request and nothing that On reads changes.
+	// Age is how long the first result is valid; 0 means one minute. If Steady is longer, each repeated result is valid
+	// for twice as long as the previous one, up to Steady. When anything that On reads changes, Age applies again.
 	Age, Steady time.Duration
-	// On reads the objects that the result depends on, such as the admission webhook configurations. When one of them
-	// changes, the dry run is repeated. An error of On is wrapped in a *PremiseError.
+	// On reads the objects on which the result depends, such as the admission webhook configurations. When one of them
+	// changes, the dry run is repeated. If On returns an error, Preview returns it as a *PremiseError.
 	On func(context.Context) error
 }
 
-// PremiseError means that an object that the result depends on could not be read. The API server was not asked for a
-// dry run, so it has refused nothing.
+// PremiseError means that Preview could not read an object on which the result depends. Preview then sends no dry run,
+// so the API server has not rejected the object.
 type PremiseError struct{ Err error }
 
 func (e *PremiseError) Error() string { return e.Err.Error() }
 func (e *PremiseError) Unwrap() error { return e.Err }
 
-// Preview applies obj in a dry run. The API server does everything except persist the object. If it refuses, Preview
-// returns its error. The result is cached as a look. If the object already exists, the dry run is an update.
+// Preview applies obj in a dry run, in which the API server does everything except store the object. If the object
+// already exists, the dry run is an update. If the API server rejects the object, Preview returns its error. The result
+// is cached as a look.
 func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)
@@ -85,7 +86,7 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 		Param(
 			"fieldManager", "carrick.preview",
 		).Param("fieldValidation", "Strict").Param("dryRun", "All").Param("force", "true").
-		WarningHandler(rest.NoWarnings{}). // they are part of the result
+		WarningHandler(rest.NoWarnings{}). // warnings are part of the result
 		Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return Preview{}, failed(ctx, doing, err)
@@ -104,10 +105,10 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 	return out, nil
 }
 
-// Proxied reads a path of a pod or a Service through the API server's proxy, as kubectl get --raw does, so that the
-// request comes from inside the cluster. The response, which is not cleaned, is cached as a look for 30 s. Proxied
-// requires the permission to get the subresource proxy, which is noted (see Need). port is a name or a number; "" is
-// the only port.
+// Proxied sends a GET request to a path of a pod or a Service through the API server's proxy, like kubectl get --raw.
+// The request therefore comes from inside the cluster. port is the name or number of a port; "" selects the only port.
+// The response can contain control characters. It is cached as a look for 30 s. Proxied records with Need that it
+// requires the permission to get the proxy subresource.
 func (c *Cluster) Proxied(
 	ctx context.Context, resource, namespace, name, port, path string, query map[string]string,
 ) ([]byte, error) {

@@ -19,8 +19,7 @@ import (
 
 const discoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// admits answers dry runs of ConfigMaps with what admit makes of them, and counts
-// them.
+// admits answers dry runs of ConfigMaps with the result of admit, and returns a pointer to their number.
 func admits(api *fakeAPI, admit func(map[string]any) (warning string, refused bool)) *int {
 	asked := new(int)
 	api.fault = func(w http.ResponseWriter, r *http.Request) bool {

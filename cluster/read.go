@@ -14,21 +14,21 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// readKey identifies a tracked read: of one object, or of a list if there is no name.
+// readKey identifies the tracked read of one object. If the name is "", it identifies the read of a list.
 type readKey struct {
 	gvr             schema.GroupVersionResource
 	namespace, name string
 	selector        Selector
 }
 
-// String returns the key for the log.
 func (k readKey) String() string {
 	return strings.Join(
 		[]string{k.gvr.GroupResource().String(), k.namespace, k.name, k.selector.Labels, k.selector.Fields}, " ",
 	)
 }
 
-// read is one tracked read: the API server's last answer, kept current by one goroutine (run) while it is used.
+// read stores the API server's last answer to one tracked read. One goroutine (run) keeps the answer current while the
+// read is used.
 type read struct {
 	c       *Cluster
 	key     readKey
@@ -43,20 +43,20 @@ type read struct {
 
 	single sync.Mutex // held by runOnce
 
-	mu      sync.Mutex
-	turned  chan struct{} // closed and replaced whenever the fields below change
-	content               // the result for callers
-	wanted  map[string]bool
-	begun   bool      // this attempt has received an object
-	attempt func()    // ends this attempt, so that another one reads the additional keys
-	lost    time.Time // since when there is no answer; zero: there is one
-	cause   error
-	patient *time.Timer // reports the loss when it fires
-	live    bool        // a watch is open
-	good    time.Time   // of the last good answer
-	via     *read       // the read that is watched instead: the CRD of a kind that is not served
+	mu        sync.Mutex
+	turned    chan struct{} // closed and replaced whenever the fields below change
+	content                 // the result for callers
+	wanted    map[string]bool
+	begun     bool      // this attempt has received an object
+	attempt   func()    // ends this attempt, so that the next one reads additional keys
+	lost      time.Time // start of the read's outage; zero: none
+	cause     error
+	lossTimer *time.Timer // reports the outage when it fires
+	live      bool        // a watch is open
+	good      time.Time   // time of the last good answer
+	via       *read       // the read that is watched instead: the CRD of a kind that is not served
 
-	// These belong to the goroutine of run.
+	// Only the goroutine of run uses the fields below.
 	stood     bool      // this attempt's watch was established
 	fails     int       // consecutive attempts without an answer
 	refusals  int       // consecutive refusals
@@ -64,7 +64,7 @@ type read struct {
 	watchAt   time.Time // while polling: when to try a watch again
 }
 
-// acquire returns the read of a key and starts it if necessary. The caller must call release.
+// acquire returns the read for key and starts it if necessary. The caller must call release.
 func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *Cluster) acquire(key readKey, keys ...string) (*read, error) {
 	return r, nil
 }
 
-// release ends the use that acquire began. An unused read is kept current for Options.Linger.
+// release undoes one acquire. An unused read is kept current for Options.Linger.
 func (c *Cluster) release(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +105,8 @@ func (c *Cluster) release(r *read) {
 	}
 }
 
-// sweep stops a read that has no users and no waiters. It wakes the traces that noted the read, because the read would
-// never change again.
+// sweep stops a read that has no users and no waiters. It wakes the traces that contain the read, because the read no
+// longer changes.
 func (c *Cluster) sweep(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *Cluster) sweep(r *read) {
 	}
 }
 
-// await returns the result of the read once there is one, and notes the read in the trace of ctx.
+// await waits until the read has a result and returns it. The trace of ctx records the read.
 func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	for {
 		r.mu.Lock()
@@ -151,7 +151,7 @@ func (r *read) await(ctx context.Context, keys ...string) (view, error) {
 	}
 }
 
-// has reports whether there is a result for a caller that requests these keys.
+// has reports whether there is a result for a caller that requests the given keys.
 func (r *read) has(keys []string) bool {
 	if r.stale != nil {
 		return true
@@ -194,21 +194,21 @@ func (c *Cluster) nudgeAll() {
 	}
 }
 
-// staleAll makes every read stale, unless the loss has ended meanwhile.
+// staleAll makes every read stale, unless the outage has ended in the meantime.
 func (c *Cluster) staleAll(said *failure.StaleError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.reads {
 		r.mu.Lock()
 		if c.outages.said() == said {
-			r.grow(said)
+			r.makeStale(said)
 		}
 		r.mu.Unlock()
 	}
 }
 
-// Retry ends every pause of the reads of c, and of the clusters that As created. Refused requests are retried
-// immediately, because a change may have granted the permission.
+// Retry makes all waiting reads of c, and of the clusters that As created, retry immediately. This includes refused
+// reads, because a change might have granted the permission.
 func (c *Cluster) Retry() {
 	c.mu.Lock()
 	others := slices.Collect(maps.Values(c.seenAs))

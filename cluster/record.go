@@ -10,14 +10,15 @@ import (
 	"carrick/cluster/masked"
 )
 
-// record is one object in the store. It is immutable.
+// record is one object in the store of a read. It is immutable.
 type record struct {
 	object *unstructured.Unstructured
-	kept   map[string]masked.Value // requested values of a Secret
-	sizes  map[string]int          // every key of a Secret
+	kept   map[string]masked.Value // values of the requested keys of a Secret
+	sizes  map[string]int          // size of the value of every key of a Secret
 }
 
-// same reports whether two records are indistinguishable.
+// same reports whether both records have the same object in the same version, and the same number of kept values. A
+// record without a resource version never equals another one.
 func (r record) same(other record) bool {
 	return r.object.GetUID() == other.object.GetUID() &&
 		r.object.GetResourceVersion() == other.object.GetResourceVersion() &&
@@ -25,8 +26,8 @@ func (r record) same(other record) bool {
 		len(r.kept) == len(other.kept)
 }
 
-// take creates a record of an object that just arrived, and takes ownership of it. Of a Secret it keeps only the wanted
-// values.
+// take creates a record from an object of the response. The caller must not use the object afterwards. The record of a
+// Secret has only the values of the wanted keys.
 func (r *read) take(object *unstructured.Unstructured) record {
 	unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 	rec := record{object: object}
@@ -39,7 +40,7 @@ func (r *read) take(object *unstructured.Unstructured) record {
 	return rec
 }
 
-// hide replaces the values of a Secret with their hashes.
+// hide replaces the values of a Secret with their hashes, and keeps the values of the wanted keys.
 func (r *record) hide(wanted map[string]bool) {
 	r.kept, r.sizes = map[string]masked.Value{}, map[string]int{}
 	if data, ok := r.object.Object["data"].(map[string]any); ok {
@@ -60,7 +61,7 @@ func (r *record) hide(wanted map[string]bool) {
 	}
 	delete(r.object.Object, "stringData")
 	annotations := r.object.GetAnnotations()
-	for _, repeats := range diff.AppliedAnnotations { // they repeat the data
+	for _, repeats := range diff.AppliedAnnotations { // these annotations repeat the data
 		if _, ok := annotations[repeats]; ok {
 			annotations[repeats] = masked.Hidden
 			r.object.SetAnnotations(annotations)

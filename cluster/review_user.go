@@ -16,9 +16,10 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// CanAs asks the API server whether another user has these permissions, concurrently, as Can does for the cluster's own
-// identity. It does not impersonate: it requires the permission to create subjectaccessreviews.authorization.k8s.io,
-// which is noted (see Need). A decision other than hoped may change soon, so it is cached for 5 s only.
+// CanAs asks the API server whether another user has the given permissions, and returns decisions like Can. It does not
+// impersonate the user. It records with Need that it requires the permission to create
+// subjectaccessreviews.authorization.k8s.io. hoped is the decision that the caller expects. Any other decision is
+// cached for only 5 s, because it might change soon.
 func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...permission.Rule) ([]Decision, error) {
 	c.Need(permission.Rule{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
 	decisions := make([]Decision, len(rights))
@@ -57,7 +58,7 @@ func (c *Cluster) decideFor(ctx context.Context, who User, right permission.Rule
 	if who.Name == "" {
 		return Decision{}, errors.New("no user is given")
 	}
-	// The answer is decoded into the review, which must not share the groups with other reviews.
+	// The response is decoded into review, so review must not share the groups with other reviews.
 	spec := authorizationv1.SubjectAccessReviewSpec{User: who.Name, Groups: slices.Clone(who.Groups)}
 	review := &authorizationv1.SubjectAccessReview{Spec: spec}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"

@@ -14,7 +14,7 @@ const (
 	firstRetry = 2 * time.Second // pause before a refused request is retried
 	lastRetry  = time.Minute
 	heldRetry  = 30 * time.Second // pause after a proxy delayed a watch
-	recovery   = time.Second      // maximum time over which the reads of a cluster resume
+	recovery   = time.Second      // time within which all reads resume after an outage
 )
 
 func jitter(most time.Duration) time.Duration {
@@ -24,7 +24,7 @@ func jitter(most time.Duration) time.Duration {
 	return rand.N(most)
 }
 
-// guardedRun is the goroutine of a read. It turns a panic into an error of the read.
+// guardedRun runs the read. If the read panics, the panic becomes the error that the read returns.
 func (r *read) guardedRun() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,7 +39,8 @@ func (r *read) guardedRun() {
 	r.run()
 }
 
-// run keeps the read current until it is stopped. It makes one attempt after another, each as long as its watch lasts.
+// run keeps the read current until the read is stopped. It makes one attempt after another. An attempt lasts as long as
+// its watch.
 func (r *read) run() {
 	for r.life.Err() == nil {
 		lost := r.c.outages.isLost()
@@ -58,14 +59,15 @@ func (r *read) run() {
 	}
 }
 
-// spread returns the time over which the reads of the cluster resume.
+// spread returns the period within which the reads of the cluster resume after an outage. Each read resumes at a random
+// time in this period.
 func (c *Cluster) spread() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return min(time.Duration(len(c.reads))*2*time.Millisecond, recovery)
 }
 
-// pause waits, and reports whether a nudge ended it early.
+// pause waits for d. It reports whether a nudge ended the pause early.
 func (r *read) pause(d time.Duration) (nudged bool) {
 	if d <= 0 {
 		return false
@@ -82,7 +84,7 @@ func (r *read) pause(d time.Duration) (nudged bool) {
 	}
 }
 
-// try makes one attempt and returns the pause before the next.
+// try makes one attempt and returns the pause before the next one.
 func (r *read) try() time.Duration {
 	ctx, cancel := context.WithCancelCause(r.life)
 	defer cancel(nil)
@@ -116,7 +118,7 @@ func (r *read) try() time.Duration {
 	return r.after(ctx, start, err)
 }
 
-// watch opens a watch in the way that the API server supports.
+// watch opens a watch, as a streaming list if the API server supports it. It returns the error that ended the watch.
 func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error {
 	silent := time.AfterFunc(r.c.firstWord(), func() { cancel(failure.ErrHeld) })
 	defer silent.Stop()
@@ -130,12 +132,12 @@ func (r *read) watch(ctx context.Context, cancel context.CancelCauseFunc) error 
 	return err
 }
 
-// firstWord returns the timeout of a watch's first event.
+// firstWord returns the timeout for the first event of a watch.
 func (c *Cluster) firstWord() time.Duration {
 	return max(c.options.Silence, c.staleAfter(c.outages.everAnswered()))
 }
 
-// after handles the end of a watch, err, and returns the pause before the next attempt.
+// after handles the error that ended a watch. It returns the pause before the next attempt.
 func (r *read) after(ctx context.Context, start time.Time, err error) time.Duration {
 	switch {
 	case errors.Is(err, errMoreKeys):
@@ -152,7 +154,7 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	case unwatchable:
 		r.watchAt = time.Now().Add(lastRetry)
 		return r.poll(ctx, time.Now())
-	case expired: // this watch names no resource version, so the error cannot be about this read
+	case expired: // this watch has no resource version that could expire, so the error has another cause
 		if !r.stood && r.fails > 0 {
 			r.lose(time.Now(), err)
 			r.watchAt = time.Now().Add(heldRetry)
@@ -168,8 +170,8 @@ func (r *read) after(ctx context.Context, start time.Time, err error) time.Durat
 	return r.settleFor(start, err)
 }
 
-// again returns the pause after a watch that ended normally: zero if it was established and lasted longer than a
-// second.
+// again returns the pause after a watch that ended normally. The pause is zero if the watch was established and lasted
+// longer than a second.
 func (r *read) again(start time.Time, err error) time.Duration {
 	r.lose(time.Now(), err)
 	if r.stood && time.Since(start) > time.Second {

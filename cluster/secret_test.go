@@ -31,7 +31,7 @@ func putSecret(api *fakeAPI) {
 	})
 }
 
-// leaks fails the test when a text holds a secret value, plain or encoded.
+// leaks fails the test if a text contains a secret value, plain or encoded.
 func leaks(t *testing.T, where, text string) {
 	t.Helper()
 	for _, value := range secretValues {

@@ -27,13 +27,13 @@ const (
 	versionAge = 30 * time.Second
 )
 
-// User is the user that the API server authenticates the cluster's credentials as.
+// User is a user as the API server identifies it.
 type User struct {
 	Name   string
 	Groups []string
 }
 
-// WhoAmI asks the API server which user the cluster's credentials belong to. The answer is cached as a look for 5
+// WhoAmI asks the API server to which user the cluster's credentials belong. The result is cached as a look for 5
 // minutes.
 func (c *Cluster) WhoAmI(ctx context.Context) (User, error) {
 	user, err := tracked.LookOf(ctx, c, "review/who", whoAge, c.whoAmI)
@@ -63,12 +63,12 @@ func (c *Cluster) whoAmI(ctx context.Context) (User, error) {
 type Version struct {
 	Git          string // "v1.36.3"
 	Major, Minor int
-	Latency      time.Duration // of one request on an established connection
-	Skew         time.Duration // the server's clock minus this machine's, to half a second
+	Latency      time.Duration // latency of one request on an established connection
+	Skew         time.Duration // the server's clock minus this machine's, accurate to half a second
 	SkewKnown    bool
 }
 
-// Version asks the API server for its version. The answer is cached as a look for 30 s.
+// Version asks the API server for its version. The result is cached as a look for 30 s.
 func (c *Cluster) Version(ctx context.Context) (Version, error) {
 	version, err := tracked.LookOf(ctx, c, "version", versionAge, c.version)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Cluster) version(ctx context.Context) (Version, error) {
 	sent := time.Duration(wrote.Load())
 	version.Latency = max(0, time.Duration(first.Load())-sent)
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		// The header is truncated to seconds, so the actual time is half a second later on average.
+		// The Date header is truncated to seconds. On average the actual time is half a second later.
 		version.Skew = date.Add(time.Second / 2).Sub(start.Add(sent + version.Latency/2)).Round(time.Millisecond)
 		version.SkewKnown = true
 	}
@@ -129,12 +129,12 @@ func parseVersion(body []byte) (Version, error) {
 		return Version{}, failure.NotJSON(errors.New(clean.Excerpt(body)))
 	}
 	if info.GitVersion == "" {
-		return Version{}, failure.NotJSON(errors.New("it reports no version"))
+		return Version{}, failure.NotJSON(errors.New("the server reports no version"))
 	}
 	return Version{Git: clean.Text(info.GitVersion), Major: leading(info.Major), Minor: leading(info.Minor)}, nil
 }
 
-// leading returns the number at the start of a string like "36+".
+// leading returns the number at the start of a string such as "36+".
 func leading(s string) int {
 	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if end >= 0 {
@@ -146,7 +146,7 @@ func leading(s string) int {
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// UID identifies the cluster: it is the UID of the namespace kube-system. Its errors are those of Get.
+// UID returns the UID of the namespace kube-system, which identifies the cluster. It returns the same errors as Get.
 func (c *Cluster) UID(ctx context.Context) (string, error) {
 	object, err := c.Get(ctx, namespaces, "", "kube-system")
 	if err != nil {

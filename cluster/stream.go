@@ -16,11 +16,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// errMoreKeys ends an attempt that has dropped values of Secret keys that a caller now requests.
-var errMoreKeys = errors.New("more keys of the Secret are wanted")
+// errMoreKeys is the reason to end an attempt that has dropped values of a Secret that a caller now requests.
+var errMoreKeys = errors.New("more keys of the Secret are requested")
 
-// watchStreaming opens one watch that starts with all existing objects, follows it, and returns why it ended. It
-// requires only the permission to watch.
+// watchStreaming opens a watch as a streaming list, which starts with all existing objects. It follows the watch and
+// returns the error that ended it. It requires only the permission to watch.
 func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
 	req := r.request(false).
 		Param("watch", "true").
@@ -30,7 +30,8 @@ func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
 	return r.follow(ctx, req, silent, map[string]record{})
 }
 
-// watchListed lists first and then watches from that version, for API servers that do not support streaming lists.
+// watchListed lists the objects and then watches from the list's resource version, for API servers that do not support
+// streaming lists. It returns the error that ended the watch.
 func (r *read) watchListed(ctx context.Context, silent *time.Timer) error {
 	bounded, cancel := r.c.bounded(ctx)
 	defer cancel()
@@ -48,8 +49,8 @@ func (r *read) watchListed(ctx context.Context, silent *time.Timer) error {
 	return r.follow(ctx, req, silent, nil)
 }
 
-// follow reads the events of one watch until it ends. Events before the end of the initial list are collected in
-// initial; nil means that the list is already known.
+// follow reads the events of a watch and returns the error that ended the watch. It collects the initial list in
+// initial. If initial is nil, the list is already known.
 func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer, initial map[string]record) error {
 	body, err := req.Stream(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *read) follow(ctx context.Context, req *rest.Request, silent *time.Timer
 	}
 }
 
-// stand records that a watch is established, and fall records that it has ended.
+// stand records that a watch is established. fall records that the watch has ended.
 func (r *read) stand() {
 	r.stood, r.refusals, r.refusedAt = true, 0, time.Time{}
 	r.c.outages.lives(1)
@@ -128,16 +129,13 @@ func (r *read) apply(kind watch.EventType, object *unstructured.Unstructured) {
 	}
 }
 
-// errNoEvent means that a watch returned something other than an event.
 var errNoEvent = errors.New("it is not a watch event")
 
-// event is one event of a watch.
 type event struct {
 	Type   watch.EventType `json:"type"`
 	Object json.RawMessage `json:"object"`
 }
 
-// events decodes a watch's body.
 type events struct {
 	decoder *json.Decoder
 	body    *bounded
@@ -145,8 +143,8 @@ type events struct {
 
 func newEvents(body *bounded) *events { return &events{json.NewDecoder(body), body} }
 
-// next returns the next event. It returns failure.ErrEnded if the watch ended normally, failure.ErrNotJSON for data
-// that no API server sends, and otherwise the network error.
+// next returns the next event. It returns failure.ErrEnded if the watch ended normally, failure.ErrNotJSON if the data
+// does not come from an API server, and otherwise the network error.
 func (e *events) next() (event, error) {
 	e.body.reset()
 	var ev event
@@ -162,7 +160,7 @@ func (e *events) next() (event, error) {
 	return ev, err
 }
 
-// decode returns the object, or the error in the event.
+// decode returns the object of an event. If the event is an error, decode returns that error.
 func (e event) decode() (*unstructured.Unstructured, error) {
 	if e.Type == watch.Error {
 		status := &metav1.Status{}

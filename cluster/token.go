@@ -18,14 +18,14 @@ import (
 
 // TokenOptions are the options of RequestToken.
 type TokenOptions struct {
-	Audiences []string      // nil: the API server's own
-	Expires   time.Duration // from now, at least 10 min; 0: the API server's default. The server may grant less or more
-	// Bound is the Pod, Secret or Node in the same namespace that the token is bound to; nil: none.
+	Audiences []string      // nil: the audience of the API server
+	Expires   time.Duration // lifetime, at least 10 min; 0: the API server's default. The server can grant less or more
+	// Bound is a Pod, Secret or Node to which the token is bound, in the ServiceAccount's namespace; nil means none.
 	Bound *authenticationv1.BoundObjectReference
 }
 
-// RequestToken requests a token for a service account and returns it with its expiry. The token cannot be revoked
-// before that, except by deleting the service account or the object that it is bound to.
+// RequestToken requests a token for a ServiceAccount and returns the token and its expiry. The only way to revoke the
+// token earlier is to delete the ServiceAccount or the object to which the token is bound.
 func (c *Cluster) RequestToken(
 	ctx context.Context, namespace, serviceAccount string, o TokenOptions,
 ) (masked.Value, time.Time, error) {

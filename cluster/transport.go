@@ -26,22 +26,22 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// silenceKlog discards klog's output, because the terminal UI may be running on stderr. klog's logger is global to the
-// process and may be set only once.
+// silenceKlog discards klog's output, because the terminal UI might be using stderr. klog's logger is global to the
+// process and can be set only once.
 var silenceKlog = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
-// wire tracks a cluster's connections: how many are open, and when a byte was last received on any of them.
+// wire tracks a cluster's open connections, and when a byte was last received on any of them.
 type wire struct {
 	born  time.Time
-	Heard atomic.Int64 // since born, in nanoseconds; 0: never
+	Heard atomic.Int64 // when a byte was last received, in nanoseconds since born; 0: never
 	empty func()       // called when the last connection closes
 
 	mu    sync.Mutex
 	conns map[*wiredConn]struct{} // the open connections
 }
 
-// end closes the remaining connections. A connection whose last stream has only just ended does not count as idle yet.
-// Without end, it would outlive its cluster.
+// end closes the remaining connections. A connection whose last stream has just ended does not count as idle yet, so
+// closing idle connections would not close it.
 func (w *wire) end() {
 	w.mu.Lock()
 	conns := slices.Collect(maps.Keys(w.conns))
@@ -65,7 +65,7 @@ func (w *wire) remove(c *wiredConn) bool {
 	return len(w.conns) == 0
 }
 
-// lastHeard returns the zero time if nothing was ever received.
+// lastHeard returns when a byte was last received. If no byte was received, it returns the zero time.
 func (w *wire) lastHeard() time.Time {
 	since := w.Heard.Load()
 	if since == 0 {
@@ -113,9 +113,9 @@ func (w *wire) wrap(dial dialer) dialer {
 
 func (c *Cluster) dialTimeout() time.Duration { return max(dialTimeout, c.options.Silence) }
 
-// client creates the HTTP client of the cluster. It has its own connections instead of those in client-go's
-// process-wide cache, so that Close can close them, HTTP/2 pings a silent connection, and a burst waits at the gate. If
-// over is not nil, the client uses the connections of over, which must not carry credentials.
+// client creates the HTTP client of the cluster. It does not use client-go's process-wide connection cache. Therefore
+// Close can close the connections, HTTP/2 can ping a silent connection, and a burst of requests can wait at the gate.
+// If over is not nil, the client uses the connections of over, which must not have credentials.
 func (c *Cluster) client(stderr io.Writer, over *Cluster) (*http.Client, error) {
 	c.gate = &gate{}
 	c.wire = &wire{born: time.Now(), empty: c.gate.shut, conns: map[*wiredConn]struct{}{}}
@@ -186,11 +186,11 @@ func (c *Cluster) ownTransport(conf *transport.Config) (*http.Transport, error) 
 	}
 	own.Protocols = new(http.Protocols)
 	own.Protocols.SetHTTP1(true)
-	own.Protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // client-go's own switch
+	own.Protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // the environment variable of client-go
 	return own, nil
 }
 
-// sameHost follows redirects only within the API server: credentials and answers must not reach another host.
+// sameHost allows redirects only within the API server, because credentials and responses must not reach another host.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 || !sameOrigin(req.URL, via[0].URL) {
 		return http.ErrUseLastResponse

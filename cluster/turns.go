@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	firstPause = 20 * time.Millisecond // between two attempts to reach a lost cluster
-	pauseShare = 20                    // a pause is at most this fraction of the outage so far
-	longTry    = time.Second           // after this time an attempt stops blocking others
+	firstPause = 20 * time.Millisecond // minimum pause between two attempts during an outage
+	pauseShare = 20                    // a pause is the duration of the outage so far, divided by pauseShare
+	longTry    = time.Second           // time after which an attempt no longer blocks other attempts
 )
 
-// turns is the queue of reads that wait to retry while the cluster is lost. One read tries at a time.
+// turns is the queue of reads that wait to retry during an outage. Only one read retries at a time.
 type turns struct {
-	epoch  int  // number of the current loss
-	taken  bool // a read is trying, or will try after a pause
+	epoch  int  // number of the current outage
+	taken  bool // a read is retrying, or will retry after a pause
 	queued []chan struct{}
 }
 
-// turn returns when the caller may try to reach the cluster. While the cluster answers, that is immediately. The caller
-// must call done after the attempt.
+// turn blocks until the caller is allowed to send a request to the cluster. If there is no outage, turn returns
+// immediately. The caller must call done after the attempt.
 func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	b.mu.Lock()
 	if b.lost.IsZero() {
@@ -46,8 +46,9 @@ func (b *breaker) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// trying returns the function to call after an attempt. The next read in the queue may try once the attempt has ended
-// and a pause has passed, which grows with the outage. If the attempt takes long, the next read may try immediately.
+// trying returns the function that the caller must call after its attempt. After the attempt and a pause, the next read
+// in the queue can try. The pause grows with the duration of the outage. If the attempt takes longer than longTry, the
+// next read can try immediately.
 func (b *breaker) trying(epoch int) (done func()) {
 	var once sync.Once
 	pass := func() { once.Do(func() { b.pass(epoch) }) }
@@ -64,7 +65,7 @@ func (b *breaker) trying(epoch int) (done func()) {
 	}
 }
 
-// pass lets the next read in the queue try.
+// pass allows the next read in the queue to try.
 func (b *breaker) pass(epoch int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +80,8 @@ func (b *breaker) pass(epoch int) {
 	b.turns.queued = b.turns.queued[1:]
 }
 
-// giveUp removes the caller from the queue. If it was just the caller's turn, giveUp lets the next read try.
+// giveUp removes the caller from the queue. If the caller has already left the queue because it was allowed to try,
+// giveUp allows the next read to try instead.
 func (b *breaker) giveUp(epoch int, mine chan struct{}) {
 	b.mu.Lock()
 	i := slices.Index(b.turns.queued, mine)

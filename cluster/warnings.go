@@ -10,7 +10,7 @@ import (
 
 const mostWarnings = 200 // maximum number of different warnings that are written
 
-// warnings writes each different warning of an API server once, cleaned.
+// warnings writes the warnings of an API server in a form that is safe to display. It writes equal warnings only once.
 type warnings struct {
 	mu   sync.Mutex
 	to   io.Writer

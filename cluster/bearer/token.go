@@ -13,26 +13,27 @@ import (
 )
 
 var (
-	// errNotJWT means that a token is opaque: nothing can be read from it. It may still be valid.
+	// errNotJWT means that the token has no readable claims. The token can still be valid.
 	errNotJWT = errors.New("the token is not a JWT")
-	// ErrDoubleBase64 means that a token is a JWT that was base64-encoded once more. No API server accepts it.
+	// ErrDoubleBase64 means that a token is a base64-encoded JWT. API servers reject such a token.
 	ErrDoubleBase64 = errors.New("the token is base64-encoded twice")
 )
 
-// Token contains the claims of a JWT. Nothing in it is verified, and its strings are untrusted.
+// Token contains the claims of a JWT. The claims are not verified, and the strings are untrusted.
 type Token struct {
 	Subject  string   // "system:serviceaccount:renku:carrick"
 	Issuer   string   // "https://kubernetes.default.svc"
-	Audience []string // nil if it names none
+	Audience []string // nil if the token has none
 	Method   string   // the signature algorithm from the header's "alg": "RS256"
-	Roles    []string // Keycloak's realm roles (realm_access.roles); nil if it names none
-	// AccountUID is the UID of the service account, which changes when the account is recreated; "" if it names none.
+	Roles    []string // Keycloak's realm roles (realm_access.roles); nil if the token has none
+	// AccountUID is the UID of the ServiceAccount, which changes when the account is recreated. It is "" if the token
+	// does not contain it.
 	AccountUID string
 	Expires    time.Time
-	IssuedAt   time.Time // zero if the token has none; without Expires the token never expires
+	IssuedAt   time.Time // zero if the token has none
 }
 
-// ServiceAccount returns the service account that the token belongs to, from its subject.
+// ServiceAccount returns the ServiceAccount in the token's subject. ok is false if the subject is not a ServiceAccount.
 func (t Token) ServiceAccount() (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(t.Subject, "system:serviceaccount:")
 	if !ok {
@@ -45,9 +46,8 @@ func (t Token) ServiceAccount() (namespace, name string, ok bool) {
 // Expired reports whether the token has expired at now. A token without an expiry never expires.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Parse reads the claims of a JWT and verifies nothing. It returns ErrDoubleBase64 for a JWT that was base64-encoded
-// once more. For anything else that is not a JWT, the error says what the token seems to be instead. No error contains
-// a part of the token.
+// Parse reads the claims of a JWT. It does not verify the token. It returns ErrDoubleBase64 for a base64-encoded JWT.
+// For any other string, the error describes what the string seems to be. No error contains a part of the token.
 func Parse(token masked.Value) (Token, error) {
 	text := token.Reveal()
 	payload, method, ok := jwtPayload(text)
@@ -74,11 +74,12 @@ func Parse(token masked.Value) (Token, error) {
 	return t, nil
 }
 
-// jwtPayload returns the payload of a JWT in the compact form of RFC 7515, and the signature algorithm in its header.
-// ok is false if the first of the three parts is not a header.
+// jwtPayload decodes a JWT in the compact serialization of RFC 7515. It returns the payload, and the signature
+// algorithm from the header. ok is false if the string does not consist of three parts or the first part is not a JWT
+// header.
 func jwtPayload(text string) (payload []byte, method string, ok bool) {
 	parts := strings.Split(text, ".")
-	// Go's decoder ignores line breaks.
+	// Reject line breaks here, because Go's base64 decoder ignores them.
 	if len(parts) != 3 || parts[2] == "" || strings.ContainsAny(text, "\r\n") {
 		return nil, "", false
 	}
@@ -122,7 +123,7 @@ func notJWT(text string) error {
 	return errNotJWT
 }
 
-// decodeBase64 decodes either alphabet, with or without padding and line breaks.
+// decodeBase64 decodes base64 in the standard or the URL alphabet. Padding is optional, and white space is ignored.
 func decodeBase64(text string) ([]byte, bool) {
 	packed := strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -133,7 +134,8 @@ func decodeBase64(text string) ([]byte, bool) {
 	return nil, false
 }
 
-// accountUID reads both kinds of service account tokens: those from the TokenRequest API, and those in Secrets.
+// accountUID returns the ServiceAccount's UID. It supports the claims of the TokenRequest API and those of token
+// Secrets.
 func accountUID(claims map[string]json.RawMessage) string {
 	var bound struct {
 		ServiceAccount struct {
@@ -148,7 +150,7 @@ func accountUID(claims map[string]json.RawMessage) string {
 	return uid
 }
 
-// audience reads one string or a list of strings.
+// audience decodes the aud claim, which is a string or a list of strings.
 func audience(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {
@@ -161,7 +163,7 @@ func audience(raw json.RawMessage) []string {
 	return many
 }
 
-// numericDate reads seconds since 1970, possibly with a fraction. It returns the zero time for anything else.
+// numericDate decodes a Unix time in seconds, which can have a fraction. For any other value it returns the zero time.
 func numericDate(raw json.RawMessage) time.Time {
 	var seconds float64
 	if raw == nil || json.Unmarshal(raw, &seconds) != nil || seconds <= 0 || seconds > 1<<40 {

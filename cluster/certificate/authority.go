@@ -23,11 +23,12 @@ type Pair struct {
 	Key  masked.Value // PEM, PKCS #8
 }
 
-// backdated is how far in the past a certificate's validity starts, to tolerate clocks that are behind.
+// backdated is how far in the past a certificate's validity starts, so that clients whose clocks are behind accept the
+// certificate.
 const backdated = 5 * time.Minute
 
 // NewAuthority creates a self-signed certificate authority with the given name. It is allowed to sign server
-// certificates but no further CAs.
+// certificates, but no other CAs.
 func NewAuthority(name string, years int) (Pair, error) {
 	if name == "" || years < 1 || years > 100 {
 		return Pair{}, fmt.Errorf("a CA requires a name and a validity of 1 to 100 years, not %q and %d", name, years)
@@ -40,8 +41,8 @@ func NewAuthority(name string, years int) (Pair, error) {
 	return sign(c, c, nil)
 }
 
-// Issue issues a server certificate for these names and IP addresses, signed by ca. It expires with the CA at the
-// latest.
+// Issue issues a server certificate for the given host names and IP addresses, and signs it with ca. The certificate
+// does not outlive the CA.
 func Issue(ca Pair, hosts []string, days int) (Pair, error) {
 	parent, key, err := ca.parse()
 	if err != nil {
@@ -70,13 +71,13 @@ func Issue(ca Pair, hosts []string, days int) (Pair, error) {
 			c.DNSNames = append(c.DNSNames, h)
 		}
 	}
-	if c.Subject.CommonName = hosts[0]; len(hosts[0]) > 64 { // the maximum in X.509; clients ignore the common name
+	if c.Subject.CommonName = hosts[0]; len(hosts[0]) > 64 { // 64 is the maximum in X.509; clients ignore the common name
 		c.Subject.CommonName = hosts[0][:64]
 	}
 	return sign(c, parent, key)
 }
 
-// sign generates a key and signs its certificate with key, or with the generated key if key is nil.
+// sign generates a key pair and signs its certificate with key. If key is nil, the certificate is self-signed.
 func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -102,7 +103,7 @@ func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	}, nil
 }
 
-// parse parses a pair. No error contains a part of the key.
+// No error from parse contains a part of the key.
 func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(p.Cert)
 	if block == nil || block.Type != "CERTIFICATE" {

@@ -26,7 +26,7 @@ func parsed(t *testing.T, p certificate.Pair) *x509.Certificate {
 	return c
 }
 
-// What is issued serves, and is trusted by the CA alone, for its names alone.
+// An issued certificate works for a server. Only its CA trusts it, and it is valid only for its names.
 func TestIssuedServesByItsNames(t *testing.T) {
 	ca, err := certificate.NewAuthority("the CA", 10)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestLivesAndUses(t *testing.T) {
 	}
 }
 
-// What can't be made is an error that holds no part of a key.
+// If a certificate cannot be created, the error contains no part of a key.
 func TestRefused(t *testing.T) {
 	ca, _ := certificate.NewAuthority("the CA", 1)
 	other, _ := certificate.NewAuthority("another", 1)

@@ -12,8 +12,8 @@ import (
 	"carrick/cluster"
 )
 
-// Before returns the revision that r replaced. It returns ErrNoRelease if there is none: r is the first revision, or
-// Helm has pruned the history.
+// Before returns the revision that r replaced. It returns ErrNoRelease if r is the first revision, or if Helm has
+// deleted the older revision.
 func Before(ctx context.Context, c *cluster.Cluster, r *Release) (*Release, error) {
 	if r.Revision < 2 {
 		return nil, ErrNoRelease
@@ -28,8 +28,8 @@ func Before(ctx context.Context, c *cluster.Cluster, r *Release) (*Release, erro
 	return unpackedRelease(s)
 }
 
-// Lost returns the paths of values that the user set in an older revision and not in this one, so that the chart's
-// defaults apply again. It omits values that equal the default and values that the user removed with null.
+// Lost returns the paths of values that the user set in the older revision but not in r. The chart's defaults apply to
+// them again. Lost omits values that equal the default and values that the user removed with null.
 func (r *Release) Lost(older *Release) []string {
 	if r.inner == nil || older == nil || older.inner == nil {
 		return nil

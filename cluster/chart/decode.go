@@ -17,14 +17,13 @@ import (
 	"carrick/cluster/clean"
 )
 
-// mostDecoded limits the size of an unpacked release. The packed release is at most 1 MiB, the limit of a Secret, and
-// could unpack to a thousand times that.
+// mostDecoded is the maximum size of an unpacked release. A packed release is at most 1 MiB, the limit of a Secret, but
+// can unpack to a thousand times that size.
 const mostDecoded = 64 << 20
 
 var errTooLarge = fmt.Errorf("it is larger than %d MiB when unpacked", mostDecoded>>20)
 
-// stored holds the fields of a stored release that carrick reads (helm.sh/helm/v4/pkg/release/v1/release.go). All
-// others are ignored.
+// stored contains the fields of a stored release that carrick reads (helm.sh/helm/v4/pkg/release/v1/release.go).
 type stored struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -64,8 +63,8 @@ type stored struct {
 // pkg/chart/v2/util/create.go and validate_name.go; a version is a SemVer).
 var helmWord = regexp.MustCompile(`^[A-Za-z0-9._+-]*$`)
 
-// decode reads a release as Helm stores it: JSON, usually compressed by gzip, in base64. Its errors contain nothing of
-// the content.
+// decode decodes a release in Helm's format, which is base64-encoded JSON, usually compressed with gzip. Its errors
+// contain no part of the release.
 func decode(data string) (*Release, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -82,7 +81,7 @@ func decode(data string) (*Release, error) {
 		return nil, errors.New("it is not a release: it has no release name or no chart")
 	}
 	m := s.Chart.Metadata
-	for _, word := range []string{s.Name, m.Name, m.Version} { // they appear in printed commands
+	for _, word := range []string{s.Name, m.Name, m.Version} { // these strings appear in printed commands
 		if !helmWord.MatchString(word) {
 			return nil, errors.New("it is not a release: its name or version is invalid in Helm")
 		}
@@ -109,8 +108,8 @@ func decode(data string) (*Release, error) {
 	return r, nil
 }
 
-// decodeOf decodes the release in the Secret of that name. It rejects a release with another name. Otherwise anyone who
-// can write the Secret could pass one release off as another.
+// decodeOf decodes the release in a Secret. It returns an error if the Secret's name belongs to another release or
+// revision. Otherwise anyone who can write the Secret could replace one release with another.
 func decodeOf(secret, data string) (*Release, error) {
 	r, err := decode(data)
 	if err == nil && secretName(r.Name, r.Revision) != secret {
@@ -119,7 +118,8 @@ func decodeOf(secret, data string) (*Release, error) {
 	return r, err
 }
 
-// unpack decompresses gzip data and returns other data unchanged: the first releases of Helm 3 were not compressed.
+// unpack decompresses gzip data. It returns other data unchanged, because the first versions of Helm 3 did not compress
+// releases.
 func unpack(raw []byte) ([]byte, error) {
 	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b, 0x08}) {
 		return raw, nil

@@ -9,7 +9,8 @@ import (
 	"carrick/cluster"
 )
 
-// erase deletes exactly that object and waits until it is gone.
+// erase deletes the object that live describes and waits until the object no longer exists. It does not delete an
+// object with another UID.
 func erase(ctx context.Context, c *cluster.Cluster, live *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(ctx, live.GroupVersionKind())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// A release is a Secret that anybody in its namespace may have written: what is
-// read of it is fit to be shown, and what can't be read is said without it.
+// Any user with access to the namespace can write a release's Secret. Fields of the release must be safe to display,
+// and the error for an invalid release must not contain its content.
 func FuzzRelease(f *testing.F) {
 	const one = `{"name":"renku","namespace":"renku","version":1,"info":{"status":"deployed","description":%q,"notes":%q},"chart":{"metadata":{"name":"renku","version":"2.19.3","appVersion":%q,"dependencies":[{"name":%q}]},"values":{"a":1},"files":[{"name":"crds/x.yaml","data":"YQ=="}]},"config":{"a":{"b":%q}},"manifest":"a: b","hooks":[{}]}`
 	for _, text := range hostile.Texts {
@@ -46,7 +46,7 @@ func FuzzRelease(f *testing.F) {
 	})
 }
 
-// What unpacks to more than any release is not unpacked.
+// Data that would unpack to more than the maximum size of a release is not unpacked.
 func TestAReleaseThatUnpacksWithoutEnd(t *testing.T) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)

@@ -10,8 +10,8 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Helm's own program must take a release for one of its own: list it, upgrade
-// it, roll it back, uninstall it; and what Helm installs must be read as it is.
+// The helm program must accept carrick's releases as its own: list, upgrade, roll back and uninstall them. carrick must
+// read the releases that helm installs.
 func TestHelmItselfAgrees(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("helm")

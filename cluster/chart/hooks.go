@@ -26,7 +26,8 @@ type runner struct {
 	say     func(string)
 }
 
-// run runs the hooks of one event in the order of their weights, and waits until each has finished.
+// run runs the hooks of one event in the order of their weight. It waits for each hook to finish before it starts the
+// next.
 func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	var mine []*release.Hook
 	for _, h := range r.hooks {
@@ -47,8 +48,8 @@ func (r runner) run(ctx context.Context, event release.HookEvent) error {
 	return r.tidy(ctx, mine, release.HookSucceeded)
 }
 
-// tidy deletes the hooks whose delete policy includes policy, in reverse order. It must run after all hooks, because a
-// later hook's Job may use a ServiceAccount that an earlier hook created.
+// tidy deletes the hooks that have the given delete policy, in reverse order. It must run after all hooks of an event,
+// because a later hook's Job can use a ServiceAccount that an earlier hook created.
 func (r runner) tidy(ctx context.Context, hooks []*release.Hook, policy release.HookDeletePolicy) error {
 	for _, h := range slices.Backward(hooks) {
 		if !slices.Contains(h.DeletePolicies, policy) {
@@ -79,7 +80,8 @@ func (r runner) one(ctx context.Context, h *release.Hook) error {
 	return finished(ctx, r.c, objs, r.timeout, r.say)
 }
 
-// objects returns the objects of a hook. Helm does not count them as part of the release.
+// objects returns the objects of a hook with their namespaces and Helm's labels. Helm does not count them as part of
+// the release.
 func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.Unstructured, error) {
 	objs, err := objects(h.Manifest)
 	if err != nil {
@@ -88,7 +90,7 @@ func (r runner) objects(ctx context.Context, h *release.Hook) ([]*unstructured.U
 	return placed(ctx, r.c, objs, nil, r.req.Name, r.req.Namespace)
 }
 
-// clear deletes the objects that an earlier run of a hook created. It keeps CustomResourceDefinitions.
+// clear deletes the objects that an earlier run of the hook created. It keeps CustomResourceDefinitions.
 func (r runner) clear(ctx context.Context, h *release.Hook) error {
 	objs, err := r.objects(ctx, h)
 	if err != nil {

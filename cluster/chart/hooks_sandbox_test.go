@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// jobHook is a Job with an account of its own, which goes like it when all is
-// done, and not before.
+// jobHook is a hook with a Job and its ServiceAccount. Both are deleted after all hooks have finished, and not before.
 const jobHook = `
 apiVersion: v1
 kind: ServiceAccount
@@ -47,7 +46,7 @@ data:
   kube: {{ .Capabilities.KubeVersion.Version | quote }}
 `
 
-// Hooks run to their end, and templates may ask the cluster.
+// Hooks run until they finish, and templates can look up objects in the cluster.
 func TestHooksAndLookups(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-hooks"

@@ -22,10 +22,10 @@ const (
 	recordedWithin    = 10 * time.Second
 )
 
-// Install installs or upgrades a release and waits until it is ready. It is idempotent. A release that is not managed
-// by the caller is changed only with TakeOver; one that failed or is stuck in a pending status, only if it has the
-// request's Labels. If Install fails, the release stays with the status failed, and the next Install renews it or
-// Uninstall removes it. If the process is killed, the next Install resumes the same revision.
+// Install installs or upgrades a release and waits until it is ready. It is idempotent. Without TakeOver, it does not
+// change a release that lacks the request's Labels. If such a release failed or is pending, it returns the error from
+// Stuck. If Install itself fails, it sets the status of the release to failed. The next Install then repairs the
+// release, or Uninstall removes it. If the process is killed, the next Install resumes the same revision.
 func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(string)) error {
 	if say == nil {
 		say = func(string) {}
@@ -44,7 +44,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 		say(left)
 	}
 	if !w.resumes {
-		if err := w.record(ctx, c, w.pending(), "carrick is at it"); err != nil {
+		if err := w.record(ctx, c, w.pending(), "carrick is installing the release"); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func Install(ctx context.Context, c *cluster.Cluster, req Request, say func(stri
 	return err
 }
 
-// allowed returns an error if the request must not change the existing release.
+// allowed returns an error if the existing release must not be changed.
 func (w *Work) allowed() error {
 	switch {
 	case w.Old == nil, w.Kind == Fresh, w.request.Ours(w.Old), w.request.TakeOver:
@@ -72,17 +72,18 @@ func (w *Work) allowed() error {
 		return w.Stuck("kubectl")
 	case w.Kind == Upgrade:
 		return fmt.Errorf(
-			"release %s in namespace %s belongs to another user and has version %s: it is changed to %s only with --take-over",
+			"release %s in namespace %s belongs to another user and has version %s: carrick changes it to %s only with "+
+				"--take-over",
 			w.Old.Name, w.Old.Namespace, w.Old.Version, w.Version,
 		)
 	}
 	return nil
 }
 
-// Stuck returns the error for a release that another tool left pending or failed and that blocks the work. The error
-// says how to delete the release's record; kubectl is the kubectl command for the cluster. It does not suggest helm
-// uninstall or helm rollback, because they would run the record's hooks and delete the objects that it lists. Anyone
-// who can write Secrets in the namespace controls both.
+// Stuck returns the error for a pending or failed release of another tool that blocks the work. The error contains a
+// command that deletes the release's Secret. The command starts with kubectl, which includes the flags for the cluster.
+// The error does not suggest helm uninstall or helm rollback. These would run the hooks in the Secret and delete the
+// objects in its manifest. Anyone who can write Secrets in the namespace can change the hooks and the manifest.
 func (w *Work) Stuck(kubectl string) error {
 	o := w.Old
 	since, why := "", ""
@@ -93,13 +94,13 @@ func (w *Work) Stuck(kubectl string) error {
 		why = fmt.Sprintf(" (its description: %q)", clean.Text(o.Description))
 	}
 	return fmt.Errorf(
-		"release %s in namespace %s does not belong to this link and has status %s%s%s: if no one is working on it, delete "+
-			"its record, then apply again: %s -n %s delete secret %s",
+		"release %s in namespace %s does not belong to this link and has status %s%s%s: if no one is working on the "+
+			"release, delete its record, then apply again: %s -n %s delete secret %s",
 		o.Name, o.Namespace, o.Status, since, why, kubectl, o.Namespace, secretName(o.Name, o.Revision),
 	)
 }
 
-// upgrades reports whether the work replaces a deployed revision, or resumes an upgrade.
+// upgrades reports whether the work upgrades a deployed revision, or resumes an interrupted upgrade.
 func (w *Work) upgrades() bool {
 	return w.Kind == Upgrade || (w.resumes && w.Old.Status == PendingUpgrade)
 }
@@ -143,7 +144,8 @@ func (w *Work) again(ctx context.Context, c *cluster.Cluster, say func(string)) 
 	return ready(ctx, c, w.Objects, w.timeout(), say)
 }
 
-// run writes everything that a revision contains, runs its hooks, and deletes the objects that it no longer contains.
+// run writes all objects of the new revision, runs its hooks, and deletes the objects of the old revision that the new
+// one does not contain.
 func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) error {
 	before, after := release.HookPreInstall, release.HookPostInstall
 	if w.upgrades() {
@@ -165,7 +167,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 		if err := w.request.write(ctx, c, o); err != nil {
 			return err
 		}
-		if o.GroupVersionKind().GroupKind() == crdKind { // its custom resources may follow
+		if o.GroupVersionKind().GroupKind() == crdKind { // wait, because its custom resources can be among the next objects
 			if err := ready(ctx, c, []*unstructured.Unstructured{o}, establishedWithin, say); err != nil {
 				return err
 			}
@@ -186,7 +188,7 @@ func (w *Work) run(ctx context.Context, c *cluster.Cluster, say func(string)) er
 	return hooks.run(ctx, after)
 }
 
-// remove deletes one object of the release if it still belongs to it.
+// remove deletes o if o still belongs to the release. If remove keeps o, left is the reason.
 func (r Request) remove(
 	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 ) (left string, err error) {
@@ -199,7 +201,7 @@ func (r Request) remove(
 	case !owned(live, r.Name, r.Namespace):
 		return "it is not marked as part of the release", nil
 	case live.GetAnnotations()[resourcePolicy] == "keep":
-		return "the chart asks to keep it", nil
+		return "the chart sets helm.sh/resource-policy: keep", nil
 	}
 	if r.Remove != nil {
 		return r.Remove(ctx, live)

@@ -17,7 +17,7 @@ import (
 
 const crd = "tinywidgets.tiny.example.org"
 
-// wanted is a release of the small chart.
+// wanted returns a request for a release of the small chart.
 func wanted(ns string, values map[string]any) chart.Request {
 	return chart.Request{
 		Name: "tiny", Namespace: ns, Source: "testdata/tiny", Chart: "tiny", Version: "0.1.0", Values: values,
@@ -27,7 +27,7 @@ func wanted(ns string, values map[string]any) chart.Request {
 	}
 }
 
-// stage is a namespace for a release on a real API server.
+// stage returns a sandbox and a cluster with a namespace for a release.
 func stage(t *testing.T, ns string) (*clustertest.Sandbox, *cluster.Cluster) {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -180,7 +180,9 @@ func TestTheQuotaIsNamed(t *testing.T) {
 	box, c := stage(t, ns)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "create", "quota", "none", "--hard=pods=0")
 	// Until the quota controller has counted, or the API server has the quota in its cache, pods are admitted.
-	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "quota/none", "--for=jsonpath={.status.hard.pods}=0", "--timeout=5m")
+	box.Run(
+		t, clustertest.Remote, "", "-n", ns, "wait", "quota/none", "--for=jsonpath={.status.hard.pods}=0", "--timeout=5m",
+	)
 	req := wanted(ns, nil)
 	req.Timeout = 4 * time.Second
 	if err := chart.Install(t.Context(), c, req, nil); err == nil ||
@@ -240,7 +242,7 @@ func TestAnInstallThatIsEnded(t *testing.T) {
 	}
 }
 
-// What was killed half-way stands at pending. Who made it goes on from there.
+// If an installation is killed, its release stays pending. The same request can resume it.
 func TestAReleaseThatIsStuck(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-stuck"
@@ -250,7 +252,8 @@ func TestAReleaseThatIsStuck(t *testing.T) {
 	if err == nil ||
 		!strings.Contains(
 			err.Error(),
-			"does not belong to this link and has status pending-install: if no one is working on it, delete its record, "+
+			"does not belong to this link and has status pending-install: if no one is working on the release, delete "+
+				"its record, "+
 				"then apply "+
 				"again: kubectl -n "+ns+" delete secret sh.helm.release.v1.tiny.v1",
 		) {

@@ -15,13 +15,13 @@ import (
 	"carrick/cluster/failure"
 )
 
-// lookups gives the lookup function of templates access to the cluster.
+// lookups implements the template function lookup. It reads from a cluster.
 type lookups struct {
 	ctx context.Context
 	on  *cluster.Cluster
 }
 
-// GetClientFor implements the engine's interface (helm.sh/helm/v4/pkg/engine/lookup_func.go).
+// GetClientFor implements the engine's ClientProvider (helm.sh/helm/v4/pkg/engine/lookup_func.go).
 func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvr, namespaced, err := l.on.Resource(l.ctx, schema.FromAPIVersionAndKind(apiVersion, kind))
 	if errors.Is(err, failure.ErrNotServed) {
@@ -33,7 +33,7 @@ func (l lookups) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableRes
 	return timed{l.on.Dynamic().Resource(gvr), l.ctx}, namespaced, nil
 }
 
-// timed cancels lookups when the context of the work ends or a timeout expires. The engine passes neither.
+// timed cancels lookups when ctx ends or a timeout expires. The engine has neither a context nor a timeout.
 type timed struct {
 	dynamic.NamespaceableResourceInterface
 	ctx context.Context

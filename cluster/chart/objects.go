@@ -17,7 +17,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Labels and annotations that Helm sets on every object of a release, and checks before it deletes one
+// Labels and annotations that Helm sets on every object of a release. Helm checks them before it deletes an object
 // (helm.sh/helm/v4/pkg/action/validate.go).
 const (
 	managedBy        = "app.kubernetes.io/managed-by"
@@ -29,7 +29,7 @@ const (
 
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// objects parses a stream of YAML documents. It expands a List into its items.
+// objects parses a stream of YAML documents. It replaces each List with its items.
 func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	docs := releaseutil.SplitManifests(manifest)
 	keys := make([]string, 0, len(docs))
@@ -46,10 +46,10 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	for _, k := range keys {
 		raw, err := yaml.YAMLToJSON([]byte(docs[k]))
 		if err != nil {
-			return nil, errors.New("an object is not YAML")
+			return nil, errors.New("an object is not valid YAML")
 		}
 		if string(raw) == "null" {
-			continue // comments only
+			continue // the document contains only comments
 		}
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON(raw); err != nil {
@@ -70,7 +70,7 @@ func objects(manifest string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// placed sets the namespaces of objects and adds Helm's labels and annotations.
+// placed returns the objects with their namespaces and with Helm's labels and annotations.
 func placed(
 	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
 ) ([]*unstructured.Unstructured, error) {
@@ -81,12 +81,12 @@ func placed(
 	return out, err
 }
 
-// unmarked sets the namespaces of objects, but does not add Helm's labels and annotations. For kinds that the chart
-// itself defines, it reads the scope from their CustomResourceDefinition.
+// unmarked returns the objects with their namespaces, without Helm's labels and annotations. If the chart itself
+// defines a kind, the CustomResourceDefinition determines whether the kind is namespaced.
 func unmarked(
 	ctx context.Context, c *cluster.Cluster, objs, crds []*unstructured.Unstructured, name, namespace string,
 ) ([]*unstructured.Unstructured, error) {
-	brought := map[schema.GroupKind]bool{} // the kinds that the chart defines: whether each is namespaced
+	brought := map[schema.GroupKind]bool{} // for each kind that the chart defines, whether it is namespaced
 	for _, o := range slices.Concat(crds, objs) {
 		if o.GroupVersionKind().GroupKind() == crdKind {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
@@ -120,7 +120,7 @@ func unmarked(
 }
 
 // fold moves a Secret's stringData into its data. Otherwise the API server would record only stringData as owned by the
-// manager. It would then report false conflicts and would not remove keys.
+// manager. It would then report false conflicts and keep keys that the new version does not have.
 func fold(o *unstructured.Unstructured) error {
 	open, found := o.Object["stringData"].(map[string]any)
 	if !found || o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Secret"}) {
@@ -133,7 +133,7 @@ func fold(o *unstructured.Unstructured) error {
 	for k, v := range open {
 		s, ok := v.(string)
 		if !ok {
-			return fmt.Errorf("%s: the value of %q is not text", describe(o), clean.Text(k))
+			return fmt.Errorf("%s: the value of %q is not a string", describe(o), clean.Text(k))
 		}
 		data[k] = base64.StdEncoding.EncodeToString([]byte(s))
 	}
@@ -171,7 +171,7 @@ func owned(o *unstructured.Unstructured, name, namespace string) bool {
 	return a[releaseName] == name && a[releaseNamespace] == namespace
 }
 
-// describe names an object for display: "Role renku-sessions/renku".
+// describe returns the kind, namespace and name of an object for display: "Role renku-sessions/renku".
 func describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() != "" {
 		return clean.Text(o.GetKind() + " " + o.GetNamespace() + "/" + clean.Name(o.GetName()))
@@ -179,7 +179,7 @@ func describe(o *unstructured.Unstructured) string {
 	return clean.Text(o.GetKind() + " " + clean.Name(o.GetName()))
 }
 
-// same reports whether a and b name the same object.
+// same reports whether a and b have the same kind, namespace and name.
 func same(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() &&
 		a.GetName() == b.GetName()

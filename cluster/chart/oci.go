@@ -18,7 +18,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// chartLayer is the media type of the layer that holds the packed chart (helm.sh/helm/v4/pkg/registry/constants.go).
+// chartLayer is the media type of the OCI layer with the packed chart (helm.sh/helm/v4/pkg/registry/constants.go).
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // repository returns a chart's repository in an OCI registry. Access is anonymous: carrick sends no credentials.
@@ -35,7 +35,8 @@ func repository(src Source, name string) (*remote.Repository, error) {
 	return r, nil
 }
 
-// tagged lists the versions of a chart, which it derives from the tags. An OCI tag has _ instead of the + of a version.
+// tagged returns the versions of a chart in an OCI registry. It reads them from the tags, in which _ replaces the + of
+// a version.
 func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -56,7 +57,7 @@ func tagged(ctx context.Context, src Source, name string) ([]Version, error) {
 	return out, nil
 }
 
-// pulled pulls a packed chart and verifies its digest.
+// pulled downloads a packed chart from an OCI registry and verifies its digest.
 func pulled(ctx context.Context, src Source, name, version string) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -105,7 +106,7 @@ func layer(ctx context.Context, r *remote.Repository, at ocispec.Descriptor) ([]
 	return nil, errors.New("it is not a chart: it has no chart layer")
 }
 
-// registryError explains common registry errors.
+// registryError returns err, or a clearer error for common responses of registries.
 func registryError(err error) error {
 	var answer *errcode.ErrorResponse
 	switch {

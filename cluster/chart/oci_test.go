@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// registry is an OCI registry that holds one chart, under one tag.
+// registry returns an OCI registry with one chart under one tag.
 func registry(t *testing.T, layerType string, chart []byte, tamper bool) Source {
 	t.Helper()
 	digest := func(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }

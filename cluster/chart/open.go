@@ -19,19 +19,19 @@ import (
 	"carrick/cluster/clean"
 )
 
-// quiet silences Helm's packages, which log to stderr through the standard logger and offer no option to change that.
-// The terminal UI may be using stderr.
+// quiet discards the output of Go's standard logger. Helm's packages write to it and have no option for another logger.
+// By default it writes to stderr, which the terminal UI might be using.
 var quiet = sync.OnceFunc(func() { log.SetOutput(io.Discard) })
 
-// Chart is a loaded chart. It is safe for concurrent use: each rendering works on a copy, because it removes disabled
-// subcharts.
+// Chart is a loaded chart. It is safe for concurrent use. Rendering removes disabled subcharts, so each rendering uses
+// a copy.
 type Chart struct {
 	files []*archive.BufferedFile
 	meta  *chartv2.Metadata
 	from  string
 }
 
-// From returns the source that the chart was loaded from and the checksum of the download, which equals the digest in a
+// From returns the source of the chart. For a download, it also returns the checksum, which equals the digest in a
 // repository's index.
 func (c *Chart) From() string { return c.from }
 
@@ -44,7 +44,7 @@ func (c *Chart) Version() string { return clean.Text(c.meta.Version) }
 // AppVersion returns the version of the application that the chart installs.
 func (c *Chart) AppVersion() string { return clean.Text(c.meta.AppVersion) }
 
-// Digest identifies the chart's content: 64 hexadecimal digits.
+// Digest returns a hash of the chart's content: 64 hexadecimal digits.
 func (c *Chart) Digest() string {
 	h := sha256.New()
 	for _, f := range c.files {
@@ -66,7 +66,6 @@ func (c *Chart) Dependencies() []Dependency {
 	return out
 }
 
-// unpacked reads a packed chart.
 func unpacked(data []byte) (*Chart, error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		return nil, errors.New("it is not a chart: a packaged chart is a .tgz file")
@@ -78,7 +77,6 @@ func unpacked(data []byte) (*Chart, error) {
 	return checked(files)
 }
 
-// folder reads an unpacked chart.
 func folder(path string) (*Chart, error) {
 	c, err := loader.LoadDir(path)
 	if err != nil {
@@ -91,7 +89,7 @@ func folder(path string) (*Chart, error) {
 	return checked(files)
 }
 
-// checked returns the Chart in these files. It returns an error if they are not a chart or if a subchart is missing.
+// checked returns the chart in files. It returns an error if the files are not a chart or if a subchart is missing.
 func checked(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortStableFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	c := &Chart{files: files}
@@ -110,12 +108,12 @@ func checked(files []*archive.BufferedFile) (*Chart, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("its subcharts are missing: %s; run helm dependency build in its folder", listed(missing))
+		return nil, fmt.Errorf("its subcharts are missing: %s; run helm dependency build in its directory", listed(missing))
 	}
 	return c, nil
 }
 
-// open returns a new copy of the chart as Helm's type.
+// open returns the chart as Helm's type. Each call returns a new copy.
 func (c *Chart) open() (*chartv2.Chart, error) { return loader.LoadFiles(c.files) }
 
 func sorted(names []string) []string {

@@ -14,15 +14,15 @@ import (
 // annotations.
 type Plain struct {
 	Version string
-	CRDs    []*unstructured.Unstructured // from its crds folders
+	CRDs    []*unstructured.Unstructured // from the chart's crds directories
 	Objects []*unstructured.Unstructured // in install order
 	Hooks   []*unstructured.Unstructured // objects that Helm would create before or after Objects
 	Unknown []string                     // values that were set and that the chart does not use
 }
 
 // Template renders a chart for a cluster, like helm template. It uses the cluster's version and API resources but not
-// its objects: lookups find nothing, so the result is repeatable. Of req it uses only Name, Namespace, Source, Chart,
-// Version and Values.
+// its objects: lookups find nothing, so that the result is repeatable. It uses only the fields Name, Namespace, Source,
+// Chart, Version and Values of req.
 func Template(ctx context.Context, c *cluster.Cluster, req Request) (*Plain, error) {
 	quiet()
 	ch, err := load(ctx, req)

@@ -20,7 +20,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// storedSecret is the Secret in which Helm keeps a revision.
+// storedSecret returns the YAML of the Secret in which Helm stores a revision.
 func storedSecret(name, status string, revision int, data string) string {
 	if data == "" {
 		data = recorded(name, status, revision)
@@ -32,7 +32,7 @@ func storedSecret(name, status string, revision int, data string) string {
 	)
 }
 
-// recorded is its content.
+// recorded returns the content of a revision's Secret.
 func recorded(name, status string, revision int) string {
 	raw, _ := json.Marshal(map[string]any{
 		"name": name, "version": revision, "info": map[string]any{"status": status},

@@ -21,8 +21,9 @@ var (
 	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
-// reasons returns what blocks an object: its own conditions and its pods, or the last warning event if it has no pods.
-// All reads are tracked, so that the caller runs again when a reason changes.
+// reasons returns why an object is not ready. The reasons come from the object's conditions and pods. If it has no
+// pods, the last Warning event is the reason. All reads are tracked, so that the caller runs again when a reason
+// changes.
 func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	var out []string
 	for _, cond := range conditions(o) {
@@ -35,7 +36,7 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 		return podReasons(o)
 	case "Deployment", "StatefulSet", "DaemonSet", "Job", "ReplicaSet":
 	case "PersistentVolumeClaim":
-		return told(ctx, c, o)
+		return lastWarning(ctx, c, o)
 	default:
 		return nil
 	}
@@ -55,14 +56,14 @@ func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructur
 		}
 	}
 	if len(list) == 0 && len(out) == 0 {
-		out = told(ctx, c, o)
+		out = lastWarning(ctx, c, o)
 	}
 	const most = 3
 	return out[:min(len(out), most)]
 }
 
-// told returns the last warning event about an object.
-func told(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
+// lastWarning returns the message of the last Warning event of an object, or nil if there is none.
+func lastWarning(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	list, err := c.List(ctx, events, o.GetNamespace(), cluster.Selector{Fields: fields.Set{
 		"involvedObject.kind": o.GetKind(), "involvedObject.name": o.GetName(), "type": "Warning",
 	}.String()})
@@ -75,7 +76,7 @@ func told(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured)
 	return []string{text(last.Object, "reason") + ": " + text(last.Object, "message")}
 }
 
-// podReasons returns why a pod does not run.
+// podReasons returns why a pod is not running.
 func podReasons(p *unstructured.Unstructured) []string {
 	var out []string
 	for _, c := range conditions(p) {
@@ -96,7 +97,7 @@ func podReasons(p *unstructured.Unstructured) []string {
 	return out
 }
 
-// brief removes the scheduler's text about preemption, and keeps the reasons before it.
+// brief removes the text about preemption from a scheduler message. The reasons come before this text.
 func brief(message string) string {
 	for _, from := range []string{" no new claims to deallocate", " preemption: "} {
 		message, _, _ = strings.Cut(message, from)
@@ -104,7 +105,7 @@ func brief(message string) string {
 	return strings.TrimRight(message, " ,.")
 }
 
-// containerReason returns why a container does not run, or "" if it runs or is about to.
+// containerReason returns why a container is not running. It returns "" if the container is running or starting.
 func containerReason(p *unstructured.Unstructured, s map[string]any) string {
 	name := text(s, "name")
 	waiting, _, _ := unstructured.NestedMap(s, "state", "waiting")
@@ -141,7 +142,7 @@ func conditions(o *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// text returns a string field, cleaned for display.
+// text returns a string field in a form that is safe to display.
 func text(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return clean.Text(s)

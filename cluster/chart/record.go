@@ -24,11 +24,11 @@ import (
 
 type managed = metav1.ManagedFieldsEntry
 
-// mostStored is the maximum size of a Secret.
+// mostStored is the maximum size of a Secret in bytes.
 const mostStored = 1 << 20
 
-// Current returns the newest revision of a release, whatever its status, or ErrNoRelease. It reads directly from the
-// API server and is not tracked.
+// Current returns the newest revision of a release with any status. It returns ErrNoRelease if there is none. It reads
+// directly from the API server and is not tracked.
 func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*Release, error) {
 	if err := checkName(namespace, name); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func Current(ctx context.Context, c *cluster.Cluster, namespace, name string) (*
 }
 
 // current returns the newest revision of a release and its Secret. It reads them directly from the API server, because
-// a change must not depend on the state of a watch.
+// changes must not be based on cached objects, which can be outdated.
 func current(
 	ctx context.Context, c *cluster.Cluster, namespace, name string,
 ) (*Release, *unstructured.Unstructured, error) {
@@ -58,7 +58,7 @@ func current(
 	return fetched(ctx, c, namespace, last.Name)
 }
 
-// UnreadableError means that a Secret has the labels of a release but does not hold one.
+// UnreadableError means that a Secret has the labels of a release but does not contain a valid one.
 type UnreadableError struct {
 	Namespace, Secret string
 	Err               error
@@ -72,7 +72,8 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// fetched reads the release that a Secret holds, or returns an UnreadableError.
+// fetched reads the release in a Secret from the API server. It returns an UnreadableError if the Secret contains no
+// valid release.
 func fetched(
 	ctx context.Context, c *cluster.Cluster, namespace, secret string,
 ) (*Release, *unstructured.Unstructured, error) {
@@ -87,7 +88,6 @@ func fetched(
 	return r, live, err
 }
 
-// opened decodes the release that a Secret holds.
 func opened(secret *unstructured.Unstructured) (*Release, error) {
 	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	salt, _, _ := unstructured.NestedString(secret.Object, "data", saltKey)
@@ -105,7 +105,7 @@ func opened(secret *unstructured.Unstructured) (*Release, error) {
 	return r, nil
 }
 
-// ContentOf returns the Content of the release that a Secret holds.
+// ContentOf returns Release.Content for the release in a Secret.
 func ContentOf(secret *unstructured.Unstructured) (string, error) {
 	r, err := opened(secret)
 	if err != nil {
@@ -114,7 +114,7 @@ func ContentOf(secret *unstructured.Unstructured) (string, error) {
 	return r.Content(), nil
 }
 
-// Revisions returns the Secrets of all revisions of a release, as metadata.
+// Revisions returns the metadata of the Secrets of all revisions of a release.
 func Revisions(
 	ctx context.Context, c *cluster.Cluster, namespace, name string,
 ) ([]metav1.PartialObjectMetadata, error) {
@@ -147,8 +147,8 @@ func secretOf(namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// Record returns the Secret of the revision that the work writes or keeps, without Labels and Annotations, for a plan.
-// Its data is not masked.
+// Record returns the Secret of the revision that the work writes or keeps, for display in a plan. The Secret does not
+// have the request's Labels and Annotations. Its data is not masked.
 func (w *Work) Record() (*unstructured.Unstructured, error) {
 	if w.Kind != Keep {
 		return encode(w.release(Deployed, ""), w.salt)
@@ -164,8 +164,8 @@ func (w *Work) Record() (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// release returns the revision that the work writes, as Helm's type. A new release has no apply method set, which Helm
-// reads as client-side apply, so that users can run helm upgrade later without field manager conflicts.
+// release returns the revision that the work writes, as Helm's type. A new release has no apply method. Helm treats
+// this as client-side apply, so that users can run helm upgrade later without field manager conflicts.
 func (w *Work) release(status, words string) *release.Release {
 	now := time.Now()
 	how := ""
@@ -211,7 +211,7 @@ func encode(r *release.Release, salt string) (*unstructured.Unstructured, error)
 	return o, nil
 }
 
-// pack compresses with gzip and encodes in base64.
+// pack compresses data with gzip and encodes the result in base64.
 func pack(raw []byte) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -225,8 +225,8 @@ func pack(raw []byte) ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, out.Bytes()), nil
 }
 
-// supersede sets the status of the old revision to superseded. If the work resumed that revision, it sets the status of
-// those before it instead.
+// supersede sets the status of the old revision to superseded. If the work resumes the old revision, supersede sets the
+// status of the revisions before it instead.
 func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
 	switch {
 	case w.Old == nil, w.Old.Status == Failed, w.Old.Status == Uninstalled:
@@ -253,7 +253,8 @@ func (w *Work) supersede(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// superseded changes only the status of one revision. It keeps all fields that a newer Helm may have written.
+// superseded sets the status in the Secret of one revision to superseded. It keeps all other fields, including unknown
+// fields from a newer version of Helm.
 func (w *Work) superseded(ctx context.Context, c *cluster.Cluster, secret *unstructured.Unstructured) error {
 	packed, _, _ := unstructured.NestedString(secret.Object, "data", storageKey)
 	outer, err := base64.StdEncoding.DecodeString(packed)

@@ -26,48 +26,48 @@ const (
 // Dependency is a subchart that a chart declares.
 type Dependency struct {
 	Name, Version, Repository string
-	Condition                 string // the value that enables it: "csi-rclone.enabled"; "": always enabled
+	Condition                 string // value that enables the subchart; "": always enabled
 	Alias                     string
 }
 
-// Release is one revision of an installed chart. Strings are cleaned for display. Values, the manifest and hooks may
-// hold passwords, so they are behind a pointer that fmt and the encoders do not follow.
+// Release is one revision of an installed chart. Its strings are safe to display. Values, manifest and hooks can
+// contain passwords. They are behind a pointer that fmt and encoders do not follow.
 type Release struct {
 	Name, Namespace string
 	Chart           string // the chart's name
 	Version         string // the chart's version: "0.30.2"
 	AppVersion      string
 	Status          string // one of the constants, or a status of a newer Helm
-	Description     string // Helm's last message: why it failed
-	Revision        int    // from 1
+	Description     string // Helm's last message, such as the cause of a failure
+	Revision        int    // starts at 1
 	Changed         time.Time
 	Dependencies    []Dependency
 	Notes           string
 
-	Labels  map[string]string // of the Secret that holds the release
-	Created time.Time         // of that Secret
-	UID     types.UID         // of that Secret
+	Labels  map[string]string // labels of the release's Secret
+	Created time.Time         // creation time of that Secret
+	UID     types.UID         // UID of that Secret
 
 	inner *inner
 }
 
-// inner holds the fields that must not be printed.
+// inner contains the fields that must not be printed.
 type inner struct {
-	given    map[string]any // set by the user
+	given    map[string]any // values that the user set
 	defaults map[string]any // the chart's values.yaml
 	manifest string
 	how      string   // apply method: "ssa" (server-side), "csa" (client-side); "": "csa"
-	crds     []string // of its crds folder; Helm does not store those of subcharts
+	crds     []string // from the chart's crds directory; Helm does not store those of subcharts
 	hooks    []*release.Hook
-	salt     string // in the Secret, next to the release
+	salt     string // value of saltKey in the release's Secret
 }
 
 // Pending reports whether a Helm operation was interrupted or is still running.
 func (r *Release) Pending() bool { return strings.HasPrefix(r.Status, "pending-") }
 
-// Value returns the value at a path such as "dataService.secretName": the user's value, else the chart's default. A key
-// that contains a dot is written `a\.b`. ok is false if neither is set, and if the user removed the default with null.
-// Maps and lists are shared: callers must not change them.
+// Value returns the value at a path such as "dataService.secretName": the user's value, or else the chart's default. A
+// dot in a key is written as `\.`. ok is false if neither value exists, or if the user removed the default with null.
+// Maps and lists are shared, so callers must not change them.
 func (r *Release) Value(path string) (value any, ok bool) {
 	if r.inner == nil {
 		return nil, false
@@ -92,7 +92,7 @@ func (r *Release) Value(path string) (value any, ok bool) {
 	return v, true
 }
 
-// Given returns the value that the user set at a path, without the chart's default.
+// Given returns the value that the user set at the given path, without the chart's default.
 func (r *Release) Given(path string) (value any, ok bool) {
 	if r.inner == nil {
 		return nil, false
@@ -111,8 +111,8 @@ func splitPath(path string) []string {
 	return keys
 }
 
-// walk follows keys down a tree of maps. blocked means that the path reaches a value that is not a map before its end.
-// Such a value hides all defaults below it.
+// walk returns the value at a path of keys in nested maps. If blocked is true, the path contains a value that is not a
+// map. Such a value hides all defaults below it.
 func walk(table map[string]any, keys []string) (value any, found, blocked bool) {
 	for i, key := range keys {
 		v, ok := table[key]
@@ -131,7 +131,8 @@ func walk(table map[string]any, keys []string) (value any, found, blocked bool) 
 	return nil, false, false
 }
 
-// merged merges over into under, as Helm does: maps key by key, and null removes a key.
+// merged returns the values in under, overridden by the values in over. As in Helm, maps are merged key by key, and
+// null removes a key.
 func merged(over, under map[string]any) map[string]any {
 	out := make(map[string]any, len(over)+len(under))
 	for k, v := range under {
@@ -154,16 +155,16 @@ func merged(over, under map[string]any) map[string]any {
 	return out
 }
 
-// Content identifies the content of a release: its chart, values, objects and CustomResourceDefinitions, but not its
-// hooks and status. The salt prevents anyone who can see the result from guessing secret values.
+// Content returns a hash of a release's chart, values, objects and CustomResourceDefinitions, but not of its hooks and
+// status. The hash includes the salt. Without the salt, anyone who can see the hash could guess secret values.
 func (r *Release) Content() string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode([]any{r.inner.salt, r.Chart, r.Version, r.inner.given, r.inner.manifest, r.inner.crds})
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Secret returns the name of the Secret that holds the release.
+// Secret returns the name of the Secret in which Helm stores the release.
 func (r *Release) Secret() string { return secretName(r.Name, r.Revision) }
 
-// SameVersion reports whether the release has that version of its chart.
+// SameVersion reports whether the release's chart has the given version.
 func (r *Release) SameVersion(version string) bool { return sameVersion(r.Version, version) }

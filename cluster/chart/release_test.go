@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// packed is a release as Helm stores it.
+// packed returns a release in the format in which Helm stores it.
 func packed(t *testing.T, release any) string {
 	t.Helper()
 	raw, err := json.Marshal(release)
@@ -32,7 +32,7 @@ func packed(t *testing.T, release any) string {
 
 type tree = map[string]any
 
-// renku is a release in the shape that Helm writes.
+// renku is a release with the fields that Helm writes.
 var renku = tree{
 	"name": "renku", "namespace": "renku", "version": 7,
 	"info": tree{
@@ -130,7 +130,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// The content is another one with whatever is acted on, and with the salt, but not with the status.
+// Content changes with every field that affects the installation and with the salt, but not with the status.
 func TestContent(t *testing.T) {
 	content := func(change func(tree)) string {
 		t.Helper()
@@ -170,7 +170,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// A release that is written again with the salt that was read is the same: a run that goes on with one does that.
+// A release that is written again with its stored salt has the same Content. An installation that resumes a release
+// does this.
 func TestTheSaltStaysTheSame(t *testing.T) {
 	t.Parallel()
 	secret := func(salt string) *unstructured.Unstructured {

@@ -21,22 +21,22 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Rendered is a chart rendered with some values.
+// Rendered is the result of rendering a chart.
 type Rendered struct {
-	CRDs    []*unstructured.Unstructured // from its crds folders: created first, never deleted by Helm
-	Objects []*unstructured.Unstructured // in install order; namespaces as in the templates
+	CRDs    []*unstructured.Unstructured // from the chart's crds directories; created first, never deleted by Helm
+	Objects []*unstructured.Unstructured // in install order, with the namespaces in the templates
 	Hooks   int                          // number of hook objects, which are not part of the release
-	Notes   string                       // NOTES.txt, cleaned
+	Notes   string                       // NOTES.txt, safe to display
 	Unknown []string                     // values that were set and that the chart does not use
 
-	chart    *chartv2.Chart // the chart as Helm stores it: without disabled subcharts
+	chart    *chartv2.Chart // without disabled subcharts, as Helm stores it
 	config   map[string]any
 	manifest string
 	hooks    []*release.Hook
 }
 
-// Render renders a chart without a cluster: lookups find nothing, and the capabilities are those of the Kubernetes
-// version that carrick is built with. Values are checked against values.schema.json.
+// Render renders a chart without a cluster. Lookups find nothing, and the capabilities are those of the Kubernetes
+// version that carrick is built with. Render validates the values against values.schema.json.
 func Render(ctx context.Context, c *Chart, name, namespace string, values map[string]any) (*Rendered, error) {
 	return render(ctx, nil, nil, c, options(name, namespace, 1), values)
 }
@@ -47,8 +47,8 @@ func options(name, namespace string, revision int) common.ReleaseOptions {
 	}
 }
 
-// render renders a chart for the version and API resources of the cluster on. It sends lookups to the cluster asked,
-// with the credentials of asked. Either may be nil.
+// render renders a chart. It uses the version and the API resources of the cluster on, and sends lookups to the cluster
+// asked. Either can be nil.
 func render(
 	ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any,
 ) (*Rendered, error) {
@@ -78,7 +78,7 @@ func render(
 			caps.KubeVersion.Version,
 		)
 	}
-	const checkedHere = true // conform validates the values below, and reads no files and no network
+	const checkedHere = true // conform validates the values below without reading files or URLs
 	all, err := util.ToRenderValuesWithSchemaValidation(r.chart, r.config, o, caps, checkedHere)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s: %w", c.Name(), err)
@@ -105,7 +105,7 @@ func templates(
 	return engine.RenderWithClientProvider(c, values, lookups{ctx, asked})
 }
 
-// sort separates the rendered files into notes, hooks and objects.
+// sort sorts the rendered files into notes, hooks and objects.
 func (r *Rendered) sort(files map[string]string) error {
 	for name, text := range files {
 		if !strings.HasSuffix(name, "NOTES.txt") {
@@ -146,7 +146,7 @@ func (r *Rendered) sort(files map[string]string) error {
 	return nil
 }
 
-// capabilities returns the cluster capabilities for templates.
+// capabilities returns the cluster version and API resources that templates see.
 func capabilities(ctx context.Context, on *cluster.Cluster) (*common.Capabilities, error) {
 	caps := common.DefaultCapabilities.Copy()
 	if on == nil {

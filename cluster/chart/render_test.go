@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A chart may read a value that its values.yaml has as a comment alone.
+// A template can use a value that values.yaml contains only in a comment.
 func TestAValueThatATemplateReadsIsKnown(t *testing.T) {
 	c := &chartv2.Chart{
 		Metadata: &chartv2.Metadata{Name: "tiny"},
@@ -77,11 +77,11 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// A schema may not make this program read files or ask in the network.
+// A schema must not make carrick read files or send requests.
 func TestASchemaFetchesNothing(t *testing.T) {
 	for _, ref := range []string{"file:///etc/hostname", "https://schema.invalid/x.json", "other.json"} {
 		err := against([]byte(`{"$ref": "`+ref+`"}`), tree{})
-		if err == nil || !strings.Contains(err.Error(), "carrick does not fetch schemas") {
+		if err == nil || !strings.Contains(err.Error(), "carrick does not download schemas") {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 const fetchWithin = 60 * time.Second
 
-// index holds the fields of a repository's index.yaml that carrick reads (helm.sh/helm/v4/pkg/repo/v1/index.go).
+// index contains the fields of a repository's index.yaml that carrick reads (helm.sh/helm/v4/pkg/repo/v1/index.go).
 type index struct {
 	Entries map[string][]struct {
 		Version    string   `json:"version"`
@@ -31,7 +31,7 @@ type index struct {
 	} `json:"entries"`
 }
 
-// indexed returns the versions of a chart from a repository's index.
+// indexed returns the versions of a chart in a repository's index.
 func indexed(ctx context.Context, src Source, name string) ([]Version, error) {
 	at, err := within(string(src), "index.yaml")
 	if err != nil {
@@ -98,8 +98,8 @@ func downloaded(ctx context.Context, src Source, name, version string) ([]byte, 
 	return nil, &VersionError{src, name, version, names}
 }
 
-// within resolves a reference against the URL of a repository. The result must use https, because a chart can create
-// anything in the cluster. Only a server on this machine can use http.
+// within resolves ref relative to base, the URL of a repository. The result must use https, because a chart can create
+// any object in the cluster. Only a server on this machine can use http.
 func within(base, ref string) (*url.URL, error) {
 	b, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	if err != nil || b.Host == "" {
@@ -112,20 +112,20 @@ func within(base, ref string) (*url.URL, error) {
 	at := b.ResolveReference(r)
 	if !safe(at) || b.Scheme == "https" && at.Scheme != "https" {
 		return nil, fmt.Errorf(
-			"%s is not https, so the chart could be changed in transit. A folder or a .tgz file on this machine also works",
+			"%s is not https, so the chart could be changed in transit. Or use a directory or a .tgz file on this machine",
 			at.Redacted(),
 		)
 	}
 	return at, nil
 }
 
-// safe reports whether an address is protected against tampering in transit.
+// safe reports whether a URL is protected against tampering in transit: it uses https, or http on this machine.
 func safe(at *url.URL) bool {
 	ip := net.ParseIP(at.Hostname())
 	return at.Scheme == "https" || at.Scheme == "http" && (at.Hostname() == "localhost" || ip.IsLoopback())
 }
 
-// get downloads a document, and returns an error if it is larger than most bytes.
+// get downloads a document. most is its maximum size in bytes.
 func get(ctx context.Context, at *url.URL, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()

@@ -19,59 +19,59 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Request describes the release to install.
+// Request describes a release to install, and the options of the installation.
 type Request struct {
-	Name, Namespace string // of the release; the namespace must exist
+	Name, Namespace string // name and namespace of the release; the namespace must exist
 	Source          Source
-	Chart, Version  string         // Version "": that of the chart folder or packed file
-	Values          map[string]any // may hold secrets: never printed
+	Chart, Version  string         // Version "": the version in the chart directory or packed file
+	Values          map[string]any // can contain secrets, so they are never printed
 
-	Labels, Annotations map[string]string // on every object, including the release's own Secret
+	Labels, Annotations map[string]string // set on every object, including the release's own Secret
 	Manager             string            // field manager; required
-	TakeOver            bool              // change a release of another owner, and fields of another manager
-	Timeout             time.Duration     // time limit until everything is ready, and for each hook; 0: 5 min
+	TakeOver            bool              // allows changes to another owner's release and another manager's fields
+	Timeout             time.Duration     // limit for the wait until everything is ready, and for each hook; 0: 5 min
 
-	// Believes reports whether Install can keep or resume a stored release as its Secret describes it; nil accepts any.
-	// Anyone who can write Secrets in the namespace can change that Secret. If Believes returns false, the release is
-	// rendered from the chart again.
+	// Believes reports whether Install can trust the Secret of a stored release when it keeps or resumes the release.
+	// Anyone who can write Secrets in the namespace can change that Secret. If Believes returns false, Install renders
+	// the release from the chart again. nil trusts every Secret.
 	Believes func(context.Context, *Release) (bool, error)
-	// Write writes one object to the cluster unchanged; nil: server-side apply with Labels, Annotations and Manager.
+	// Write writes one object to the cluster unchanged. nil means server-side apply with Labels, Annotations and Manager.
 	Write func(context.Context, *unstructured.Unstructured) error
-	// Remove deletes one object, or says why it is kept; nil: deletes it, except a CustomResourceDefinition that still has
-	// objects.
+	// Remove deletes one object, or keeps the object and returns the reason in left. nil deletes every object, except a
+	// CustomResourceDefinition that still has custom resources.
 	Remove func(context.Context, *unstructured.Unstructured) (left string, err error)
 }
 
-// Kind is the kind of work that a request requires.
+// Kind is the kind of work that Install does for a request.
 type Kind string
 
 // The kinds of work.
 const (
 	Fresh   Kind = "install" // the release does not exist
-	Upgrade Kind = "upgrade" // it has another version or other values
-	Renew   Kind = "renew"   // it failed, or is stuck in a pending status
-	Keep    Kind = "keep"    // it is as requested; missing or changed objects are recreated
+	Upgrade Kind = "upgrade" // the release has another version or other values
+	Renew   Kind = "renew"   // the release failed, or is stuck in a pending status
+	Keep    Kind = "keep"    // the release is as requested; missing or changed objects are recreated
 )
 
-// Work is the plan for a request. Its objects are as they would be written, but without Labels and Annotations.
+// Work is the plan for a request. Its objects do not have the request's Labels and Annotations yet.
 type Work struct {
 	Kind    Kind
 	Old     *Release                     // the existing release; nil: none
-	Version string                       // of the chart
-	CRDs    []*unstructured.Unstructured // from the crds folder, created first
+	Version string                       // version of the chart
+	CRDs    []*unstructured.Unstructured // from the chart's crds directory, created first
 	Objects []*unstructured.Unstructured // in install order
-	Hooks   []*unstructured.Unstructured // objects of hooks, which run before or after
-	Gone    []*unstructured.Unstructured // objects of the old revision that the new one does not have
-	Left    []string                     // existing objects that are left unchanged
+	Hooks   []*unstructured.Unstructured // objects of hooks, which run before or after Objects are written
+	Gone    []*unstructured.Unstructured // objects of the old revision to delete, because the new one does not have them
+	Left    []string                     // descriptions of existing objects that stay unchanged
 	Unknown []string                     // values that were set and that the chart does not use
-	From    string                       // where the chart was loaded from, see Chart.From; "": it was not loaded
-	Doubted bool                         // the stored release would match, but Believes rejected it
+	From    string                       // source of the chart, see Chart.From; "": not loaded
+	Doubted bool                         // the stored release is as requested, but Believes returned false
 
 	request  Request
 	rendered *Rendered
-	secret   *unstructured.Unstructured // of the old release
-	resumes  bool                       // the work resumes the old revision, which the same request began
-	salt     string                     // of the revision to be written
+	secret   *unstructured.Unstructured // Secret of the old release
+	resumes  bool                       // the work resumes the old revision, which the same request started
+	salt     string                     // salt of the revision to write
 }
 
 // Ours reports whether a release has all labels of the request.
@@ -89,8 +89,8 @@ func (r Request) wrote(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f managed) bool { return f.Manager == r.Manager })
 }
 
-// Prepare returns the work that a request requires, without changing anything. It does not fetch the chart if the
-// release already is as requested.
+// Prepare returns the work that a request requires. It changes nothing. If the release is already as requested, Prepare
+// does not fetch the chart.
 func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error) {
 	quiet()
 	if err := checkName(req.Namespace, req.Name); err != nil {
@@ -140,15 +140,15 @@ func Prepare(ctx context.Context, c *cluster.Cluster, req Request) (*Work, error
 	return w, w.render(ctx, c)
 }
 
-// Resumes reports whether the work resumes a revision that the same request began and did not finish.
+// Resumes reports whether the work resumes an unfinished revision that the same request started.
 func (w *Work) Resumes() bool { return w.resumes }
 
 func equal(a, b map[string]any) bool {
 	return (len(a) == 0 && len(b) == 0) || reflect.DeepEqual(a, b)
 }
 
-// keep takes the objects from the existing release instead of rendering the chart, so that random values in templates
-// do not change.
+// keep plans to write the objects of the existing release. It does not render the chart again, because that would
+// change random values in templates.
 func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	w.Kind = Keep
 	objs, err := objects(w.Old.inner.manifest)
@@ -165,7 +165,7 @@ func (w *Work) keep(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, crds)
 }
 
-// load fetches the chart and caches it for ten minutes, so that the plan and its execution share one download.
+// load fetches the chart and caches it for ten minutes, so that the plan and the installation share one download.
 func load(ctx context.Context, req Request) (*Chart, error) {
 	key := fmt.Sprintf("chart/%s %s %s", req.Source, req.Chart, req.Version)
 	return tracked.Look(ctx, key, 10*time.Minute, func(ctx context.Context) (*Chart, error) {
@@ -184,7 +184,7 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if w.resumes { // keeps the random values in templates
+	if w.resumes { // use the stored objects, so that random values in templates do not change
 		w.salt = w.Old.inner.salt
 		r.manifest = w.Old.inner.manifest
 		if r.Objects, err = objects(r.manifest); err != nil {
@@ -215,7 +215,8 @@ func (w *Work) render(ctx context.Context, c *cluster.Cluster) error {
 	return w.definitions(ctx, c, r.CRDs)
 }
 
-// parts returns the names of the old revision's objects, and sets Gone to those that the new revision does not have.
+// parts returns the descriptions of the old revision's objects as a set. It sets Gone to the objects that the new
+// revision does not have.
 func (w *Work) parts(
 	ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured,
 ) (map[string]bool, error) {
@@ -241,7 +242,7 @@ func (w *Work) parts(
 	return before, nil
 }
 
-// served drops objects of kinds that are no longer served, because their objects are gone too.
+// served removes objects whose kinds the API server no longer serves, because such objects no longer exist.
 func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objs, func(o *unstructured.Unstructured) bool {
 		_, _, err := c.Resource(ctx, o.GroupVersionKind())
@@ -249,7 +250,7 @@ func served(ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstru
 	})
 }
 
-// look returns an error if an object to be created already exists and is not part of the release.
+// look returns an error if a new object of the release already exists and belongs to no release or to another one.
 func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]bool) error {
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(atOnce)
@@ -261,7 +262,7 @@ func (w *Work) look(ctx context.Context, c *cluster.Cluster, before map[string]b
 	return all.Wait()
 }
 
-// free returns an error if an object exists and belongs to no release or to another one.
+// free returns an error if an object already exists and does not belong to this release.
 func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	switch {
@@ -282,14 +283,15 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	)
 }
 
-// definitions divides the CustomResourceDefinitions of the crds folder into those to write (CRDs) and existing ones to
-// keep (Left). Like Helm, it does not change definitions that another manager wrote.
+// definitions adds the CustomResourceDefinitions from the chart's crds directory to CRDs. If another manager wrote an
+// existing one, definitions adds its description to Left instead, because Helm does not change existing
+// CustomResourceDefinitions either.
 func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) error {
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)
 		switch {
 		case err == nil && !w.request.wrote(live):
-			w.Left = append(w.Left, describe(o)+" already exists; it is kept unchanged, in its version")
+			w.Left = append(w.Left, describe(o)+" already exists and is kept unchanged, in its current version")
 		case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 			w.CRDs = append(w.CRDs, o)
 		default:
@@ -299,7 +301,7 @@ func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unst
 	return nil
 }
 
-// revision returns the number of the revision to be written.
+// revision returns the number of the revision to write.
 func (w *Work) revision() int {
 	switch {
 	case w.Old == nil:

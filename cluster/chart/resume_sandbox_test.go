@@ -13,8 +13,8 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// killed installs and ends, without a word, at the write of that object: its
-// goroutine is gone before it can write anything down.
+// killed starts an installation and ends its goroutine at the write of an object of the given kind, as if the process
+// was killed. Nothing is written afterwards.
 func killed(t *testing.T, c *cluster.Cluster, req chart.Request, kind string) {
 	t.Helper()
 	req.Write = func(ctx context.Context, o *unstructured.Unstructured) error {
@@ -44,8 +44,8 @@ func labelled(labels, more map[string]string) map[string]string {
 	return out
 }
 
-// An installation, or an upgrade, that was killed goes on with the revision that
-// it began, however often; what a template makes at random is made once.
+// An installation or upgrade that was killed resumes the same revision, however often it is killed. Random values in
+// templates are generated only once.
 func TestWhatWasKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-killed"

@@ -15,15 +15,15 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Source is where charts come from: the URL of a chart repository (https, or http on this machine), an OCI registry
-// ("oci://ghcr.io/org/charts"), or a folder or .tgz on this machine. The user's Helm configuration is not used: neither
-// its repositories nor its credentials nor its plugins.
+// Source is a source of charts: the URL of a chart repository (https, or http on this machine), an OCI registry
+// ("oci://ghcr.io/org/charts"), or a directory or .tgz file on this machine. carrick does not use the repositories,
+// credentials and plugins in the user's Helm configuration.
 type Source string
 
-// Limits for data from a source.
+// Limits for the data from a source.
 const (
-	mostIndex = 32 << 20 // bytes of a repository's index.yaml
-	mostChart = 20 << 20 // bytes of a packed chart; Helm allows 100 MiB unpacked
+	mostIndex = 32 << 20 // size of a repository's index.yaml in bytes
+	mostChart = 20 << 20 // size of a packed chart in bytes; Helm allows 100 MiB unpacked
 	mostTags  = 20       // pages of an OCI registry's list of tags
 )
 
@@ -32,7 +32,7 @@ type Version struct {
 	Version, AppVersion string
 	Deprecated          bool
 
-	urls   []string // download URLs, in a repository
+	urls   []string // download URLs in a repository's index
 	digest string   // sha256 of the packed chart, in hexadecimal; "": unknown
 }
 
@@ -51,7 +51,7 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s has no version %q of chart %s; it has %s", e.Source, e.Version, e.Name, listed(e.Has))
 }
 
-// Versions returns the versions of a chart that a source has, newest first.
+// Versions returns the versions of a chart in a source, newest first.
 func Versions(ctx context.Context, src Source, name string) ([]Version, error) {
 	quiet()
 	var found []Version
@@ -75,7 +75,7 @@ func Versions(ctx context.Context, src Source, name string) ([]Version, error) {
 	return found, nil
 }
 
-// Load fetches one version of a chart, verifies it against the digest in the source, and unpacks it.
+// Load fetches one version of a chart, verifies the digest that the source gives for it, and unpacks it.
 func Load(ctx context.Context, src Source, name, version string) (*Chart, error) {
 	quiet()
 	if src.kind() == "local" {
@@ -136,13 +136,12 @@ func (s Source) String() string {
 	return clean.Text(string(s))
 }
 
-// local loads a chart from a folder or a packed file on this machine.
 func local(src Source, name string) (*Chart, error) {
 	info, err := os.Stat(string(src))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf(
-			"there is no chart at %s: it is not a folder or a file, and a repository begins with https:// or oci://", src,
+			"%s is not a chart: no file or directory has this name, and repositories begin with https:// or oci://", src,
 		)
 	case err != nil:
 		return nil, fmt.Errorf("read the chart at %s: %w", src, err)
@@ -173,7 +172,7 @@ func file(path string, size int64) (*Chart, error) {
 	return unpacked(data)
 }
 
-// newer compares two versions for sorting: newest first, invalid ones last.
+// newer is a comparison function that sorts versions newest first and invalid versions last.
 func newer(a, b string) int {
 	x, errX := semver.NewVersion(a)
 	y, errY := semver.NewVersion(b)
@@ -193,7 +192,7 @@ func sameVersion(a, b string) bool {
 	return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v")
 }
 
-// listed joins the first dozen names.
+// listed joins the first 12 names and appends the number of the other names.
 func listed(names []string) string {
 	const most = 12
 	if len(names) <= most {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// tgz packs files as charts are packed.
+// tgz packs files into the format of a packed chart.
 func tgz(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -39,7 +39,7 @@ func small(version string) map[string]string {
 	}
 }
 
-// shop is a chart repository.
+// shop returns the source for a fake chart repository with these files.
 func shop(t *testing.T, files map[string][]byte) Source {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func TestAFolderAndAFile(t *testing.T) {
 		chart, vers string
 		want        string
 	}{
-		"nothing":       {Source(dir + "/none"), "small", "", "there is no chart at"},
+		"nothing":       {Source(dir + "/none"), "small", "", "is not a chart"},
 		"half":          {write("half.tgz", whole[:len(whole)/2]), "small", "", "not a chart, or is damaged"},
 		"text":          {write("text.tgz", []byte("hello")), "small", "", "a packaged chart is a .tgz"},
 		"no chart":      {Source(dir), "small", "", "not a chart, or is damaged"},

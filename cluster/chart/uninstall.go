@@ -16,10 +16,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// Uninstall removes the release that req names with its whole history, and returns the objects that it keeps and why.
-// Of req it uses only Name, Namespace, Labels, Annotations, Manager and Remove. It keeps CustomResourceDefinitions from
-// the crds folder, as Helm does. It also keeps objects that hooks left behind. If Remove is set, Uninstall calls Remove
-// for each of those instead. It runs no hooks: see DeleteHooks. A release that does not exist returns ErrNoRelease.
+// Uninstall removes all revisions of a release. It returns the objects that it keeps, with the reasons. It uses only
+// the fields Name, Namespace, Labels, Annotations, Manager and Remove of req. Like Helm, it keeps
+// CustomResourceDefinitions from the crds directory. If Remove is nil, it also keeps objects that hooks created.
+// Otherwise it calls Remove for each of these objects. It runs no hooks (see DeleteHooks). If the release does not
+// exist, the error is ErrNoRelease.
 func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []string, err error) {
 	quiet()
 	r, _, err := current(ctx, c, req.Namespace, req.Name)
@@ -47,9 +48,9 @@ func Uninstall(ctx context.Context, c *cluster.Cluster, req Request) (left []str
 	return left, forget(ctx, c, req)
 }
 
-// DeleteHooks returns the hooks that Helm would run when it uninstalls the release, each as "pre-delete hook Job NAME".
-// Uninstall does not run them. They come from a Secret in the release's namespace, and anyone who can write it could
-// run anything with the permissions of the user who uninstalls.
+// DeleteHooks returns the hooks that helm uninstall would run, each as "pre-delete hook Job NAME". Uninstall does not
+// run them. They come from a Secret in the release's namespace. Anyone who can write that Secret could run programs
+// with the permissions of the user who uninstalls.
 func (r *Release) DeleteHooks() []string {
 	var out []string
 	for _, h := range r.inner.hooks {
@@ -62,7 +63,7 @@ func (r *Release) DeleteHooks() []string {
 	return out
 }
 
-// sweep calls Remove for each object that the hooks left behind.
+// sweep calls Remove for each object that hooks of the release created.
 func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) error {
 	objs, err := r.Traces(ctx, c)
 	if err != nil {
@@ -83,8 +84,8 @@ func (r *Release) sweep(ctx context.Context, c *cluster.Cluster, req Request) er
 	return nil
 }
 
-// Parts returns the objects of a release in uninstall order, without hooks. It omits objects of kinds that are no
-// longer served.
+// Parts returns the objects of a release in uninstall order, without hooks. It omits kinds that the API server no
+// longer serves.
 func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	_, manifests, err := releaseutil.SortManifests(
 		releaseutil.SplitManifests(r.inner.manifest), nil, releaseutil.UninstallOrder,
@@ -100,19 +101,20 @@ func (r *Release) Parts(ctx context.Context, c *cluster.Cluster) ([]*unstructure
 		}
 		objs = append(objs, made...)
 	}
-	// Custom resources come first, while their controller still runs.
+	// Delete custom resources first, while their controller still runs.
 	slices.SortStableFunc(objs, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
 }
 
-// unreadable returns the error for a part of the release that cannot be parsed, so that Helm cannot have written it.
+// unreadable returns the error for a part of the release that cannot be parsed. Helm cannot have written such a part.
 func (r *Release) unreadable(what string, err error) error {
 	return &UnreadableError{
 		r.Namespace, secretName(r.Name, r.Revision), fmt.Errorf("%s: %s", what, clean.Text(err.Error())),
 	}
 }
 
-// rank returns 0 for custom resources and 1 for the kinds that Helm sorts, so that custom resources come first.
+// rank returns the sort key of an object: 0 for custom resources, which come first, and 1 for the kinds that Helm
+// sorts.
 func rank(o *unstructured.Unstructured) int {
 	if slices.Contains(releaseutil.UninstallOrder, o.GetKind()) {
 		return 1
@@ -120,7 +122,7 @@ func rank(o *unstructured.Unstructured) int {
 	return 0
 }
 
-// Traces returns the objects of a release's hooks, which its installation may have left behind. Helm does not count
+// Traces returns the objects of a release's hooks. They can still exist after the installation. Helm does not count
 // them as part of the release.
 func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	var objs []*unstructured.Unstructured
@@ -134,8 +136,7 @@ func (r *Release) Traces(ctx context.Context, c *cluster.Cluster) ([]*unstructur
 	return placed(ctx, c, served(ctx, c, objs), nil, r.Name, r.Namespace)
 }
 
-// forget deletes the Secrets of all revisions, the newest last, so that an interrupted uninstall finds the release
-// again.
+// forget deletes the Secrets of all revisions, the newest last, so that an interrupted uninstall can be repeated.
 func forget(ctx context.Context, c *cluster.Cluster, req Request) error {
 	list, err := Revisions(ctx, c, req.Namespace, req.Name)
 	if err != nil {

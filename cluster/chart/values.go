@@ -16,7 +16,8 @@ import (
 	"carrick/cluster/clean"
 )
 
-// plain returns a copy of values with JSON types, so that a release's values can be compared with the requested ones.
+// plain returns a copy of values with the types that encoding/json decodes. The copy can be compared with the values in
+// a release.
 func plain(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	raw, err := json.Marshal(values)
@@ -30,7 +31,7 @@ func plain(values map[string]any) (map[string]any, error) {
 }
 
 // conform validates values, merged with the defaults, against the schemas of a chart and its subcharts. It does not
-// fetch external schemas, neither files nor URLs.
+// load external schemas from files or URLs.
 func conform(c *chartv2.Chart, values map[string]any) error {
 	var faults []error
 	if len(c.Schema) > 0 {
@@ -50,11 +51,11 @@ func conform(c *chartv2.Chart, values map[string]any) error {
 	return errors.Join(faults...)
 }
 
-// nowhere is a schema loader that loads nothing.
+// nowhere is a schema loader that rejects every external schema.
 type nowhere struct{}
 
 func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("its schema refers to %s, but carrick does not fetch schemas", clean.Text(url))
+	return nil, fmt.Errorf("its schema refers to %s, but carrick does not download schemas", clean.Text(url))
 }
 
 func against(schema []byte, values map[string]any) error {
@@ -89,7 +90,7 @@ func against(schema []byte, values map[string]any) error {
 	}
 }
 
-// problems returns the leaves of a validation error: "at replicas: got string, want integer".
+// problems returns the innermost causes of a validation error, for example "at replicas: got string, want integer".
 func problems(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		where := strings.Join(e.InstanceLocation, ".")
@@ -109,12 +110,12 @@ func problems(e *jsonschema.ValidationError) []string {
 	return out
 }
 
-// unknown returns the paths of values that were set but appear neither in the chart's values.yaml nor in its schema nor
-// in its templates. A chart may still use them, so they cause a warning and not an error. Below a default that is empty
-// or not a map, any key is allowed.
+// unknown returns the paths of values that appear neither in the chart's values.yaml nor in its schema nor in its
+// templates. A chart can still use such a value, so this is a warning and not an error. If a default is empty or not a
+// map, any key below it is allowed.
 func unknown(c *chartv2.Chart, given map[string]any) []string {
 	var schema map[string]any
-	_ = json.Unmarshal(c.Schema, &schema) // validation reports the error
+	_ = json.Unmarshal(c.Schema, &schema) // conform reports the error
 	subs := map[string]*chartv2.Chart{}
 	for _, sub := range c.Dependencies() {
 		subs[sub.Name()] = sub
@@ -142,19 +143,19 @@ func unknown(c *chartv2.Chart, given map[string]any) []string {
 	return out
 }
 
-// reads reports whether a template uses a value. Some charts mention a value only in a comment of values.yaml
-// (nfs-subdir-external-provisioner @ 59a3ca2: storageClass.provisionerName).
+// reads reports whether a template of the chart contains .Values and the name of a value. Some charts mention a value
+// only in a comment of values.yaml (nfs-subdir-external-provisioner @ 59a3ca2: storageClass.provisionerName).
 func reads(c *chartv2.Chart, value string) bool {
 	name := regexp.MustCompile(`\.Values\.` + regexp.QuoteMeta(value) + `\b`)
 	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return name.Match(f.Data) })
 }
 
-// without drops the values that the parent chart's defaults define for a subchart.
+// without returns the values for a subchart that the parent chart's defaults do not contain.
 func without(given map[string]any, known any) map[string]any {
 	table, _ := known.(map[string]any)
 	out := map[string]any{}
 	for k, v := range given {
-		if _, ok := table[k]; !ok && k != "enabled" { // the usual condition of a subchart
+		if _, ok := table[k]; !ok && k != "enabled" { // "enabled" is the usual condition of a subchart
 			out[k] = v
 		}
 	}

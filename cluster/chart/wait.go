@@ -16,32 +16,32 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// state is the state of one object.
 type state struct {
 	done, failed bool
 	words        string   // "Deployment x: 0 of 1 ready"
-	why          []string // what blocks it
+	why          []string // why the object is not ready
 }
 
-// judge returns the state of an object; a nil object does not exist.
+// judge returns the state of an object. A nil object does not exist.
 type judge func(*unstructured.Unstructured) state
 
-// ready waits until objects are ready: workloads run, claims are bound, CustomResourceDefinitions are established.
+// ready waits until all objects are ready: workloads are available, claims are bound, CustomResourceDefinitions are
+// established.
 func ready(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 ) error {
 	return until(ctx, c, objs, within, say, readiness)
 }
 
-// finished waits until Jobs and Pods have finished. Other objects only need to exist.
+// finished waits until all Jobs and Pods have finished and all other objects exist.
 func finished(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 ) error {
 	return until(ctx, c, objs, within, say, completion)
 }
 
-// until waits until of reports every object as done, one has failed, or within has passed. Its reads are tracked, so
-// that it notices every change immediately and repeats no request.
+// until waits until every object is done according to of. It returns an error if an object fails, or when the duration
+// within has passed. Its reads are tracked, so that it reacts to every change immediately without polling.
 func until(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 	of judge,
@@ -86,7 +86,7 @@ func until(
 	}
 }
 
-var errNotReady = errors.New("not everything is ready")
+var errNotReady = errors.New("some objects are not ready")
 
 func look(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured, of judge) (state, error) {
 	gvr, _, err := c.Resource(ctx, o.GroupVersionKind())
@@ -136,7 +136,7 @@ func completion(o *unstructured.Unstructured) state {
 	return s
 }
 
-// counted returns a string like "0 of 1 ready" for a workload, and otherwise for any other kind.
+// counted returns a string such as "0 of 1 ready" for a workload. For other kinds it returns otherwise.
 func counted(o *unstructured.Unstructured, otherwise string) string {
 	pair := map[string][2][]string{
 		"Deployment":  {{"status", "availableReplicas"}, {"spec", "replicas"}},
@@ -161,7 +161,7 @@ func sentence(s state) string {
 	return s.words + ": " + strings.Join(s.why, "; ")
 }
 
-// explained combines the unfinished states into one error. Its first line is the summary.
+// explained combines the unfinished states into one error.
 func explained(open []state, what string) error {
 	var all []string
 	for _, s := range open {

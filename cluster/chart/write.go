@@ -18,11 +18,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// HelmManager is the field manager of Helm itself. carrick uses it to change a release that keeps another owner, so
-// that the owner can still upgrade the release.
+// HelmManager is the field manager of Helm itself. carrick uses it when it changes a release that still belongs to
+// another owner. The owner can then upgrade the release without conflicts.
 const HelmManager = "helm"
 
-// write writes one object to the cluster.
+// write calls r.Write if it is set. Otherwise it applies the object.
 func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	if r.Write != nil {
 		return r.Write(ctx, o)
@@ -36,8 +36,8 @@ func (r Request) write(ctx context.Context, c *cluster.Cluster, o *unstructured.
 	return err
 }
 
-// DryRun returns the existing object, or nil if there is none, and the object as server-side apply would leave it. It
-// does not use Write.
+// DryRun returns the existing object (nil if it does not exist), and the result of a dry run of server-side apply. It
+// does not call Write.
 func (r Request) DryRun(
 	ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured,
 ) (live, after *unstructured.Unstructured, err error) {
@@ -58,8 +58,8 @@ func (r Request) marked(o *unstructured.Unstructured) *unstructured.Unstructured
 	return o
 }
 
-// inherit transfers fields that Helm wrote without server-side apply to the manager, so that fields missing from the
-// new version are removed. Helm 4 does the same.
+// inherit transfers the fields that Helm wrote with client-side apply to the request's manager. Then server-side apply
+// removes fields that the new version no longer has. Helm 4 does the same.
 func (r Request) inherit(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) error {
 	live, err := c.Fetch(ctx, o)
 	if apierrors.IsNotFound(err) || errors.Is(err, failure.ErrNotServed) {

@@ -1,4 +1,4 @@
-// Package clean makes text from clusters and other untrusted sources safe for a terminal, a log and a file.
+// Package clean makes text from clusters and other untrusted sources safe to print to a terminal, a log or a file.
 package clean
 
 import (
@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes untrusted text safe to display. It drops escape sequences, control characters except \n and \t, and
-// characters that are invisible or change the direction of writing. Invalid UTF-8 becomes U+FFFD.
+// Text makes untrusted text safe to display. It removes escape sequences, control characters except \n and \t, and
+// characters that are invisible or change the writing direction. It replaces invalid UTF-8 with U+FFFD.
 func Text(text string) string {
 	if fit(text) {
 		return text
@@ -30,8 +30,9 @@ func Text(text string) string {
 	return out.String()
 }
 
-// Name makes a name from a cluster safe to display within a line. Names of RBAC objects, users and groups may contain
-// any character, including line breaks. A name with an unsafe character is quoted as in Go source.
+// Name makes a name from a cluster safe to display within a line. Names of RBAC objects, users and groups can contain
+// any character, including line breaks. If the name contains an unsafe character, Name returns it quoted as in Go
+// source.
 func Name(name string) string {
 	if fit(name) && !strings.ContainsAny(name, "\n\t") {
 		return name
@@ -68,8 +69,8 @@ func shown(r rune) bool {
 	)
 }
 
-// escape returns the length of the escape sequence at the start of text, or 0 if there is none. Of an unterminated
-// sequence it counts only the introducer.
+// escape returns the length of the escape sequence at the start of text, or 0 if there is none. If the sequence is not
+// terminated, the length covers only the introducer.
 func escape(text string) int {
 	var rest string
 	switch {
@@ -100,7 +101,7 @@ func escape(text string) int {
 	return 1
 }
 
-// final returns the length of a control sequence: up to a byte from @ to ~.
+// final returns the length of the control sequence at the start of text. The sequence ends with a byte from @ to ~.
 func final(text string, from int) int {
 	for i := from; i < len(text); i++ {
 		if text[i] >= 0x40 && text[i] <= 0x7e {
@@ -113,7 +114,7 @@ func final(text string, from int) int {
 	return from
 }
 
-// terminated returns the length of a control string: up to BEL or ST.
+// terminated returns the length of the control string at the start of text. The string ends with BEL or ST.
 func terminated(text string, from int) int {
 	for i := from; i < len(text); i++ {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// List joins at most the first dozen names.
+// List joins the first 12 names and appends the number of the other names.
 func List(names []string) string {
 	const most = 12
 	if len(names) <= most {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	startWithin  = 20 * time.Minute // a slow machine may start several at once
+	startWithin  = 20 * time.Minute // long enough for a slow machine that starts several sandboxes at once
 	answerWithin = 10 * time.Minute
 )
 
-// Box is one running sandbox process, used by one test at a time.
+// Box is a running sandbox process. Only one test uses it at a time.
 type Box struct {
-	Ready string // the JSON line that describes its clusters
+	Ready string // the JSON line in which the process describes its clusters
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -28,7 +28,7 @@ type Box struct {
 	stderr *os.File
 }
 
-// startBox starts the sandbox binary at a path and returns when its clusters are ready.
+// startBox starts the given sandbox binary and returns when its clusters are ready.
 func startBox(program string) (*Box, error) {
 	stderr, err := os.CreateTemp("", "carrick-sandbox-*.log")
 	if err != nil {
@@ -36,8 +36,8 @@ func startBox(program string) (*Box, error) {
 	}
 	_ = os.Remove(stderr.Name()) // the open file stays usable without its name
 	b := &Box{cmd: exec.Command(program), stderr: stderr}
-	// Several sandboxes share a few cores, and CPU is scarcer than memory. Less frequent garbage collection, and one
-	// thread per process for running Go code, save a quarter of the CPU time of a sandbox.
+	// Several sandboxes share a few cores, so CPU time is scarcer than memory. Less frequent garbage collection and a
+	// single thread for Go code save a quarter of a sandbox's CPU time.
 	b.cmd.Env = append(os.Environ(), "GOGC=400", "GOMAXPROCS=1")
 	b.cmd.Stderr = stderr
 	if b.in, err = b.cmd.StdinPipe(); err != nil {
@@ -53,7 +53,7 @@ func startBox(program string) (*Box, error) {
 		return nil, err
 	}
 	if b.Ready, err = b.receive(startWithin); err != nil {
-		return nil, fmt.Errorf("the sandbox did not get ready: %w", errors.Join(err, b.end()))
+		return nil, fmt.Errorf("the sandbox did not become ready: %w", errors.Join(err, b.end()))
 	}
 	return b, nil
 }
@@ -72,7 +72,7 @@ func (b *Box) receive(within time.Duration) (string, error) {
 	}
 	line, err := b.out.ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("read its answer: %w%s", err, b.said())
+		return "", fmt.Errorf("read the answer of the sandbox: %w%s", err, b.said())
 	}
 	return line, nil
 }
@@ -94,7 +94,7 @@ func (b *Box) end() error {
 	return err
 }
 
-// said returns the last lines of the process's standard error.
+// said returns the end of the process's standard error, at most 4 KiB.
 func (b *Box) said() string {
 	const most = 4 << 10
 	info, err := b.stderr.Stat()
@@ -106,12 +106,13 @@ func (b *Box) said() string {
 	return "\n" + string(text)
 }
 
-// Pool lends sandboxes, each to one borrower at a time. If all are lent, it starts a new one, up to its size. After
-// that, borrowers wait. A borrower that starts its own sandbox, as carrick demo does, borrows only the capacity for it.
+// Pool lends sandboxes to borrowers. Each sandbox has one borrower at a time. If all sandboxes are lent and the pool
+// has not reached its maximum size, the pool starts another one. Otherwise borrowers wait. A borrower that starts its
+// own sandbox, as carrick demo does, only reserves capacity for it.
 type Pool struct {
 	program string
 	idle    chan *Box
-	room    chan struct{} // one token for each sandbox that may still be started
+	room    chan struct{} // one token for each sandbox that can still be started
 	log     io.Writer
 
 	mu     sync.Mutex
@@ -119,8 +120,8 @@ type Pool struct {
 	closed bool
 }
 
-// NewPool returns a pool of at most size sandboxes of the binary at a path. It writes errors that occur between two
-// borrowers to log.
+// NewPool returns a pool of at most size sandboxes. program is the path of the sandbox binary. Errors that concern no
+// borrower are written to log.
 func NewPool(program string, size int, log io.Writer) *Pool {
 	p := &Pool{program: program, idle: make(chan *Box, size), room: make(chan struct{}, size), log: log}
 	for range size {
@@ -152,7 +153,8 @@ func (p *Pool) Take() (*Box, error) {
 	return b, nil
 }
 
-// TakeRoom waits until there is capacity for a sandbox that the borrower starts. It stops an idle one if necessary.
+// TakeRoom waits until there is capacity for a sandbox that the borrower starts itself. If necessary, it stops an idle
+// sandbox.
 func (p *Pool) TakeRoom() {
 	select {
 	case <-p.room:
@@ -166,10 +168,10 @@ func (p *Pool) TakeRoom() {
 	}
 }
 
-// GiveRoom returns the capacity of TakeRoom, after the borrower's sandbox has stopped.
+// GiveRoom releases the capacity that TakeRoom reserved, after the borrower's sandbox has stopped.
 func (p *Pool) GiveRoom() { p.room <- struct{}{} }
 
-// Give returns a sandbox to the pool and resets it. If the reset fails, Give stops the sandbox, and the pool may start
+// Give returns a sandbox to the pool and resets it. If the reset fails, Give stops the sandbox, and the pool can start
 // another.
 func (p *Pool) Give(b *Box) {
 	err := b.reset()
@@ -181,7 +183,7 @@ func (p *Pool) Give(b *Box) {
 	closed := p.closed
 	p.mu.Unlock()
 	if !closed { // otherwise Close stopped it during the reset
-		fmt.Fprintf(p.log, "a sandbox is replaced, because it could not be reset: %v\n", err)
+		fmt.Fprintf(p.log, "replacing a sandbox that could not be reset: %v\n", err)
 		_ = b.end()
 	}
 	p.room <- struct{}{}

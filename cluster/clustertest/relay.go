@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// RelayedBox is the name of the symlink to the folder of the sandbox that Relay passes commands to.
+// RelayedBox is the name of a symlink to the directory of the sandbox to which Relay connects.
 const RelayedBox = "box"
 
-// Serve sends a borrower the line that describes its sandbox, and then the response to each of its commands, until
-// either side closes the connection.
+// Serve sends a borrower the line that describes its sandbox, and then the responses to its commands, until either side
+// closes the connection.
 func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(command string) (string, error)) {
 	answer, err := ready, error(nil)
 	for {
@@ -28,8 +28,8 @@ func Serve(borrower io.Writer, commands *bufio.Scanner, ready string, ask func(c
 	}
 }
 
-// Lend serves the sandbox to the first process that connects to the listener with Relay, until that process exits or
-// the listener is closed.
+// Lend lends the sandbox to the first process that connects to the listener with Relay. It returns when that process
+// exits or the listener is closed.
 func (s *Sandbox) Lend(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
@@ -43,9 +43,9 @@ func (s *Sandbox) Lend(l net.Listener) {
 	})
 }
 
-// Relay acts as the sandbox process, with the sandbox that is lent at an address. It passes commands from in to the
-// sandbox, and responses to out, until in ends. It reports dir as the sandbox's folder. The symlink RelayedBox in dir
-// points to the real folder.
+// Relay behaves like a sandbox process. It connects to the Unix socket address, at which another process lends a
+// sandbox (see Lend). It forwards commands from in to this sandbox, and responses to out, until in ends. It reports dir
+// as the sandbox's directory, and creates the symlink RelayedBox in dir, which points to the real directory.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", address)
 	if err != nil {
@@ -68,7 +68,7 @@ func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(ready); err != nil {
 		return err
 	}
-	go func() { _, _ = io.Copy(out, replies) }() // ends with the connection
+	go func() { _, _ = io.Copy(out, replies) }() // ends when the connection closes
 	_, err = io.Copy(conn, in)
 	return err
 }

@@ -1,5 +1,5 @@
-// Package clustertest gives each test exclusive use of two real control planes. They belong to a sandbox process that
-// is lent to the test and reset after it.
+// Package clustertest gives each test exclusive use of two real control planes. A sandbox process runs them. The test
+// borrows the process, which is reset when the test ends.
 package clustertest
 
 import (
@@ -22,15 +22,16 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// Environment variables. Program is the path of the carrick-sandbox binary. Socket is the address of a pool of
-// sandboxes that all test binaries of a run share (package share). Without Socket, each test binary has one sandbox.
+// Names of environment variables. Program contains the path of the carrick-sandbox binary. Socket contains the address
+// of a pool of sandboxes that all test binaries of a run share (command share). Without Socket, each test binary has
+// one sandbox.
 const (
 	Program = "CARRICK_SANDBOX"
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
 
-// The first word that a borrower sends to a pool. It requests a sandbox, or the capacity to start one. The rest of the
-// line names the borrower.
+// The first word of the line that a borrower sends to a pool: a request for a sandbox, or for the capacity to start
+// one. The rest of the line is the borrower's name.
 const (
 	askSandbox = "sandbox"
 	AskRoom    = "room"
@@ -42,17 +43,17 @@ const (
 	Remote = "remote"
 )
 
-// Sandbox is two real control planes for the exclusive use of one test and its subtests.
+// Sandbox represents two real control planes for the exclusive use of one test and its subtests.
 type Sandbox struct {
-	Dir         string            // all files of the sandbox; removed when it stops
+	Dir         string            // directory with all files of the sandbox; removed when the sandbox stops
 	Kubeconfigs map[string]string // paths, by side
 	Contexts    map[string]string // names, by side
 	Kubectl     string            // path of a kubectl
-	Version     string            // of both API servers
+	Version     string            // version of both API servers
 
-	// Hosts maps the sides that are machines to their folders. Here has those of them that share this machine's network.
-	// Answers are the answers that a guide requires, and Given those with which a demo link starts. All are from the
-	// scenario that was seeded last.
+	// Hosts maps the sides that are machines to their directories. Here contains the sides that share this machine's
+	// network. Answers contains the answers that the guide requires. Given contains the answers with which a demo link
+	// starts. All four come from the scenario that was seeded last.
 	Hosts   map[string]string
 	Here    map[string]bool
 	Answers map[string]string
@@ -63,8 +64,8 @@ type Sandbox struct {
 	ask   func(command string) (string, error)
 }
 
-// lent holds the borrowed sandboxes of this test binary, by test name. own is the pool that they come from if no other
-// process provides one.
+// lent contains the borrowed sandboxes of this test binary, by test name. own is the pool of this process. It is used
+// only if no other process provides a pool.
 var lent struct {
 	mu   sync.Mutex
 	box  map[string]*Sandbox
@@ -73,16 +74,16 @@ var lent struct {
 }
 
 // Start lends the test a sandbox until the test ends. Subtests share the sandbox of their parent. Start skips the test
-// if CARRICK_SANDBOX is not set, and fails it if no sandbox starts. Sandboxes stop with the test run, even if it
+// if CARRICK_SANDBOX is not set, and fails the test if no sandbox starts. Sandboxes stop with the test run, even if it
 // crashes.
 //
-// Tests that wait for a sandbox count as running for go test's -parallel. If that limit is lower than their number,
-// parallel subtests of a test that has a sandbox may never start. The Makefile therefore sets -parallel.
+// A test that waits for a sandbox counts against go test's -parallel. If -parallel is lower than the number of such
+// tests, parallel subtests of a test that has a sandbox might never start. The Makefile therefore sets -parallel.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
 	if program == "" {
-		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
+		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
 	}
 	if s := held(tb.Name()); s != nil {
 		return s
@@ -110,14 +111,14 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Another starts a second sandbox for the test in addition to the one from Start, and stops it when the test ends. It
-// does not count against the pool's size, because a test that waits for a second sandbox while it uses one could cause
-// a deadlock.
+// Another starts a second sandbox for the test, in addition to the one from Start, and stops it when the test ends. It
+// does not count against the pool's size. Otherwise tests that use one sandbox and wait for a second one could
+// deadlock.
 func Another(tb testing.TB) *Sandbox {
 	tb.Helper()
 	program := os.Getenv(Program)
 	if program == "" {
-		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
+		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
 	}
 	box, err := startBox(program)
 	if err != nil {
@@ -136,7 +137,7 @@ func Another(tb testing.TB) *Sandbox {
 func Room(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv(Program) == "" {
-		tb.Skipf("%s is not set: it is the path of carrick-sandbox (make sandbox)", Program)
+		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
 	}
 	address := os.Getenv(Socket)
 	if address == "" {
@@ -149,7 +150,7 @@ func Room(tb testing.TB) {
 	tb.Cleanup(func() { _ = conn.Close() })
 }
 
-// held returns the sandbox of a test or of one of its parents, or nil.
+// held returns the sandbox that a test or one of its parents has borrowed, or nil.
 func held(name string) *Sandbox {
 	lent.mu.Lock()
 	defer lent.mu.Unlock()
@@ -165,8 +166,8 @@ func held(name string) *Sandbox {
 	}
 }
 
-// borrow returns a sandbox and the function that gives it back. That function may be non-nil even with an error, and
-// must then be called as well.
+// borrow borrows a sandbox. back returns the sandbox to the pool. If back is not nil, the caller must call it, even
+// after an error.
 func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	if address := os.Getenv(Socket); address != "" {
 		return join(address, name)
@@ -180,7 +181,7 @@ func borrow(program, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
 }
 
-// ask sends the request to the pool at an address and returns the response, which arrives when the pool grants the
+// ask sends a request to the pool at the given address and returns the response. The pool responds when it grants the
 // request.
 func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
 	if conn, err = net.Dial("unix", address); err != nil {
@@ -197,7 +198,8 @@ func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err e
 	return conn, answer, nil
 }
 
-// join borrows a sandbox from the pool at an address. The pool reclaims it when the connection closes.
+// join borrows a sandbox from the pool at the given address. The pool takes the sandbox back when the connection
+// closes.
 func join(address, name string) (s *Sandbox, back func(), err error) {
 	conn, replies, err := ask(address, askSandbox, name)
 	if err != nil {
@@ -217,7 +219,7 @@ func join(address, name string) (s *Sandbox, back func(), err error) {
 	return s, func() { _ = conn.Close() }, s.greet(ready)
 }
 
-// greet parses the line in which the sandbox reports that it is ready, and its details.
+// greet parses the line in which the sandbox process describes its clusters.
 func (s *Sandbox) greet(line string) error {
 	var ready struct {
 		Ready       bool
@@ -232,7 +234,7 @@ func (s *Sandbox) greet(line string) error {
 		return fmt.Errorf("read %q: %w", line, err)
 	}
 	if !ready.Ready {
-		return errors.New("it is not ready: " + ready.Error)
+		return errors.New("the sandbox is not ready: " + ready.Error)
 	}
 	s.ready = line
 	s.Dir, s.Kubeconfigs, s.Contexts = ready.Dir, ready.Kubeconfigs, ready.Contexts
@@ -251,7 +253,7 @@ func (s *Sandbox) Open(tb testing.TB, side string, o cluster.Options) *cluster.C
 	return c
 }
 
-// Stop stops the API server of a side. It is started again when the test ends, if not before.
+// Stop stops the API server of a side. When the test ends, the API server is started again.
 func (s *Sandbox) Stop(tb testing.TB, side string) {
 	tb.Helper()
 	s.command(tb, "stop "+side)
@@ -274,16 +276,16 @@ func (s *Sandbox) seeded(got reply) {
 	s.Hosts, s.Here, s.Answers, s.Given = got.Hosts, got.Here, got.Answers, got.Given
 }
 
-// SeedFault creates the objects of a scenario on both sides, and then injects a fault, one of those that the sandbox
-// lists for "faults SCENARIO". When the test ends, all objects in the clusters are removed.
+// SeedFault creates the objects of a scenario on both sides and injects a fault. The sandbox's command "faults
+// SCENARIO" lists the faults. When the test ends, both clusters are reset.
 func (s *Sandbox) SeedFault(tb testing.TB, scenario, fault string) {
 	tb.Helper()
 	s.Reset(tb)
 	s.seeded(s.command(tb, "seed "+scenario+" "+fault))
 }
 
-// Reset resets both sides to their initial state when the test ends. It is meant for subtests, because the sandbox is
-// reset anyway at the end of the test that borrowed it.
+// Reset resets both sides to their initial state when the test ends. Only subtests need it, because the sandbox is
+// always reset when the test that borrowed it ends.
 func (s *Sandbox) Reset(tb testing.TB) {
 	tb.Helper()
 	lent.mu.Lock()
@@ -305,7 +307,7 @@ func (s *Sandbox) Settle(tb testing.TB, side string) {
 	}
 }
 
-// Run runs kubectl against a side, with in as its standard input, and returns its output. It fails the test if kubectl
+// Run runs kubectl against a side and returns its output. in is kubectl's standard input. If kubectl fails, the test
 // fails.
 func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 	tb.Helper()
@@ -323,8 +325,8 @@ func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
 	return stdout.String()
 }
 
-// Bystanders creates two unrelated Secrets in each cluster, so that there are secrets to protect even if a guide has
-// none of its own.
+// Bystanders creates two unrelated Secrets in each cluster. Tests can then verify that carrick does not reveal secrets,
+// even with a guide that creates none itself.
 func (s *Sandbox) Bystanders(tb testing.TB) {
 	tb.Helper()
 	for _, side := range []string{Local, Remote} {
@@ -343,7 +345,7 @@ func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
 	})
 }
 
-// Faults returns the faults of a scenario: a one-sentence description by name.
+// Faults returns the faults of a scenario. It maps their names to one-sentence descriptions.
 func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
 	tb.Helper()
 	out := map[string]string{}
@@ -353,7 +355,6 @@ func (s *Sandbox) Faults(tb testing.TB, scenario string) map[string]string {
 	return out
 }
 
-// reply is the sandbox's response to a command.
 type reply struct {
 	OK     bool
 	Error  string
@@ -376,7 +377,7 @@ func (s *Sandbox) command(tb testing.TB, line string) reply {
 		err = errors.New(got.Error)
 	}
 	if err != nil {
-		tb.Fatalf("tell the sandbox to %s: %v", line, err)
+		tb.Fatalf("send the command %s to the sandbox: %v", line, err)
 	}
 	return got
 }

@@ -15,11 +15,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Objects returns a unified diff from before to after, without a file header; "" if they are equal. It omits server-set
-// fields (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink) and annotations that
-// repeat the whole object (AppliedAnnotations). Of Secrets it shows only the sizes of values and of other tools'
-// annotations, and which of them differ. A nil before is an object that is created, a nil after one that is deleted.
-// Objects changes neither object.
+// Objects returns a unified diff from before to after, without a file header. It returns "" if they are equal. If
+// before is nil, the object is created. If after is nil, the object is deleted. The diff omits fields that servers set
+// (status, managedFields, uid, resourceVersion, generation, creationTimestamp, selfLink) and AppliedAnnotations, which
+// repeat the whole object. For a Secret, it shows only the sizes of the values and of other tools' annotations, and
+// which of them differ. Objects does not change its arguments.
 func Objects(before, after *unstructured.Unstructured) string {
 	old, now := normalised(before), normalised(after)
 	hideSecrets(old, now)
@@ -32,12 +32,12 @@ func Objects(before, after *unstructured.Unstructured) string {
 	return clean.Text(strings.Join(lines[min(2, len(lines)):], ""))
 }
 
-// rolloutRevision is the annotation in which the Deployment controller counts rollouts (kubernetes/kubernetes:
+// rolloutRevision is the annotation with the Deployment controller's count of rollouts (kubernetes/kubernetes:
 // pkg/controller/deployment/util/deployment_util.go, RevisionAnnotation).
 const rolloutRevision = "deployment.kubernetes.io/revision"
 
-// AppliedAnnotations are the annotations in which tools store the object as they applied it, including a Secret's
-// values: kubectl, kapp (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler
+// AppliedAnnotations lists the annotations in which tools store the object that they applied, including the values of a
+// Secret: kubectl, kapp (carvel-dev/kapp: pkg/kapp/resources/resource_original.go), Rancher's wrangler
 // (rancher/wrangler: pkg/apply), Banzai Cloud's objectmatcher (banzaicloud/k8s-objectmatcher: patch/annotation.go).
 var AppliedAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation, "kapp.k14s.io/original", "kapp.k14s.io/original-diff",
@@ -45,10 +45,10 @@ var AppliedAnnotations = []string{
 	"objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied",
 }
 
-// openAnnotations are prefixes of those annotations of a Secret whose values are shown, because they hold no secret.
+// openAnnotations lists prefixes of annotations that contain no secret values. The diff of a Secret shows their values.
 var openAnnotations = []string{"carrick/", "meta.helm.sh/", "kubernetes.io/service-account."}
 
-// normalised returns a copy of obj without server-set fields; nil for nil.
+// normalised returns a copy of obj without fields that servers set. It returns nil for nil.
 func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
@@ -74,7 +74,7 @@ func normalised(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// hideSecrets replaces the values of Secrets with their sizes, and marks those that differ.
+// hideSecrets replaces the values of Secrets with their sizes, and marks the values that differ.
 func hideSecrets(old, now *unstructured.Unstructured) {
 	oldData, newData := takeSecrets(old), takeSecrets(now)
 	put(old, sizes(oldData, nil), "data")
@@ -84,7 +84,7 @@ func hideSecrets(old, now *unstructured.Unstructured) {
 	put(now, sizes(newNotes, oldNotes), "metadata", "annotations")
 }
 
-// takeAnnotations removes annotations that may hold secret values from a Secret, and returns them.
+// takeAnnotations removes the annotations that can contain secret values from a Secret, and returns them.
 func takeAnnotations(obj *unstructured.Unstructured) map[string]string {
 	if !isSecret(obj) {
 		return nil
@@ -103,7 +103,8 @@ func isSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && obj.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Secret"}
 }
 
-// takeSecrets returns a Secret's values and folds stringData into data, as the API server does; nil for other objects.
+// takeSecrets removes the values from a Secret and returns them. Like the API server, it prefers stringData to data. It
+// returns nil for other objects.
 func takeSecrets(obj *unstructured.Unstructured) map[string]string {
 	if !isSecret(obj) {
 		return nil
@@ -125,7 +126,7 @@ func takeSecrets(obj *unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// sizes returns the size of each value, and whether it differs from the one before.
+// sizes returns the size of each value, and marks the values that differ from before.
 func sizes(values, before map[string]string) map[string]string {
 	out := make(map[string]string, len(values))
 	for key, value := range values {
@@ -138,7 +139,7 @@ func sizes(values, before map[string]string) map[string]string {
 	return out
 }
 
-// put writes values into the map at a path of an object.
+// put writes values into the map at the given path in obj.
 func put(obj *unstructured.Unstructured, values map[string]string, path ...string) {
 	for key, value := range values {
 		_ = unstructured.SetNestedField(obj.Object, value, append(slices.Clone(path), key)...)

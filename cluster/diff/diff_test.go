@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// parsed returns the object that text is the YAML of; nil for "".
+// parsed returns the object in a YAML text, or nil for "".
 func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {

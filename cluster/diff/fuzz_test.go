@@ -10,7 +10,7 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// A diff of Secrets shows no value, in whatever place and shape it stands.
+// A diff of Secrets contains no secret value, whatever field and type the value has.
 func FuzzDiffOfSecrets(f *testing.F) {
 	f.Add("key", "other", "data", "a", "b")
 	f.Add("a\x1b[31m", "b", "stringData", "c\nd: e", "\u202e")

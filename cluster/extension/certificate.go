@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// servedPair is the certificate and key in a folder. It reads them again when one of the files changes, so that a
-// renewed certificate is served from the next handshake on, without a restart. While the files are not a valid pair, it
-// serves the last valid pair, because two files are not always written at once.
+// servedPair serves the certificate and key in a directory. It reads the files again when one of them changes, so a
+// renewed certificate is served without a restart. As long as the files are not a valid pair, it serves the last valid
+// pair, because the two files are not always written at the same time.
 type servedPair struct {
 	folder string
 	log    *slog.Logger
@@ -19,13 +19,13 @@ type servedPair struct {
 
 	mu    sync.Mutex
 	pair  *tls.Certificate
-	seen  []os.FileInfo // of the files when they were read
+	seen  []os.FileInfo // the files' information when they were last read
 	fault string        // the last fault that was logged
 }
 
 var pairFiles = []string{"tls.crt", "tls.key"}
 
-// current returns the current certificate, for tls.Config.GetCertificate.
+// current returns the current certificate. It implements tls.Config.GetCertificate.
 func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *servedPair) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// look reads the pair if it has changed since it was last read.
+// look reads the pair again if the files have changed since they were last read.
 func (c *servedPair) look() error {
 	now := make([]os.FileInfo, len(pairFiles))
 	for i, name := range pairFiles {
@@ -71,8 +71,8 @@ func (c *servedPair) look() error {
 	return nil
 }
 
-// same reports whether a file is unchanged since it was read. It also notices when a symlink leads to another file, as
-// after an update of a Secret volume.
+// same reports whether a file is unchanged since it was read. It returns false if a symlink has a new target, as after
+// an update of a Secret volume.
 func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }

@@ -10,8 +10,8 @@ import (
 	"carrick/cluster/certificate"
 )
 
-// put writes a new pair for a name into a folder, as a volume of a Secret does: the files
-// are links by way of one that is exchanged.
+// put writes a new pair for a name into a folder like a Secret volume: the files are symlinks through a symlink that is
+// replaced.
 func put(t *testing.T, folder, name string) {
 	t.Helper()
 	ca, err := certificate.NewAuthority("a CA", 1)

@@ -1,7 +1,8 @@
-// Package extension is the extension that the vSphere guide runs in a cluster: an admission webhook that sets a
-// suitable StorageClass on ReadWriteMany claims, and a controller that creates the objects that pods in profile
-// namespaces need to start. It does the same as SoeldnerConsult/vSphere-extensions (src/main/java/de/keeyzar:
-// pvcmutator, profilewatcher), and does not depend on guides, steps or the terminal UI.
+// Package extension is the extension that the vSphere guide runs in a cluster. It contains an admission webhook that
+// sets a suitable StorageClass on ReadWriteMany claims. It also contains a controller that creates the objects that
+// pods in profile namespaces need. It has the same functions as SoeldnerConsult/vSphere-extensions
+// (src/main/java/de/keeyzar: pvcmutator, profilewatcher). The package does not depend on guides, steps or the terminal
+// UI.
 //
 // Read in this order: review.go (the decisions of the webhook), server.go (its server), watch.go (the controller),
 // permissions.go (the permissions that it requires).
@@ -23,28 +24,29 @@ import (
 
 // Options are the options of the extension.
 type Options struct {
-	Rule                        // the claims to change; without a Class the webhook does not run
-	BindAddress   string        // of the webhook
-	HealthAddress string        // of /healthz, /readyz and /metrics, without TLS
-	CertDir       string        // folder of tls.crt and tls.key
-	ShutdownDelay time.Duration // how long requests are accepted after shutdown was requested
+	Rule                        // the claims to change; if Class is "", the webhook does not run
+	BindAddress   string        // address of the webhook
+	HealthAddress string        // address of /healthz, /readyz and /metrics, without TLS
+	CertDir       string        // directory with tls.crt and tls.key
+	ShutdownDelay time.Duration // how long the webhook accepts requests after the shutdown begins
 	Profiles
-	Elects     bool   // leader election: only the holder of Lease creates what profiles need
+	Elects     bool   // use leader election: only the holder of Lease creates objects
 	Lease      string // NAMESPACE/NAME
-	Kubeconfig string // file; "" without a Context: the pod's ServiceAccount
-	Context    string // of the kubeconfig; "": its current one
+	Kubeconfig string // path of a kubeconfig; if Kubeconfig and Context are "", the pod's ServiceAccount is used
+	Context    string // context of the kubeconfig; "": the current context
 	Log        *slog.Logger
 }
 
-// Profiles says what to create for the namespaces of profiles. With the zero value, that is nothing.
+// Profiles configures what the controller creates for the namespaces of profiles. With the zero value, it creates
+// nothing.
 type Profiles struct {
-	PSPRole string // ClusterRole that the namespaces' ServiceAccounts are bound to
+	PSPRole string // ClusterRole to which the namespaces' ServiceAccounts are bound
 	Level   string // pod security level for namespaces that have none
 }
 
 func (p Profiles) wanted() bool { return p != Profiles{} }
 
-// levels are the pod security levels (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/api).
+// levels lists the pod security levels (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/api).
 var levels = []string{"privileged", "baseline", "restricted"}
 
 // Validate returns an error if the options are invalid.
@@ -52,20 +54,20 @@ func (o Options) Validate() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if o.Class == "" && !o.Profiles.wanted() {
-		bad("nothing to do: set a class for claims, or a role or a level for profiles")
+		bad("nothing to do: set a StorageClass for claims, or a role or a level for profiles")
 	}
 	for _, c := range append([]string{o.Class}, o.From...) {
 		if c != "" && len(validation.IsDNS1123Subdomain(c)) > 0 {
-			bad("%q is not a storage class name", c)
+			bad("%q is not a StorageClass name", c)
 		}
 	}
 	for _, c := range o.From {
 		if c == "" {
-			bad("a claim with an empty class asks for an existing volume: an empty class cannot be replaced")
+			bad("an empty StorageClass cannot be replaced, because such a claim requests an existing volume")
 		}
 	}
 	if o.Class != "" && o.CertDir == "" {
-		bad("the webhook requires a folder with tls.crt and tls.key")
+		bad("the webhook requires a directory with tls.crt and tls.key")
 	}
 	if o.PSPRole != "" && len(content.IsPathSegmentName(o.PSPRole)) > 0 {
 		bad("%q is not a role name", o.PSPRole)
@@ -90,15 +92,14 @@ func isLevel(s string) bool {
 	return false
 }
 
-// lease splits the name of the lease.
 func (o Options) lease() (namespace, name string) {
 	namespace, name, _ = strings.Cut(o.Lease, "/")
 	return namespace, name
 }
 
-// Run runs the extension until ctx ends, and then stops it gracefully: it reports that it is not ready, continues to
-// answer for ShutdownDelay, and exits when all requests in flight are answered. It returns the error of a required
-// component.
+// Run runs the extension until ctx ends, and then shuts it down gracefully. It reports that it is not ready, answers
+// requests for ShutdownDelay, and exits when all requests in flight are answered. If the webhook or the controller
+// fails, Run returns the error.
 func Run(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err

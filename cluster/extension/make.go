@@ -14,19 +14,19 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// managedBy is the label of all objects that the controller creates. Made is the label selector for these objects.
+// managedBy is the label of all objects that the controller creates. Made is a label selector for these objects.
 const (
 	managedBy = "app.kubernetes.io/managed-by"
 	Made      = managedBy + "=" + manager
 )
 
 const (
-	// ownerNote is the annotation on a profile's namespace that contains the name of the owner. The profile controller
-	// sets it, and does not change a namespace with another owner (kubeflow/dashboard:
+	// ownerNote is the annotation with the owner of a profile's namespace. The profile controller sets it, and does not
+	// change a namespace with another owner (kubeflow/dashboard:
 	// components/profile-controller/controllers/profile_controller.go).
 	ownerNote  = "owner"
 	levelLabel = "pod-security.kubernetes.io/enforce"
-	// bindingPrefix is the prefix of upstream's RoleBinding names; the namespace follows.
+	// bindingPrefix is the prefix of the RoleBinding's name, as in upstream. The namespace's name follows.
 	bindingPrefix = "rb-all-sa_ns-"
 	manager       = "carrick-vsphere-extension"
 )
@@ -41,8 +41,8 @@ func listOf(
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return of.List(ctx, o) }
 }
 
-// decisive removes managedFields and status from an object, so that a large cluster requires little memory.
-func decisive(v any) (any, error) {
+// stripped removes managedFields and status from an object, to save memory in large clusters.
+func stripped(v any) (any, error) {
 	o, ok := v.(*unstructured.Unstructured)
 	if !ok {
 		return v, nil
@@ -52,9 +52,10 @@ func decisive(v any) (any, error) {
 	return o, nil
 }
 
-// see creates the missing objects for a namespace and the profile of the same name. Either may be nil. Like the profile
-// controller, it does not change a namespace whose owner is not the profile's.
-func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Unstructured) error {
+// createMissing creates the missing objects for a namespace and the profile of the same name. If either of them is nil,
+// it does nothing. Like the profile controller, it does not change a namespace whose owner differs from the profile's
+// owner.
+func (f *follower) createMissing(ctx context.Context, namespace, profile *unstructured.Unstructured) error {
 	if namespace == nil || profile == nil || namespace.GetDeletionTimestamp() != nil ||
 		profile.GetDeletionTimestamp() != nil {
 		return nil
@@ -76,8 +77,8 @@ func (f *follower) see(ctx context.Context, namespace, profile *unstructured.Uns
 	return nil
 }
 
-// bind lets the pods of a namespace use the role. An existing binding is kept, because its role cannot be changed and
-// may be intended.
+// bind creates the RoleBinding that allows the pods of a namespace to use PSPRole. It keeps an existing binding,
+// because its role cannot be changed and might be intended.
 func (f *follower) bind(ctx context.Context, namespace string) error {
 	if f.PSPRole == "" {
 		return nil
@@ -111,8 +112,8 @@ func (f *follower) bind(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// label sets the level of a namespace that has none. If the namespace has changed since it was read, the API server
-// refuses the update, and the namespace is processed again.
+// label sets the pod security level of a namespace that has none. If the namespace has changed since it was read, the
+// API server rejects the update, and the namespace is processed again.
 func (f *follower) label(ctx context.Context, namespace *unstructured.Unstructured) error {
 	if _, has := namespace.GetLabels()[levelLabel]; f.Level == "" || has {
 		return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the metrics of the extension.
 type metrics struct {
 	reviews *prometheus.CounterVec
 	seconds prometheus.Histogram

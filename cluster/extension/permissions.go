@@ -6,10 +6,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rights returns the minimal permissions of the extension: in all namespaces, and in the namespace of its lease. Both
-// are empty if it creates nothing for profiles.
+// Rights returns the minimal permissions of the extension. everywhere contains the permissions in all namespaces.
+// beside contains the permissions in the namespace of the lease. Both are empty if the extension creates nothing for
+// profiles.
 //
-// Creating a binding to a role requires all permissions in the role, or the verb bind on it.
+// To create a binding, a user needs all permissions in the role, or the verb bind on the role.
 func Rights(o Options) (everywhere, beside []rbacv1.PolicyRule) {
 	if !o.Profiles.wanted() {
 		return nil, nil

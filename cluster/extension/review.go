@@ -11,40 +11,40 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Rule selects the claims to change: new ReadWriteMany claims that request no StorageClass or one of From. A claim with
-// the empty class requests an existing volume, and keeps it. So does a claim that names its volume.
+// Rule selects the claims to change: new ReadWriteMany claims that request no StorageClass or one of From. It does not
+// select a claim that names its volume, or a claim whose class is "", which requests an existing volume.
 type Rule struct {
-	Class string   // the StorageClass that the claims get
-	From  []string // the StorageClasses that are replaced
+	Class string   // StorageClass that the claims get
+	From  []string // StorageClasses that are replaced
 }
 
 // Outcome is the outcome of a review.
 type Outcome string
 
-// The outcomes. A claim is always allowed.
+// The outcomes of a review. The webhook always allows the claim.
 const (
 	Changed   Outcome = "changed"
 	Kept      Outcome = "kept"
 	Unread    Outcome = "unread"    // the claim cannot be parsed
-	Malformed Outcome = "malformed" // not a review: errNoReview
+	Malformed Outcome = "malformed" // the body is not a review: errNoReview
 )
 
 // Reviewed describes a review and its outcome.
 type Reviewed struct {
 	Outcome
-	Namespace, Name string // of the claim; the name may end with "*": the API server generates the rest
-	Was, Class      string // its StorageClass before and after; "": none
-	UID             string // of the request
+	Namespace, Name string // of the claim; if the name ends with "*", the API server generates the rest
+	Was, Class      string // StorageClass of the claim before and after the review; "": none
+	UID             string // UID of the request
 	DryRun          bool
 }
 
-// errNoReview means that a body is not an AdmissionReview v1 with a request.
+// errNoReview means that a request's body is not an AdmissionReview v1 with a request.
 var errNoReview = errors.New("not an AdmissionReview of admission.k8s.io/v1 with a request")
 
-// claims is the only resource that is reviewed.
+// claims is the only resource that the webhook reviews.
 var claims = metav1.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 
-// claim holds the fields of a PersistentVolumeClaim that a review reads.
+// claim contains the fields of a PersistentVolumeClaim that a review reads.
 type claim struct {
 	Metadata struct {
 		GenerateName string            `json:"generateName"`
@@ -57,22 +57,22 @@ type claim struct {
 	} `json:"spec"`
 }
 
-// operation is one operation of a JSON patch (RFC 6902): "add" replaces an existing value.
+// operation is one operation of a JSON patch (RFC 6902). "add" also replaces an existing value.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value string `json:"value"`
 }
 
-// The places where a claim names its StorageClass. The annotation is older, and takes precedence over the field
+// Paths at which a claim names its StorageClass. The annotation is older and takes precedence over the field
 // (kubernetes/kubernetes: pkg/apis/core/v1/helper.GetPersistentVolumeClaimClass).
 const (
 	classField = "/spec/storageClassName"
 	classNote  = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class"
 )
 
-// class returns the StorageClass that the claim requests, and the path of the field that names it. has is false if it
-// requests none.
+// class returns the StorageClass that the claim requests, and the path at which the claim names it. has is false if the
+// claim requests none.
 func (c claim) class() (name, at string, has bool) {
 	if note, ok := c.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return note, classNote, true
@@ -83,7 +83,7 @@ func (c claim) class() (name, at string, has bool) {
 	return *c.Spec.StorageClassName, classField, true
 }
 
-// patch returns the patch for a claim; nil leaves it unchanged.
+// patch returns the patch for a claim, or nil if the claim stays unchanged.
 func (r Rule) patch(c claim) []operation {
 	was, at, has := c.class()
 	switch {
@@ -95,7 +95,8 @@ func (r Rule) patch(c claim) []operation {
 	return []operation{{Op: "add", Path: at, Value: r.Class}}
 }
 
-// Review answers an AdmissionReview, and never denies a request. It returns an error if there is no request to answer.
+// Review answers an AdmissionReview. It never denies a request. It returns an error if the body is not an
+// AdmissionReview with a request.
 func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	var in admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -111,7 +112,6 @@ func (r Rule) Review(body []byte) ([]byte, Reviewed, error) {
 	return out, reviewed, err
 }
 
-// judge returns the response to a request.
 func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, Reviewed) {
 	out := Reviewed{
 		Outcome: Kept, Namespace: q.Namespace, Name: q.Name, UID: string(q.UID), DryRun: q.DryRun != nil && *q.DryRun,
@@ -123,7 +123,7 @@ func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResp
 	if err := json.Unmarshal(q.Object.Raw, &c); err != nil {
 		out.Outcome = Unread
 		return &admissionv1.AdmissionResponse{
-			Warnings: []string{"carrick's webhook cannot parse this claim: it keeps its storage class"},
+			Warnings: []string{"carrick's webhook cannot parse this claim and does not change its StorageClass"},
 		}, out
 	}
 	if out.Name == "" && c.Metadata.GenerateName != "" {
@@ -136,7 +136,7 @@ func (r Rule) judge(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResp
 		return &admissionv1.AdmissionResponse{}, out
 	}
 	patch, err := json.Marshal(operations)
-	if err != nil { // class names are strings, which always marshal
+	if err != nil { // cannot happen, because the patch contains only strings
 		out.Outcome = Unread
 		return &admissionv1.AdmissionResponse{}, out
 	}

@@ -15,7 +15,7 @@ import (
 
 var rule = Rule{Class: "nfs-client", From: []string{"vsphere-policy", "vsan"}}
 
-// asked is a review of an object, with something changed.
+// asked returns an AdmissionReview for an object, changed by the given functions.
 func asked(object string, change ...func(*admissionv1.AdmissionReview)) []byte {
 	r := &admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
@@ -34,7 +34,7 @@ func asked(object string, change ...func(*admissionv1.AdmissionReview)) []byte {
 	return out
 }
 
-// of is a claim with a spec.
+// of returns the JSON of a claim with a spec.
 func of(spec string) string {
 	return `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c","namespace":"alice"},"spec":{` +
 		spec + `}}`
@@ -119,7 +119,7 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// classAfter is the class that a patch gives: "-" without a patch.
+// classAfter returns the StorageClass that the patch in an answer sets, or "-" if there is no patch.
 func classAfter(t *testing.T, body []byte, answer *admissionv1.AdmissionResponse) string {
 	t.Helper()
 	if answer.Patch == nil {
@@ -173,9 +173,8 @@ func TestWhatIsNoReview(t *testing.T) {
 	}
 }
 
-// Whatever comes, an answer allows, and has the UID that was asked about. Of what an API
-// server writes one thing is changed at the most: the class, to that of the rule, of a
-// claim that many write to.
+// For any input, an answer allows the request and has its UID. If an API server sent the request, the patch changes at
+// most one field: the class of a ReadWriteMany claim, which becomes the rule's class.
 func FuzzReview(f *testing.F) {
 	f.Add(asked(of(`"accessModes":["ReadWriteMany"]`)))
 	f.Add(asked(of(`"accessModes":["ReadWriteMany"],"storageClassName":"vsphere-policy"`)))
@@ -211,7 +210,7 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// answered is a review and its answer; nil: there is nothing to answer to.
+// answered returns a review and its answer, or nil if the body contains no request.
 func answered(t *testing.T, body []byte) (in, out *admissionv1.AdmissionReview) {
 	t.Helper()
 	text, came, err := rule.Review(body)

@@ -18,9 +18,10 @@ import (
 
 const (
 	reviewPath = "/pvc/mutate" // the path of upstream's webhook
-	// reviewLimit is above the maximum size of an object in an API server.
+	// reviewLimit is the maximum size of a review in bytes. It is larger than the maximum size of an object in an API
+	// server.
 	reviewLimit = 4 << 20
-	// lastAnswers is how long requests that are in flight at shutdown may take.
+	// lastAnswers is the time limit for requests that are in flight at shutdown.
 	lastAnswers = 10 * time.Second
 )
 
@@ -37,8 +38,8 @@ func newServer(o Options, m *metrics, gather prometheus.Gatherer) *server {
 	return &server{Options: o, metrics: m, gather: gather, cert: &servedPair{folder: o.CertDir, log: o.Log, ends: m.shows}}
 }
 
-// run serves until ctx ends. It opens both listeners before it serves anything, so that an address that is in use is an
-// error immediately.
+// run serves until ctx ends. It opens both listeners first, so that it returns an error immediately if an address is in
+// use.
 func (s *server) run(ctx context.Context) error {
 	var all errgroup.Group
 	health, err := net.Listen("tcp", s.HealthAddress)
@@ -77,8 +78,8 @@ func (s *server) run(ctx context.Context) error {
 	return errors.Join(err, status.Close(), all.Wait())
 }
 
-// drain stops the webhook. First it reports that it is not ready and closes connections after their responses, so that
-// clients go to another replica. Then it shuts the server down.
+// drain shuts the webhook down. First it reports that the webhook is not ready and closes each connection after its
+// response, so that clients connect to another replica. After ShutdownDelay it shuts the server down.
 func (s *server) drain(hook *http.Server) error {
 	s.ending.Store(true)
 	hook.SetKeepAlivesEnabled(false)
@@ -89,7 +90,7 @@ func (s *server) drain(hook *http.Server) error {
 	return hook.Shutdown(ctx)
 }
 
-// served returns the error that ended a server, or nil if it was shut down.
+// served returns err, or nil if the server was shut down.
 func served(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -129,20 +130,20 @@ func (s *server) review(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // the client may be gone
+	_, _ = w.Write(answer) // an error means that the client has disconnected
 	s.metrics.reviews.WithLabelValues(string(reviewed.Outcome)).Inc()
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	s.logReview(r.Context(), reviewed)
 }
 
-// refuse responds to a body that is not a review.
+// refuse responds to a request whose body is not a review.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error, status int) {
 	http.Error(w, err.Error(), status)
 	s.metrics.reviews.WithLabelValues(string(Malformed)).Inc()
 	s.Log.Warn("malformed review", "from", r.RemoteAddr, "status", status, "error", err)
 }
 
-// verbose is the log level of reviews that change nothing in the cluster: the default class, or a dry run.
+// verbose is the log level of reviews that change nothing in the cluster: claims that keep their class, and dry runs.
 const verbose = slog.LevelInfo - 1
 
 func (s *server) logReview(ctx context.Context, r Reviewed) {
@@ -159,7 +160,7 @@ func (s *server) logReview(ctx context.Context, r Reviewed) {
 		"namespace", r.Namespace, "name", r.Name, "class", r.Class, "was", r.Was, "uid", r.UID, "dryRun", r.DryRun)
 }
 
-// healthHandler serves liveness, readiness and metrics.
+// healthHandler serves the liveness and readiness probes and the metrics.
 func (s *server) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
@@ -174,7 +175,7 @@ func (s *server) healthHandler() http.Handler {
 	return mux
 }
 
-// unready returns why reviews cannot be answered, or "" if they can.
+// unready returns why the webhook is not ready, or "" if it is.
 func (s *server) unready() string {
 	if s.ending.Load() {
 		return "shutting down"

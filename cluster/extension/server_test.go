@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// line is a log that tells the addresses that were taken.
+// line is a log that reports the addresses on which the server listens.
 type line struct {
 	to chan<- map[string]string
 }
@@ -37,8 +37,7 @@ func (l line) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// started is the program with a certificate and free ports; ended gives what it ended
-// with.
+// started runs the extension with a certificate and free ports. ended receives its error.
 func started(t *testing.T, ctx context.Context, o Options) (hook, health string, ended <-chan error) {
 	t.Helper()
 	folder := t.TempDir()
@@ -124,8 +123,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A claim whose class is changed is logged with its name and both classes. What changes nothing in the cluster is
-// logged at -v=1 alone: carrick tries claims by dry run all the time.
+// A changed claim is logged with its name and both classes. Reviews that change nothing in the cluster are logged only
+// with -v=1, because carrick sends dry runs all the time.
 func TestChangedClaimsAreLogged(t *testing.T) {
 	const many = `{"metadata":{"generateName":"data-"},"spec":{"accessModes":["ReadWriteMany"],"storageClassName":"vsan"}}`
 	dry := func(r *admissionv1.AdmissionReview) { r.Request.DryRun = new(bool); *r.Request.DryRun = true }
@@ -162,8 +161,7 @@ func TestChangedClaimsAreLogged(t *testing.T) {
 	}
 }
 
-// Who is told to end says first that it is not ready, and answers who comes all the
-// same until then.
+// After a signal the extension first reports that it is not ready. It still answers requests until it exits.
 func TestItEndsAfterWhoStillAsks(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	hook, health, ended := started(t, ctx, Options{ShutdownDelay: 2 * time.Second})
@@ -215,13 +213,13 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, change := range map[string]func(*Options){
-		"nothing to do":          func(o *Options) { *o = Options{} },
-		`"NFS" is not a storage`: func(o *Options) { o.Class = "NFS" },
-		"cannot be replaced":     func(o *Options) { o.From = []string{""} },
-		"requires a folder":      func(o *Options) { o.CertDir = "" },
-		`"a/b" is not a role`:    func(o *Options) { o.PSPRole = "a/b" },
-		`"high" is not one of`:   func(o *Options) { o.Level = "high" },
-		`"here" is not a lease`:  func(o *Options) { o.Lease = "here" },
+		"nothing to do":         func(o *Options) { *o = Options{} },
+		`"NFS" is not a Stor`:   func(o *Options) { o.Class = "NFS" },
+		"cannot be replaced":    func(o *Options) { o.From = []string{""} },
+		"requires a directory":  func(o *Options) { o.CertDir = "" },
+		`"a/b" is not a role`:   func(o *Options) { o.PSPRole = "a/b" },
+		`"high" is not one of`:  func(o *Options) { o.Level = "high" },
+		`"here" is not a lease`: func(o *Options) { o.Lease = "here" },
 	} {
 		o := good
 		change(&o)

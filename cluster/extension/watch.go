@@ -24,10 +24,9 @@ import (
 
 const (
 	workers = 4
-	// seenAgain is the resync period. Deleted objects are recreated after it at the latest.
-	seenAgain = 10 * time.Minute
-	// triedAgain is the maximum backoff after an error of the API server.
-	triedAgain = time.Minute
+	// resyncPeriod is the maximum time until a deleted object is recreated.
+	resyncPeriod = 10 * time.Minute
+	maxBackoff   = time.Minute
 )
 
 var (
@@ -38,8 +37,8 @@ var (
 	}
 )
 
-// follower creates missing objects for the namespaces of profiles. With several replicas, only the holder of the lease
-// does so. A new holder starts with all existing namespaces.
+// follower creates missing objects for the namespaces of profiles. If there are several replicas, only the holder of
+// the lease creates objects. A new holder first processes all existing namespaces.
 type follower struct {
 	Profiles
 	log     *slog.Logger
@@ -56,7 +55,7 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	config.QPS = -1 // API priority and fairness limits the rate
+	config.QPS = -1 // no client-side limit, because the API server limits the rate (API priority and fairness)
 	config.UserAgent = "carrick-vsphere-extension"
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -79,7 +78,8 @@ func newFollower(o Options, m *metrics) (*follower, error) {
 	return f, nil
 }
 
-// clientConfig returns the configuration of a kubeconfig context, or the in-cluster configuration if both are "".
+// clientConfig returns the configuration of a kubeconfig context. If file and name are "", it returns the in-cluster
+// configuration.
 func clientConfig(file, name string) (*rest.Config, error) {
 	if file == "" && name == "" {
 		return rest.InClusterConfig()
@@ -90,8 +90,8 @@ func clientConfig(file, name string) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 }
 
-// run creates missing objects until ctx ends. With leader election, it does so while it holds the lease, and waits for
-// it otherwise.
+// run creates missing objects until ctx ends. With leader election, it waits for the lease and creates objects only
+// while it holds the lease.
 func (f *follower) run(ctx context.Context) error {
 	if !f.elects {
 		f.lead(ctx)
@@ -120,19 +120,19 @@ func (f *follower) run(ctx context.Context) error {
 	return nil
 }
 
-// lead processes every namespace and profile, and each one that changes.
+// lead processes all namespaces and profiles, and then each one that changes.
 func (f *follower) lead(ctx context.Context) {
 	f.log.Info("leading", "who", f.who)
 	f.metrics.leads.Set(1)
 	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, triedAgain),
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, maxBackoff),
 	)
 	namespaces, profiles := f.mirror(namespaceKind, queue), f.mirror(profileKind, queue)
 	var all sync.WaitGroup
 	for _, m := range []cache.SharedIndexInformer{namespaces, profiles} {
 		all.Go(func() { m.RunWithContext(ctx) })
 	}
-	// The Profile CRD may not be served yet. Until then there is nothing to do.
+	// The Profile CRD might not be served yet. Until then there is nothing to do.
 	if cache.WaitForCacheSync(ctx.Done(), namespaces.HasSynced, profiles.HasSynced) {
 		f.log.Info(
 			"following profiles", "namespaces", len(namespaces.GetStore().ListKeys()), "profiles",
@@ -150,23 +150,23 @@ func (f *follower) lead(ctx context.Context) {
 	all.Wait()
 }
 
-// mirror caches the objects of a kind, stripped to the fields that are used, and queues the name of each object that
-// changes.
+// mirror caches the objects of a kind without unused fields, and adds the name of each object that changes to the
+// queue.
 func (f *follower) mirror(
 	kind schema.GroupVersionResource, queue workqueue.TypedInterface[string],
 ) cache.SharedIndexInformer {
 	of := f.client.Resource(kind)
 	m := cache.NewSharedIndexInformer(
 		&cache.ListWatch{ListWithContextFunc: listOf(of), WatchFuncWithContext: of.Watch}, &unstructured.Unstructured{},
-		seenAgain, nil,
+		resyncPeriod, nil,
 	)
 	put := func(v any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(v); err == nil {
 			queue.Add(name)
 		}
 	}
-	// None of these can fail before the informer runs.
-	_ = m.SetTransform(decisive)
+	// These functions return errors only after the informer has started.
+	_ = m.SetTransform(stripped)
 	_ = m.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		f.log.Warn("cannot watch, retrying", "kind", kind.GroupResource().String(), "error", err)
 	})
@@ -174,7 +174,7 @@ func (f *follower) mirror(
 	return m
 }
 
-// next processes one name of the queue. It returns false when the queue is shut down.
+// next processes one name from the queue. It returns false when the queue is shut down.
 func (f *follower) next(
 	ctx context.Context, queue workqueue.TypedRateLimitingInterface[string], namespaces, profiles cache.Store,
 ) bool {
@@ -183,7 +183,7 @@ func (f *follower) next(
 		return false
 	}
 	defer queue.Done(name)
-	err := f.see(ctx, stored(namespaces, name), stored(profiles, name))
+	err := f.createMissing(ctx, stored(namespaces, name), stored(profiles, name))
 	if err == nil {
 		queue.Forget(name)
 		return true
@@ -196,7 +196,7 @@ func (f *follower) next(
 	return true
 }
 
-// stored returns the object of that name, or nil if there is none.
+// stored returns the object with the given name, or nil if it does not exist.
 func stored(s cache.Store, name string) *unstructured.Unstructured {
 	v, _, _ := s.GetByKey(name)
 	o, _ := v.(*unstructured.Unstructured)

@@ -11,18 +11,18 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Conflict is a field that another field manager owns.
+// Conflict is a conflict of server-side apply: a field that another field manager owns.
 type Conflict struct {
 	Manager string // "kubectl-client-side-apply"
 	Field   string // ".spec.replicas"
 }
 
-// conflictMessage is the API server's message about a conflict: kubernetes/kubernetes
-// staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go.
+// conflictMessage matches the API server's message about a conflict (kubernetes/kubernetes
+// staging/src/k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go).
 var conflictMessage = regexp.MustCompile(`^conflict with ("(?:[^"\\]|\\.)*")`)
 
-// Conflicts returns the fields that caused a server-side apply conflict, with their managers. It returns nil for any
-// other error.
+// Conflicts returns the fields in a conflict of server-side apply, with their managers. It returns nil for any other
+// error.
 func Conflicts(err error) []Conflict {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {

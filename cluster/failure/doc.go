@@ -1,3 +1,3 @@
-// Package failure defines the errors that reads and changes of a cluster return, and explains each of them in one
-// sentence (Explain).
+// Package failure defines the errors that reads and changes of a cluster return. Explain describes each of them in one
+// sentence.
 package failure

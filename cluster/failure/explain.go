@@ -20,11 +20,11 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// LongestSentence is the maximum number of characters that Explain returns.
+// LongestSentence is the maximum length of Explain's result, in characters.
 const LongestSentence = 400
 
-// Explain says in one sentence, without a period, what happened and what it means. Text from outside is cleaned. A nil
-// error returns "".
+// Explain describes in one sentence what happened and what it means. The sentence has no period. The sentence is safe
+// to display. For a nil error, Explain returns "".
 func Explain(err error) string {
 	if err == nil {
 		return ""
@@ -39,7 +39,7 @@ func Explain(err error) string {
 	return Sentence(err.Error())
 }
 
-// Sentence converts a text to one line that is safe to display.
+// Sentence converts text to one line that is safe to display.
 func Sentence(text string) string {
 	text = strings.Join(strings.Fields(clean.Text(text)), " ")
 	if runes := []rune(text); len(runes) > LongestSentence {
@@ -60,10 +60,10 @@ func explainStale(err error) string {
 	if stale.Never {
 		return Explain(stale.Cause)
 	}
-	return fmt.Sprintf("no good answer %s: %s", since, Explain(stale.Cause))
+	return fmt.Sprintf("no valid answer %s: %s", since, Explain(stale.Cause))
 }
 
-// explainOurs explains the errors that carrick's own packages define.
+// explainOurs explains the errors from carrick's own packages.
 func explainOurs(err error) string {
 	var kubeconfig kubeconfig.Error
 	var status apierrors.APIStatus
@@ -72,7 +72,7 @@ func explainOurs(err error) string {
 	errors.As(err, &foreign)
 	switch {
 	case errors.As(err, &still):
-		return err.Error() // names the operation that failed
+		return err.Error() // the error already names the operation
 	case errors.Is(err, ErrClosed):
 		return "the connection to the cluster was closed"
 	case errors.Is(err, ErrNotServed):
@@ -98,12 +98,12 @@ func explainOurs(err error) string {
 	case errors.As(err, &status):
 		return ""
 	case errors.Is(err, context.Canceled):
-		return "it was canceled"
+		return "the request was canceled"
 	}
 	return ""
 }
 
-// kindOf returns the "read x.group" that precedes an ErrNotServed.
+// kindOf returns the text in front of an ErrNotServed, such as "read widgets.example.org".
 func kindOf(err error) string {
 	text := err.Error()
 	i := strings.Index(text, ": "+ErrNotServed.Error())
@@ -120,7 +120,7 @@ func withContext(sentence, subject string) string {
 	return fmt.Sprintf("%s (%s)", sentence, subject)
 }
 
-// after returns the part of text after mark, or all of it.
+// after returns the part of text after mark. If text does not contain mark, it returns all of text.
 func after(text, mark string) string {
 	if _, rest, found := strings.Cut(text, mark); found {
 		return rest
@@ -128,7 +128,7 @@ func after(text, mark string) string {
 	return text
 }
 
-// explainPlugin explains failures of an exec plugin to return credentials.
+// explainPlugin explains why an exec plugin did not return credentials.
 func explainPlugin(err error) string {
 	text := err.Error()
 	if !strings.Contains(text, "getting credentials: ") && !strings.Contains(text, "exec plugin") {
@@ -145,7 +145,7 @@ func explainPlugin(err error) string {
 	return "the credential plugin failed: " + detail
 }
 
-// explainName explains names that do not resolve.
+// explainName explains why a host name cannot be resolved.
 func explainName(err error) string {
 	var dns *net.DNSError
 	if !errors.As(err, &dns) {
@@ -160,19 +160,21 @@ func explainName(err error) string {
 	return fmt.Sprintf("the name %s could not be resolved: %s", dns.Name, dns.Err)
 }
 
-// explainNetwork explains connections that failed or were lost.
+// explainNetwork explains why a connection failed or was lost.
 func explainNetwork(err error) string {
 	at, through := destination(err)
 	var timeout net.Error
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("the connection to %s was refused: nothing listens there, or a firewall rejects it%s", at, through)
+		return fmt.Sprintf(
+			"the connection to %s was refused: nothing listens there, or a firewall rejects the connection%s", at, through,
+		)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fmt.Sprintf("there is no route to %s: this machine is not in its network (VPN?)%s", at, through)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fmt.Sprintf(
-			"the connection to %s was reset: the server restarts, or something on the way closes it%s", at, through,
+			"the connection to %s was reset: the server restarts, or a proxy or firewall closes the connection%s", at, through,
 		)
 	case WentSilent(err):
 		return "the connection was lost without notice: the server hangs, or the network is down"
@@ -180,7 +182,8 @@ func explainNetwork(err error) string {
 		return fmt.Sprintf("%s %s: %v", path.Op, path.Path, path.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), endedStream(err):
 		return fmt.Sprintf(
-			"%s closed the connection before it answered: the server restarts, or something on the way closes it%s", at, through,
+			"%s closed the connection before it answered: the server restarts, or a proxy or firewall closes the connection%s",
+			at, through,
 		)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) &&
 		timeout.Timeout():
@@ -189,14 +192,16 @@ func explainNetwork(err error) string {
 	return ""
 }
 
-// endedStream reports whether err is an HTTP/2 error that has no exported type in net/http (see its h2_bundle.go).
+// endedStream reports whether err is an HTTP/2 error. net/http does not export the types of these errors (see its
+// h2_bundle.go).
 func endedStream(err error) bool {
 	return slices.ContainsFunc([]string{"GOAWAY", "stream error", "http2: client conn"}, func(part string) bool {
 		return strings.Contains(err.Error(), part)
 	})
 }
 
-// destination returns the remote address of a failed connection, and the proxy, if one was used.
+// destination returns the remote address of a failed connection. If the connection goes through a proxy, it also
+// returns the proxy's address.
 func destination(err error) (at, through string) {
 	var op *net.OpError
 	if !errors.As(err, &op) {

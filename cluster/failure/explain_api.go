@@ -15,8 +15,8 @@ import (
 	"carrick/cluster/permission"
 )
 
-// forbiddenMessage is RBAC's message: kubernetes/kubernetes
-// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go.
+// forbiddenMessage and forbiddenName match RBAC's message (kubernetes/kubernetes
+// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go).
 var (
 	forbiddenMessage = regexp.MustCompile(
 		`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`,
@@ -25,7 +25,7 @@ var (
 	forbiddenPath = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
 )
 
-// explainAPI explains an error of the API server.
+// explainAPI explains an error from the API server.
 func explainAPI(err error) string {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
@@ -44,13 +44,13 @@ func explainAPI(err error) string {
 	case http.StatusGone:
 		return "the API server no longer has the requested version: read the object again"
 	case http.StatusRequestEntityTooLarge:
-		return "it is too large for the API server (an object can have about 1.5 MiB)"
+		return "the object is too large for the API server (an object can have about 1.5 MiB)"
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return explainInvalidObject(status)
 	case http.StatusTooManyRequests:
-		return "the API server is overloaded, or a disruption budget blocks this: try again later"
+		return "the API server is overloaded, or a PodDisruptionBudget blocks the eviction: try again later"
 	case http.StatusMethodNotAllowed:
-		return "the API server does not support this for this kind" + said(status)
+		return "the API server does not support this request for this kind" + said(status)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return fmt.Sprintf(
 			"the API server or its backend is not available at the moment (%d)%s", status.Code, said(status),
@@ -73,10 +73,10 @@ func explainForbidden(status metav1.Status) string {
 	if who, right, ok := forbidden(status); ok {
 		return fmt.Sprintf("%s cannot %s", who, right)
 	}
-	return "the cluster rejects it" + said(status)
+	return "the cluster rejects the request" + said(status)
 }
 
-// forbidden parses the user and the missing permission from RBAC's message.
+// forbidden returns the user and the missing permission in RBAC's message.
 func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool) {
 	if m := forbiddenMessage.FindStringSubmatch(status.Message); m != nil {
 		resource, sub, _ := strings.Cut(m[3], "/")
@@ -92,8 +92,8 @@ func forbidden(status metav1.Status) (who string, right permission.Rule, ok bool
 	return "", permission.Rule{}, false
 }
 
-// Refused returns the permissions that are missing according to an error. For a read, it returns all permissions that a
-// tracked read requires. It returns nil for any other error.
+// Refused returns the missing permissions that an error from the API server names. If a read was refused, it returns
+// all permissions that a tracked read requires. It returns nil for any other error.
 func Refused(err error) []permission.Rule {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) || api.Status().Code != http.StatusForbidden {
@@ -111,7 +111,7 @@ func Refused(err error) []permission.Rule {
 
 func explainNotFound(status metav1.Status) string {
 	if status.Details != nil && status.Details.Name != "" {
-		return fmt.Sprintf("there is no %s %q", thing(status.Details), status.Details.Name)
+		return fmt.Sprintf("%s %q does not exist", thing(status.Details), status.Details.Name)
 	}
 	return "the object does not exist, or the cluster does not serve its kind"
 }
@@ -136,14 +136,14 @@ func explainConflict(err error, status metav1.Status) string {
 		if status.Details != nil && status.Details.Name != "" {
 			return fmt.Sprintf("%s %q already exists", thing(status.Details), status.Details.Name)
 		}
-		return "it already exists"
+		return "the object already exists"
 	}
-	return "another user or controller changed it at the same time" + said(status)
+	return "another user or controller changed the object at the same time" + said(status)
 }
 
 func explainInvalidObject(status metav1.Status) string {
 	if status.Details == nil || len(status.Details.Causes) == 0 {
-		return "the API server rejects it" + said(status)
+		return "the API server rejects the request" + said(status)
 	}
 	problems := make([]string, 0, len(status.Details.Causes))
 	for _, cause := range status.Details.Causes {

@@ -114,9 +114,9 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 			`jane cannot get /metrics`,
 		},
 		"403 admission": {
-			apiError(403, metav1.StatusReasonForbidden, `exceeded quota: small`), `rejects it: exceeded quota`,
+			apiError(403, metav1.StatusReasonForbidden, `exceeded quota: small`), `rejects the request: exceeded quota`,
 		},
-		"404": {apiError(404, metav1.StatusReasonNotFound, `x`), `no deployments.apps "web"`},
+		"404": {apiError(404, metav1.StatusReasonNotFound, `x`), `deployments.apps "web" does not exist`},
 		"409 conflict": {
 			apiError(
 				409, metav1.StatusReasonConflict, `Apply failed`,
@@ -128,7 +128,7 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 		},
 		"409 exists": {apiError(409, metav1.StatusReasonAlreadyExists, `x`), `"web" already exists`},
 		"409 changed": {
-			apiError(409, metav1.StatusReasonConflict, `the object has been modified`), `changed it at the same time`,
+			apiError(409, metav1.StatusReasonConflict, `the object has been modified`), `changed the object at the same time`,
 		},
 		"410": {apiError(410, metav1.StatusReasonExpired, `x`), `read the object again`},
 		"413": {apiError(413, metav1.StatusReasonRequestEntityTooLarge, `x`), `too large`},
@@ -187,7 +187,7 @@ func TestExplainSaysWhatHappenedInOneSentence(t *testing.T) {
 	}
 }
 
-// What never answered has no moment since when it does not.
+// If the cluster has never answered, the sentence does not say since when.
 func TestExplainDoesNotDateALossThatWasThereFromTheStart(t *testing.T) {
 	refused := dialError(syscall.ECONNREFUSED)
 	never := &failure.StaleError{Since: time.Now(), Cause: refused, Never: true}

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// explainTLS explains TLS failures in which one side did not trust the other.
+// explainTLS explains TLS handshakes that failed because one side does not trust the other.
 func explainTLS(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
@@ -85,7 +85,7 @@ func issuedBy(err error) string {
 	return fmt.Sprintf(" (issuer: %s)", issuer)
 }
 
-// explainAlert explains the TLS alert with which the server ended the handshake.
+// explainAlert explains the TLS alert with which the server aborted the handshake.
 func explainAlert(text string) string {
 	switch {
 	case strings.Contains(text, "expired certificate"), strings.Contains(text, "certificate expired"):

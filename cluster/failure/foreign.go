@@ -9,22 +9,22 @@ import (
 	"carrick/cluster/clean"
 )
 
-// foreignError is an answer that does not come from an API server.
+// foreignError is the error for a response that does not come from an API server.
 type foreignError struct{ err error }
 
 func (e *foreignError) Error() string        { return ErrNotJSON.Error() + ": " + e.err.Error() }
 func (e *foreignError) Is(target error) bool { return target == ErrNotJSON }
 func (e *foreignError) Unwrap() error        { return e.err }
 
-// NotJSON marks an error as caused by an answer that does not come from an API server, so that errors.Is(err,
-// ErrNotJSON) is true.
+// NotJSON wraps an error whose cause is a response that does not come from an API server. errors.Is(err, ErrNotJSON) is
+// then true.
 func NotJSON(err error) error { return &foreignError{err} }
 
-// errCutShort means that an answer of an API server is truncated.
+// errCutShort means that an API server's response is truncated.
 var errCutShort = errors.New("the answer is truncated")
 
-// Unreadable returns the error for a body that cannot be decoded. It does not repeat a body that starts like an object,
-// because that may contain secrets.
+// Unreadable returns the error for a body that cannot be decoded. If the body starts like a JSON object or list, the
+// error does not quote it, because it might contain secrets.
 func Unreadable(body []byte, err error) error {
 	switch start := bytes.TrimSpace(body); {
 	case json.Valid(body):
@@ -35,8 +35,8 @@ func Unreadable(body []byte, err error) error {
 	return NotJSON(errors.New(clean.Excerpt(body)))
 }
 
-// ErrTooLarge means that an answer exceeds AnswerLimit.
+// ErrTooLarge means that a response is larger than AnswerLimit.
 var ErrTooLarge = NotJSON(fmt.Errorf("the answer is larger than %d MiB", AnswerLimit>>20))
 
-// AnswerLimit is the maximum size of one answer, or of one event of a watch.
+// AnswerLimit is the maximum size of one response, or of one watch event, in bytes.
 const AnswerLimit = 64 << 20

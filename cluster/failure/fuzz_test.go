@@ -9,7 +9,7 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// Whatever comes in, what comes out can do nothing to a terminal.
+// For any input, the output contains nothing that controls a terminal.
 func FuzzCleanTexts(f *testing.F) {
 	addTexts(f, func(text string) { f.Add(text) })
 	f.Fuzz(func(t *testing.T, text string) {

@@ -10,17 +10,17 @@ import (
 	"carrick/cluster/clean"
 )
 
-// errOtherFolder means that a folder was replaced by another one.
-var errOtherFolder = errors.New("the folder was replaced since it was read")
+// errOtherFolder means that the directory at a path was replaced since it was read.
+var errOtherFolder = errors.New("the directory was replaced since it was read")
 
-// FolderInfo describes a folder whose mode may be changed.
+// FolderInfo describes a directory whose mode Chmod can change.
 type FolderInfo struct {
-	ID   string // inode number and owner, to notice when another folder replaces it
+	ID   string // inode number and owner, to detect that the directory was replaced
 	Mode fs.FileMode
 }
 
-// Folder describes a folder that Chmod can change. Its path must not contain symlinks that other users can create. If
-// other users can replace the folder, Folder returns a FolderError.
+// Folder returns the ID and the mode of a directory that Chmod can change. Its path must not contain symlinks that
+// other users can create. If other users can replace the directory, Folder returns a FolderError.
 func (h *Host) Folder(name string) (FolderInfo, error) {
 	f, info, err := h.holdFolder(name)
 	if err != nil {
@@ -29,8 +29,8 @@ func (h *Host) Folder(name string) (FolderInfo, error) {
 	return info, f.Close()
 }
 
-// Chmod removes the permission bits take from a folder and adds the bits give, if the folder still has that ID (see
-// FolderInfo); "" accepts any folder.
+// Chmod changes the mode of a directory. It removes the permission bits in take and adds the bits in give. It returns
+// an error if the directory's ID (see FolderInfo) differs from id. An empty id matches any directory.
 func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMode) error {
 	err := h.around(name, func() error {
 		if err := context.Cause(ctx); err != nil {
@@ -52,7 +52,8 @@ func (h *Host) Chmod(ctx context.Context, name, id string, take, give fs.FileMod
 	return nil
 }
 
-// holdFolder opens a folder. Like entry, it accepts that another user can replace the folder only if that user owns it.
+// holdFolder opens a directory. If another user can replace the directory, it returns a FolderError, unless that user
+// owns the directory (as in entry).
 func (h *Host) holdFolder(name string) (*folder, FolderInfo, error) {
 	f, err := h.openFolder(name, false)
 	if err != nil {

@@ -18,8 +18,8 @@ func modeAt(t *testing.T, h *Host, name string) fs.FileMode {
 	return info.Mode().Perm()
 }
 
-// A folder that another user can replace, by a link or by a folder of another user, keeps its mode. So does a folder
-// that replaced the one that was read.
+// Chmod does not change a folder that another user can replace by a symlink or by a folder of another user. It also
+// does not change a folder that has replaced the one that was read.
 func TestChmodChangesTheFolderThatIsMeant(t *testing.T) {
 	for _, tc := range []struct {
 		situation, path, changes string
@@ -29,10 +29,12 @@ func TestChmodChangesTheFolderThatIsMeant(t *testing.T) {
 		{"a user's folder in root's", "/home/alice", "home/alice", ""},
 		{"a user's folder in their own", "/home/alice/jobs", "home/alice/jobs", ""},
 		{"root's link to root's folder", "/srv/jobs", "shared/jobs", ""},
-		{"a user's link", "/home/alice/etc", "etc", "is a symlink in a folder that uid 1000 can write to"},
-		{"behind a user's link", "/home/alice/etc/conf", "etc/conf", "is a symlink in a folder that uid 1000 can write to"},
+		{"a user's link", "/home/alice/etc", "etc", "is a symlink in a directory that uid 1000 can write to"},
+		{
+			"behind a user's link", "/home/alice/etc/conf", "etc/conf", "is a symlink in a directory that uid 1000 can write to",
+		},
 		{"root's folder in one that all can write to", "/tmp/jobs", "tmp/jobs", "is writable by users other than root"},
-		{"a file", "/etc/file", "etc/file", "not a folder"},
+		{"a file", "/etc/file", "etc/file", "not a directory"},
 	} {
 		h := newHostOf(t, map[string]string{
 			"shared/jobs/x": "", "srv/jobs@": "/shared/jobs", "home/alice/jobs/x": "", "home/alice/etc@": "/etc",

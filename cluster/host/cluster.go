@@ -16,20 +16,21 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// clusters are the clusters of a host's kubeconfigs, by content.
+// clusters contains the clusters of a host's kubeconfigs, by a hash of the kubeconfig's content.
 type clusters struct {
 	mu     sync.Mutex
 	closed bool
 	byHash map[[sha256.Size]byte]*cluster.Cluster
 }
 
-// Cluster returns the cluster of the current context of a kubeconfig on the host, accessed with the credentials in that
-// kubeconfig only. Files that the kubeconfig refers to (certificate-authority, client-certificate, client-key,
-// tokenFile) are read on the host, with relative paths resolved against the kubeconfig's folder. All files are tracked
-// as by Read. Otherwise the kubeconfig is parsed strictly: what kubeconfig.Parse rejects is a kubeconfig.Error here,
-// too, and so is a reference to a file that does not exist. A kubeconfig with a proxy returns failure.ErrProxy. A file
-// without read permission returns fs.ErrPermission. The same content returns the same *Cluster; it is closed with the
-// host.
+// Cluster returns the cluster of the current context of a kubeconfig on the host, with the credentials in that
+// kubeconfig. The files that the kubeconfig refers to (certificate-authority, client-certificate, client-key,
+// tokenFile) are read on the host. Relative paths are relative to the kubeconfig's directory. All files are tracked, as
+// by Read. The same content returns the same *Cluster. Closing the host closes the cluster.
+//
+// Apart from such references, the kubeconfig is parsed as strictly as by kubeconfig.Parse. If it violates a rule or
+// refers to a file that does not exist, the error is a kubeconfig.Error. If it has a proxy, the error is
+// failure.ErrProxy. If carrick is not permitted to read a file, the error is fs.ErrPermission.
 func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster, error) {
 	k, err := h.kubeconfig(ctx, kubeconfig)
 	if err != nil {
@@ -38,7 +39,7 @@ func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster
 	return h.clusters.open(k, h.options)
 }
 
-// kubeconfig reads a kubeconfig and all files that it refers to.
+// kubeconfig reads a kubeconfig and the files that it refers to.
 func (h *Host) kubeconfig(ctx context.Context, name string) (kubeconfig.Config, error) {
 	data, err := h.Read(ctx, name)
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *clusters) close() {
 	}
 }
 
-// Retry retries the requests that the clusters of the host's kubeconfigs refused or did not answer.
+// Retry makes the clusters of the host's kubeconfigs repeat the requests that were rejected or not answered.
 func (h *Host) Retry() {
 	for _, c := range h.clusters.all() {
 		c.Retry()

@@ -23,7 +23,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// webNode is a host with a kubeconfig, and an API server that takes one token.
+// webNode is a host with a kubeconfig, and a fake API server that accepts one token.
 type webNode struct {
 	*host.Host
 	t   *testing.T
@@ -61,7 +61,7 @@ func (n *webNode) put(name, text string) {
 	}
 }
 
-// kubeconfig is one whose cluster and user hold these lines.
+// kubeconfig returns a kubeconfig whose cluster and user contain these lines.
 func (n *webNode) kubeconfig(ofCluster, ofUser string) string {
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
 		"clusters:\n- name: c\n  cluster:\n    server: " + n.url + "\n    " + ofCluster +
@@ -144,7 +144,7 @@ func TestWhatAKubeconfigOfAHostMayNotHold(t *testing.T) {
 	}
 }
 
-// A token that the renewal rewrote wakes who used the old one, and is the one that counts then.
+// When a renewal rewrites the token file, the traces of the old token wake, and the new token is used.
 func TestANewTokenOfAHostIsAnotherCluster(t *testing.T) {
 	n := newWebNode(t)
 	n.put("root/ca.crt", n.ca)

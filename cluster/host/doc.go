@@ -1,3 +1,4 @@
-// Package host accesses one machine: files below a root folder, commands, and the clusters in its kubeconfigs. Reads
-// are noted in the trace of their context, as reads of clusters are. Package cluster does not depend on it.
+// Package host accesses one machine: its files below a root directory, its commands, and the clusters in its
+// kubeconfigs. The trace of a read's context records the read, as in package cluster. Package cluster does not depend
+// on package host.
 package host

@@ -13,13 +13,13 @@ import (
 	"carrick/cluster/clean"
 )
 
-// errSwapped means that a component of a path was replaced while it was being opened.
+// errSwapped means that a component of a path was replaced while carrick opened the path.
 var errSwapped = errors.New("it was replaced while it was opened")
 
-// FolderError means that carrick must not write a file, because a user other than root can replace a component of its
-// path and so redirect the write.
+// FolderError means that carrick does not write a file because a user other than root can replace a component of its
+// path. That user could redirect the write to another file.
 type FolderError struct {
-	Path string // of the component, on the host
+	Path string // path of the component on the host
 	Why  string
 }
 
@@ -27,23 +27,26 @@ func (e *FolderError) Error() string {
 	return clean.Text(e.Path) + " " + e.Why
 }
 
-// folder is an open directory of the host. Operations act on that directory, even if its path is replaced meanwhile.
+// folder is an open directory of the host. Operations apply to this directory, even if another directory replaces it at
+// its path.
 type folder struct {
 	*os.Root
 	path    string // on the host, without symlinks
 	foreign *foreign
 }
 
-// foreign is the first component of a path that a user other than root and the user who runs carrick can write to.
+// foreign describes the first directory on a path that other users can change. Other users are all users except root
+// and the user who runs carrick.
 type foreign struct {
 	path  string
 	uid   int
-	alone bool // only its owner can write to it
+	alone bool // only the owner can write to the directory
 }
 
-// openFolder opens a directory component by component, each relative to the previous one, so that no component can be
-// replaced by a link in between. It follows symlinks as the host would, but only where root alone can create them. With
-// create, it creates missing directories with mode 0755. Otherwise a missing directory returns fs.ErrNotExist.
+// openFolder opens a directory. It opens each component of the path relative to the previous one, so that no component
+// can be replaced by a symlink in between. It follows symlinks as the host would, but only in directories where only
+// root can create them. If create is true, it creates missing directories with mode 0755. Otherwise it returns
+// fs.ErrNotExist for a missing directory.
 func (h *Host) openFolder(name string, create bool) (*folder, error) {
 	if !path.IsAbs(name) {
 		return nil, errNotAbsolute
@@ -68,7 +71,7 @@ func (h *Host) openFolder(name string, create bool) (*folder, error) {
 }
 
 // RootsAlone returns the target of a path, without symlinks. It returns a FolderError if a user other than root can put
-// another file there, because they can write to a folder on the path or replace a symlink. The file itself may be
+// another file at the path, by writing to a directory on the path or by replacing a symlink. The file itself can be
 // missing or belong to another user.
 func (h *Host) RootsAlone(name string) (string, error) {
 	at := name
@@ -85,8 +88,8 @@ func (h *Host) RootsAlone(name string) (string, error) {
 	return "", fmt.Errorf("read %s: it contains more than %d symlinks", clean.Text(name), mostLinks)
 }
 
-// Readlink returns the target of a symlink, or "" for any other file and for a missing one. The trace of ctx wakes when
-// that changes.
+// Readlink returns the target of a symlink. It returns "" if the path is another kind of file or does not exist. The
+// trace of ctx wakes when the result changes.
 func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	h.track(ctx, name)
 	leads, linked, err := h.linkAt(name)
@@ -101,8 +104,8 @@ func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	return leads, nil
 }
 
-// linkAt returns the target of a symlink as an absolute path. For any other file linked is false, and leads is the
-// file's own path without symlinks.
+// linkAt returns the target of a symlink as an absolute path. If the file is not a symlink, linked is false, and leads
+// is the file's own path without symlinks.
 func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	dir, base, err := h.openParent(name, false)
 	if err != nil {
@@ -122,8 +125,8 @@ func (h *Host) linkAt(name string) (leads string, linked bool, err error) {
 	return path.Join(dir.path, target), true, nil
 }
 
-// walk enters one directory after the other. When it reaches a symlink, led is true, and rest is the remaining path
-// from the root.
+// walk opens the directories in todo one after the other. If it reaches a symlink, led is true, and rest is the
+// remaining path from the root with the symlink replaced by its target.
 func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led bool, err error) {
 	for i, step := range todo {
 		info, err := f.Lstat(step)
@@ -149,7 +152,7 @@ func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led b
 			return nil, false, &FolderError{
 				at,
 				fmt.Sprintf(
-					"is a symlink in a folder that uid %d can write to: remove the link, or choose another path", f.foreign.uid,
+					"is a symlink in a directory that uid %d can write to: remove the symlink, or choose another path", f.foreign.uid,
 				),
 			}
 		}
@@ -165,7 +168,7 @@ func (f *folder) walk(h *Host, todo []string, create bool) (rest []string, led b
 	return nil, false, nil
 }
 
-// top returns the root folder of the host. It is trusted, because everything depends on it.
+// top opens the root directory of the host. carrick trusts the root directory, even if other users can write to it.
 func (h *Host) top() (*folder, error) {
 	root, err := h.files.OpenRoot(".")
 	if err != nil {
@@ -174,11 +177,11 @@ func (h *Host) top() (*folder, error) {
 	return &folder{Root: root, path: "/"}, nil
 }
 
-// enter opens the directory in f that info describes, and replaces f with it.
+// enter replaces f with its subdirectory step. info is the expected file information of the subdirectory.
 func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	at := path.Join(f.path, step)
 	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", clean.Text(at))
+		return fmt.Errorf("%s is not a directory", clean.Text(at))
 	}
 	next, err := f.OpenRoot(step)
 	if err != nil {
@@ -200,9 +203,9 @@ func (f *folder) enter(h *Host, step string, info fs.FileInfo) error {
 	return nil
 }
 
-// foreign describes who else can change the entries of a directory. It returns nil if owner and mode allow only root
-// and the owner of the host's root folder to do so. In a folder that represents a machine, the user who runs carrick
-// counts as root.
+// foreign describes which other users can change the entries of the directory at the path at. If there are none, it
+// returns nil. Other users are all users except root and the owner of the host's root directory. If the host is a
+// directory that represents a machine, the user who runs carrick counts as root.
 func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	const groupWrites, othersWrite = 0o020, 0o002
 	uid, gid := h.ownerOf(at, info)
@@ -225,7 +228,7 @@ func (h *Host) foreign(at string, info fs.FileInfo) *foreign {
 	return &foreign{at, uid, alone}
 }
 
-// refusal returns the error that says why carrick creates no new files in a directory, or nil if it does.
+// refusal returns why carrick does not create new files in a directory, or nil if it does.
 func (f *foreign) refusal() error {
 	switch {
 	case f == nil:
@@ -248,9 +251,9 @@ func (f *foreign) refusal() error {
 	}
 }
 
-// entry describes the file of a name in a folder, or returns nil if it does not exist. A symlink returns errSymlink.
-// entry returns a FolderError if another user can replace the file, unless that user owns it: a user who owns both the
-// folder and the file gains nothing by redirecting the write.
+// entry returns information on a file in a directory, or nil if the file does not exist. For a symlink, it returns
+// errSymlink. If another user can replace the file, it returns a FolderError, unless that user owns the file. A user
+// who owns both the directory and the file gains nothing by redirecting the write.
 func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)
 	switch {
@@ -271,7 +274,7 @@ func (h *Host) entry(f *folder, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// contentOf reads the regular file in a folder that info describes.
+// contentOf reads a regular file in a directory. info is the expected file information.
 func (f *folder) contentOf(name string, info fs.FileInfo) ([]byte, error) {
 	file, err := f.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

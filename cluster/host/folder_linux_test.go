@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/masked"
 )
 
-// A user swaps their folder with a link to another one, again and again, while root writes into it: what root writes
-// ends up nowhere else.
+// A user repeatedly replaces their folder by a symlink to another folder while root writes into it. No file of root
+// ends up in the other folder.
 func TestASwappedFolderRedirectsNothing(t *testing.T) {
 	h := newHostOf(
 		t, map[string]string{"home/alice/conf/file": "x", "home/alice/link@": "../../etc", "etc/file": "root's"},

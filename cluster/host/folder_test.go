@@ -10,7 +10,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// newHostOf is newHost with owners: uid 1000 has what begins with /home/alice.
+// newHostOf is like newHost, with owners: uid 1000 owns all paths that begin with /home/alice.
 func newHostOf(t *testing.T, files map[string]string) *Host {
 	t.Helper()
 	h := newHost(t, files)
@@ -29,7 +29,7 @@ func TestWhereOthersCanWrite(t *testing.T) {
 		{"a new file below", "/home/alice/conf/hook", "/home/alice", "is owned by uid 1000"},
 		{
 			"a symlink of a user's", "/home/alice/etc/hook", "/home/alice/etc",
-			"is a symlink in a folder that uid 1000 can write to",
+			"is a symlink in a directory that uid 1000 can write to",
 		},
 		{"root's symlink to a user's folder", "/srv/alice/hook", "/home/alice", "is owned by uid 1000"},
 		{"a folder that all can write to", "/shared/hook", "/shared", "chmod go-w /shared"},

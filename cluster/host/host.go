@@ -16,11 +16,11 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Host is a machine: files under a root folder, and commands. The root "/" is this machine. Another folder represents a
-// machine, and has no commands. Host is safe for concurrent use.
+// Host is a machine with files and commands. Its files are below a root directory. If the root is "/", the host is this
+// machine. Any other directory represents a machine and has no commands. Host is safe for concurrent use.
 //
-// Paths are absolute on the host. Symlinks are followed as the host would follow them, so a link to /etc/x leads to
-// etc/x under Root. No path leads out of Root.
+// Paths are absolute paths on the host. Symlinks are followed as the host would follow them: a symlink to /etc/x points
+// to etc/x below Root. No path can leave Root.
 type Host struct {
 	Root     string // absolute, without symlinks
 	files    *os.Root
@@ -29,24 +29,24 @@ type Host struct {
 	clusters clusters
 }
 
-// Options are the options of a host. The zero value is a real machine.
+// Options are the options of a host. The zero value is for a real machine.
 type Options struct {
-	// Run replaces the commands of this machine. A folder that represents a machine has commands only with Run, and
-	// IsFolder is false then.
+	// Run runs the host's commands. If it is nil, this machine runs them, and a directory that represents a machine has
+	// no commands. If Run is set, IsFolder returns false.
 	Run func(ctx context.Context, name string, args ...string) (stdout, stderr string, err error)
-	// Owner returns the owner of a file. If ok is false, the file system's owner is used.
+	// Owner returns the owner of a file. If Owner is nil or ok is false, the file system's owner is used.
 	Owner func(path string) (uid, gid int, ok bool)
-	// ByRoot reports whether carrick is root on the host. If ByRoot is nil, the user of the process decides, and a folder
-	// that represents a machine always counts as root's.
+	// ByRoot reports whether carrick is root on the host. If ByRoot is nil, the user of the process decides on this
+	// machine, and a directory that represents a machine belongs to root.
 	ByRoot func() bool
-	// Around wraps each write and removal, for callers that count or abort them.
+	// Around is called for each write and removal, for callers that count or abort them. It must call change.
 	Around func(path string, change func() error) error
-	// Here means that the folder is the root of the machine whose network this process uses, such as a mount in a
-	// container.
+	// Here means that the directory is the root of the machine whose network this process shares, for example a mount of
+	// the machine's root in a container.
 	Here bool
 
-	Clusters cluster.Options // options for the clusters of kubeconfigs on the host
-	Timeout  time.Duration   // of one request to those clusters; 0: 10 s
+	Clusters cluster.Options // options for the clusters from kubeconfigs on the host
+	Timeout  time.Duration   // limit for one request to these clusters; 0: 10 s
 }
 
 // FileInfo describes a file.
@@ -58,13 +58,13 @@ type FileInfo struct {
 	Hash     string // masked.Hash of the content of a readable regular file; else ""
 }
 
-// fileLimit is the maximum size of a file that is read.
+// fileLimit is the maximum size in bytes of a file that Read reads.
 const fileLimit = 16 << 20
 
-// New returns the host with that root folder, which must exist.
+// New returns the host whose files are below the directory root. The directory must exist.
 func New(root string) (*Host, error) { return NewWith(root, Options{}) }
 
-// NewWith is New with options.
+// NewWith is like New, but with options.
 func NewWith(root string, o Options) (*Host, error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
@@ -91,18 +91,19 @@ func (h *Host) Close() {
 	_ = h.files.Close()
 }
 
-// IsFolder reports whether the host is only a folder that represents a machine.
+// IsFolder reports whether the host is only a directory that represents a machine.
 func (h *Host) IsFolder() bool { return !h.isThisMachine() && h.options.Run == nil }
 
-// Here reports whether this process shares the host's network, so that connections from this process come from the
-// host. That is the case on the machine itself, and in a container that has the machine's network and its root as a
-// folder (Options.Here).
+// Here reports whether this process shares the host's network, so that its connections come from the host. This is true
+// on the machine itself. It is also true in a container that uses the machine's network and mounts the machine's root
+// (Options.Here).
 func (h *Host) Here() bool { return h.isThisMachine() || h.options.Here }
 
 func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 
 // Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file is created,
-// changed or deleted. A missing file returns fs.ErrNotExist, a file without read permission fs.ErrPermission.
+// changed or deleted. If the file does not exist, the error is fs.ErrNotExist. Without read permission, the error is
+// fs.ErrPermission.
 func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	h.track(ctx, path)
 	data, err := h.content(ctx, path)
@@ -112,7 +113,7 @@ func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	return data, nil
 }
 
-// Stat describes a file, or the target of a symlink. It is tracked like Read.
+// Stat returns information on a file, or on the target of a symlink. It is tracked like Read.
 func (h *Host) Stat(ctx context.Context, path string) (FileInfo, error) {
 	h.track(ctx, path)
 	info, err := h.stat(path)
@@ -142,7 +143,7 @@ func (h *Host) stat(path string) (fs.FileInfo, error) {
 	return h.files.Stat(rel)
 }
 
-// errNotRegular means that a path leads to something other than a regular file: a folder, a device, a pipe or a socket.
+// errNotRegular means that a path is not a regular file, but a directory, a device, a pipe or a socket.
 var errNotRegular = errors.New("it is not a regular file")
 
 func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
@@ -153,7 +154,7 @@ func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Opening a named pipe must not wait for its writer.
+	// Without O_NONBLOCK, opening a named pipe would wait for a writer.
 	file, err := h.files.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, bare(err)
@@ -169,7 +170,7 @@ func (h *Host) content(ctx context.Context, path string) ([]byte, error) {
 	return whole(file, info)
 }
 
-// whole reads the regular file that info describes.
+// whole reads a regular file. info is the file's information.
 func whole(file *os.File, info fs.FileInfo) ([]byte, error) {
 	if info.Size() > fileLimit {
 		return nil, fmt.Errorf("it is larger than %d MiB", fileLimit>>20)
@@ -178,7 +179,7 @@ func whole(file *os.File, info fs.FileInfo) ([]byte, error) {
 	return data, bare(err)
 }
 
-// bare removes the path from errors of the os package: the caller adds the path on the host.
+// bare removes the path from an error from package os, because the caller adds the path on the host.
 func bare(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

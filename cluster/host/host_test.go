@@ -19,7 +19,7 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// newHost makes a host of a folder with these files in it; a name that ends in "@" is a symlink to the text.
+// newHost returns a host with these files in its root folder. A name that ends in "@" is a symlink to the text.
 func newHost(t *testing.T, files map[string]string) *Host {
 	t.Helper()
 	root := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"carrick/cluster/clean"
 )
 
-// List returns the names in a folder, sorted. The trace of ctx wakes when an entry is created, changed or deleted. A
-// missing folder returns fs.ErrNotExist.
+// List returns the sorted names of the entries of a directory. The trace of ctx wakes when an entry is created, changed
+// or deleted. If the directory does not exist, the error is fs.ErrNotExist.
 func (h *Host) List(ctx context.Context, name string) ([]string, error) {
 	h.trackFolder(ctx, name)
 	names, err := h.list(ctx, name)

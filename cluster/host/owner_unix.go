@@ -15,8 +15,8 @@ func ownerOf(info fs.FileInfo) (uid, gid int) {
 	return -1, -1
 }
 
-// numberOf returns the inode number of a file. It omits the device number, because that of a network share changes with
-// each mount.
+// numberOf returns the inode number of a file. It omits the device number, because a network share gets another one
+// with each mount.
 func numberOf(info fs.FileInfo) string {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprint(stat.Ino)
@@ -24,8 +24,8 @@ func numberOf(info fs.FileInfo) string {
 	return ""
 }
 
-// fillable returns an error if this process may not create files in a folder.
-func fillable(folder string) error {
+// mayCreateIn returns an error if this process is not permitted to create files in a directory.
+func mayCreateIn(folder string) error {
 	const write, enter = 2, 1 // W_OK, X_OK
 	return syscall.Access(folder, write|enter)
 }

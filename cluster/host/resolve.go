@@ -9,21 +9,20 @@ import (
 	"strings"
 )
 
-// errNotAbsolute means that a path does not start at the host's root.
 var errNotAbsolute = errors.New("the path is not absolute")
 
 // mostLinks is the maximum number of symlinks in a path, as on Linux.
 const mostLinks = 40
 
-// resolve returns the target of a path, relative to Root and without symlinks. Missing components are kept unchanged.
+// resolve returns the target of a path, relative to Root and without symlinks. It keeps components that do not exist.
 func (h *Host) resolve(name string) (string, error) {
 	done, _, err := h.follow(name)
 	return join(done), err
 }
 
-// follow resolves a path component by component, and returns the components of its target and the symlinks on the way.
-// os.Root keeps everything inside of Root. follow only resolves absolute symlinks as the host would, because os.Root
-// refuses them.
+// follow resolves the symlinks of a path component by component. It returns the components of the target, and the
+// symlinks. os.Root keeps all files inside Root, but rejects absolute symlinks. Therefore follow resolves them, as the
+// host would.
 func (h *Host) follow(name string) (done []string, links [][]string, err error) {
 	if !path.IsAbs(name) {
 		return nil, nil, errNotAbsolute
@@ -50,13 +49,13 @@ func (h *Host) follow(name string) (done []string, links [][]string, err error) 
 		if !path.IsAbs(target) {
 			target = path.Join("/", join(done[:len(done)-1]), target)
 		}
-		// The target may contain symlinks itself, so it is resolved from the root.
+		// The target can contain symlinks, too, so it is resolved from the root.
 		todo, done = append(parts(target), todo...), nil
 	}
 	return done, links, nil
 }
 
-// parts returns the components of a path from the root; ".." above the root has no effect.
+// parts returns the components of a path. ".." at the root has no effect.
 func parts(name string) []string {
 	cleaned := strings.Trim(path.Clean("/"+name), "/")
 	if cleaned == "" {

@@ -11,11 +11,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// ErrNotRoot means that only root can write a file.
+// ErrNotRoot means that only root can write a file, and carrick is not root.
 var ErrNotRoot = errors.New("only root can write there, and carrick does not run as root")
 
-// ByRoot reports whether files that carrick writes belong to root on the host: carrick runs as root, or it writes into
-// a folder whose files get their owners when they are copied.
+// ByRoot reports whether files that carrick writes belong to root on the host. This is the case if carrick runs as
+// root, or if the host is a directory whose files get their owners when they are copied to the machine.
 func (h *Host) ByRoot() bool {
 	switch {
 	case h.options.ByRoot != nil:
@@ -26,9 +26,9 @@ func (h *Host) ByRoot() bool {
 	return true
 }
 
-// MayWrite returns the error with which Write would refuse a file, as far as that can be determined without writing:
-// ErrNotRoot, a FolderError, or an error for a symlink or a folder that is not writable. It returns nil if Write would
-// not refuse.
+// MayWrite returns the error that Write would return for a file, as far as carrick can determine this without writing.
+// The error is ErrNotRoot, a FolderError, or an error for a symlink or for a directory that is not writable. MayWrite
+// returns nil if it finds no such error.
 func (h *Host) MayWrite(name string) error {
 	if err := h.mayWrite(name); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -39,7 +39,7 @@ func (h *Host) MayWrite(name string) error {
 func (h *Host) mayWrite(name string) error {
 	dir, base, err := h.openParent(name, false)
 	missing := errors.Is(err, fs.ErrNotExist)
-	// Write would create it in the closest existing folder above.
+	// Write would create the missing directories in the closest existing parent directory.
 	for above := path.Dir(path.Clean(name)); errors.Is(err, fs.ErrNotExist); {
 		above = path.Dir(above)
 		dir, err = h.openFolder(above, false)
@@ -57,12 +57,12 @@ func (h *Host) mayWrite(name string) error {
 		err = ErrNotRoot
 	}
 	if err == nil {
-		err = fillable(filepath.Join(h.Root, dir.path))
+		err = mayCreateIn(filepath.Join(h.Root, dir.path))
 	}
 	return err
 }
 
-// around runs a change through Options.Around.
+// around calls change, through Options.Around if that is set.
 func (h *Host) around(name string, change func() error) error {
 	if h.options.Around == nil {
 		return change()

@@ -13,25 +13,25 @@ import (
 	"carrick/cluster/clean"
 )
 
-// ErrFolder means that a command was requested on a host that is only a folder.
-var ErrFolder = errors.New("this host is only a folder, which cannot run commands")
+// ErrFolder means that the host cannot run a command because it is only a directory.
+var ErrFolder = errors.New("this host is only a directory, which cannot run commands")
 
 const (
 	runTimeout = 10 * time.Second
-	runLimit   = 1 << 20 // of each output
+	runLimit   = 1 << 20 // maximum size of stdout and of stderr, in bytes
 )
 
-// errSlowCommand is the cause with which the context of a slow command ends.
+// errSlowCommand is the cause of the context of a command that timed out.
 var errSlowCommand = fmt.Errorf("the command timed out after %s", runTimeout)
 
-// runEnvironment lists the environment variables that commands get. Others are withheld because they may contain
-// secrets.
+// runEnvironment lists the environment variables that commands get. Other variables are not passed on, because they
+// might contain secrets.
 var runEnvironment = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "SLURM_CONF"}
 
-// Run runs a command and returns its outputs, each cleaned (see package clean) and at most 1 MiB. It uses no shell and
-// no input, and passes only the environment variables in runEnvironment, with LC_ALL=C. Without a deadline in ctx, the
-// command times out after 10 s. A non-zero exit status returns an *exec.ExitError, and a command that does not exist
-// returns exec.ErrNotFound. The outputs are returned in both cases.
+// Run runs a command without a shell and without input. It returns stdout and stderr, safe to display (see package
+// clean) and each at most 1 MiB. The command gets only the environment variables in runEnvironment, and LC_ALL=C. If
+// ctx has no deadline, the command times out after 10 s. A non-zero exit status returns an *exec.ExitError, and a
+// command that does not exist returns exec.ErrNotFound. In both cases Run also returns stdout and stderr.
 func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	if h.IsFolder() {
 		return "", "", fmt.Errorf("run %s: %w", clean.Text(name), ErrFolder)
@@ -59,12 +59,11 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (stdout, st
 	return stdout, stderr, fmt.Errorf("run %s: %w", clean.Text(name), err)
 }
 
-// run runs a command on this machine.
 func (h *Host) run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Env = scrubbed()
 	command.Dir = h.Root
-	// A child process that outlives the command may keep its outputs open.
+	// A child process that is still running can keep stdout and stderr open.
 	command.WaitDelay = 500 * time.Millisecond
 	out, errOut := &limited{}, &limited{}
 	command.Stdout, command.Stderr = out, errOut
@@ -82,7 +81,7 @@ func scrubbed() []string {
 	return env
 }
 
-// limited keeps the start of the data written to it, and discards the rest.
+// limited keeps the first runLimit bytes that are written to it, and discards the rest.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

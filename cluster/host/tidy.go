@@ -8,13 +8,14 @@ import (
 	"syscall"
 )
 
-// partPrefix is the prefix of a file's temporary name while it is being written next to the file that it will replace.
+// partPrefix is the prefix of the names of temporary files. carrick writes a temporary file next to a file that it then
+// replaces.
 const partPrefix = ".carrick-"
 
-// errTidied means that two processes wrote into one folder at the same time.
+// errTidied means that two carrick processes wrote to a directory at the same time.
 var errTidied = errors.New("another carrick process writes there at the same time: try again")
 
-// Tidy removes the temporary files that a killed carrick process left next to a file. It keeps those that another
+// Tidy removes temporary files that a killed carrick process left next to a file. It keeps temporary files that another
 // carrick process is writing.
 func (h *Host) Tidy(name string) {
 	if dir, _, err := h.openParent(name, false); err == nil {
@@ -38,7 +39,7 @@ func (f *folder) tidy() {
 	}
 }
 
-// drop removes a temporary file unless a process has it locked.
+// drop removes a temporary file that no process has locked.
 func (f *folder) drop(part string) {
 	if info, err := f.Lstat(part); err != nil || !info.Mode().IsRegular() {
 		return
@@ -48,7 +49,7 @@ func (f *folder) drop(part string) {
 		return
 	}
 	defer file.Close()
-	if inHand(file) {
+	if lockedByOther(file) {
 		return
 	}
 	_ = f.Remove(part)

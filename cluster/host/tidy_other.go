@@ -4,6 +4,6 @@ package host
 
 import "os"
 
-// Without file locks, no temporary file counts as left behind.
-func hold(*os.File) bool   { return true }
-func inHand(*os.File) bool { return true }
+// Without file locks, hold succeeds and lockedByOther returns true, so that carrick removes no temporary file.
+func hold(*os.File) bool          { return true }
+func lockedByOther(*os.File) bool { return true }

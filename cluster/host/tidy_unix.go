@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// hold locks a new file until it is closed or the process ends, even by a crash. It returns false if the file has been
-// removed already.
+// hold locks a new file until it is closed or the process ends. It returns false if another process has already removed
+// the file.
 func hold(file *os.File) bool {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
-		return true // the file system has no locks: then no process can tidy it either
+		return true // without locks in the file system, no process removes the file
 	}
 	info, err := file.Stat()
 	if err != nil {
@@ -21,7 +21,7 @@ func hold(file *os.File) bool {
 	return !ok || stat.Nlink > 0
 }
 
-// inHand reports whether another process has locked a file. If not, it locks the file for this process.
-func inHand(file *os.File) bool {
+// lockedByOther reports whether another process has locked a file. If none has, it locks the file.
+func lockedByOther(file *os.File) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 }

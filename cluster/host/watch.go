@@ -19,15 +19,15 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// pollEvery is the interval at which a file is checked if its folder cannot be watched.
+// pollEvery is the interval at which a file is checked if carrick cannot watch its directory.
 const pollEvery = 5 * time.Second
 
-// trackedFile is a file that a trace can wait for.
+// trackedFile is a file whose changes wake traces.
 type trackedFile struct {
 	version tracked.Version
 	mu      sync.Mutex
-	blind   error     // why its folder cannot be watched; nil: it is watched
-	read    time.Time // when it was last checked
+	blind   error     // why its directory cannot be watched; nil: it is watched
+	read    time.Time // time of the last check
 }
 
 func (f *trackedFile) Changes() *tracked.Version { return &f.version }
@@ -47,21 +47,21 @@ func (f *trackedFile) Unwatched() error {
 	return f.blind
 }
 
-// watch watches the folders of the tracked files. It watches folders and not files, because replacing a file by a
-// rename, or creating it, is an event of its folder.
+// watch watches the directories of the tracked files. Watching the files would not suffice, because creating a file, or
+// replacing it with a rename, is an event of its directory.
 type watch struct {
 	mu      sync.Mutex
 	watcher *fsnotify.Watcher // nil: not created yet
-	refused error             // why it cannot be created
-	said    sync.Once         // logs once that files cannot be watched
+	refused error             // why watcher cannot be created
+	said    sync.Once         // logs only once that files cannot be watched
 	closed  bool
 	done    sync.WaitGroup
-	folders map[string][]*trackedFile // the files to wake for "<folder>/<name>"
+	folders map[string][]*trackedFile // maps "<directory>/<name>" to the files that an event of this path wakes
 	byPath  map[string]*trackedFile   // by path on the host
-	watched map[string]bool           // folders that are watched
+	watched map[string]bool           // directories that are watched
 }
 
-// track notes in the trace of ctx that a file is about to be read.
+// track records in the trace of ctx that a file is about to be read.
 func (h *Host) track(ctx context.Context, name string) {
 	if tracked.TraceOf(ctx) == nil {
 		return
@@ -69,10 +69,10 @@ func (h *Host) track(ctx context.Context, name string) {
 	h.trackAt(ctx, name, h.spots(name))
 }
 
-// anyName, in place of a file name, makes a spot that receives the events of all files in a folder.
+// anyName replaces the file name in a path whose files receive the events of the whole directory.
 const anyName = "*"
 
-// trackFolder notes that the names in a folder are about to be read.
+// trackFolder records in the trace of ctx that the names in a directory are about to be read.
 func (h *Host) trackFolder(ctx context.Context, name string) {
 	if tracked.TraceOf(ctx) == nil {
 		return
@@ -101,8 +101,8 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	}
 }
 
-// spots returns the paths on this machine at which a change would change the target of a path: every symlink on the
-// path, and the file itself or the first missing folder above it.
+// spots returns the paths on this machine at which a change can change the target of name. These are all symlinks on
+// the path, and the file itself or the first missing directory.
 func (h *Host) spots(name string) []string {
 	done, links, err := h.follow(name)
 	if err != nil {
@@ -121,8 +121,8 @@ func (h *Host) spots(name string) []string {
 	return append(out, filepath.Join(h.Root, join(done)))
 }
 
-// inotifyLimits are Linux's limits on watching files: the error when a limit is reached, its name below fs.inotify, and
-// a value that is enough for many programs.
+// inotifyLimits lists Linux's limits for watching files: the error when a limit is reached, the name of the limit below
+// fs.inotify, and a value that is sufficient for many programs.
 var inotifyLimits = []struct {
 	errno  syscall.Errno
 	name   string
@@ -132,7 +132,8 @@ var inotifyLimits = []struct {
 	{syscall.ENOSPC, "max_user_watches", 524288},
 }
 
-// explainWatch explains why files cannot be watched: which limit was reached, if any, and how to raise it.
+// explainWatch explains why files cannot be watched. If a limit was reached, the error names the limit and the command
+// that raises it.
 func explainWatch(err error) error {
 	for _, l := range inotifyLimits {
 		if !errors.Is(err, l.errno) {
@@ -140,7 +141,7 @@ func explainWatch(err error) error {
 		}
 		value, readErr := os.ReadFile("/proc/sys/fs/inotify/" + l.name)
 		if readErr != nil {
-			break // not Linux, where the error has another meaning
+			break // not on Linux: there the error has another meaning
 		}
 		return fmt.Errorf("watch files: all inotify %s are in use, and fs.inotify.%s is %s (%w); "+
 			"run: sudo sysctl fs.inotify.%[2]s=%[5]d",
@@ -163,7 +164,8 @@ func (w *watch) file(name string) *trackedFile {
 	return f
 }
 
-// cover watches spots, so that events there wake f. The error says why that is not possible.
+// cover watches the directories of the given paths, so that an event at one of the paths wakes f. It returns an error
+// if a directory cannot be watched.
 func (w *watch) cover(f *trackedFile, spots []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +215,7 @@ func (w *watch) listen(watcher *fsnotify.Watcher) {
 			if !open {
 				return
 			}
-			// Events were lost: any file may have changed.
+			// Events were lost, so any file might have changed.
 			w.tellAll()
 		}
 	}
@@ -229,7 +231,7 @@ func (w *watch) tell(event fsnotify.Event) {
 	if !w.watched[name] || !event.Has(fsnotify.Remove|fsnotify.Rename) {
 		return
 	}
-	// The folder itself was deleted, and its watch with it.
+	// The directory was deleted, so it is no longer watched.
 	delete(w.watched, name)
 	_ = w.watcher.Remove(name)
 	for spot, files := range w.folders {

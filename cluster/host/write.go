@@ -15,16 +15,16 @@ import (
 	"carrick/cluster/masked"
 )
 
-// errSymlink means that the file to write is a symlink.
-var errSymlink = errors.New("it is a symlink, and is not followed")
+// errSymlink means that a symlink exists at the path of the file to write.
+var errSymlink = errors.New("it is a symlink, and carrick does not follow symlinks")
 
 // errChanged means that a file has changed since it was last read.
 var errChanged = errors.New("its content changed since it was read")
 
-// Write writes a file atomically: readers see either the old content or the new. Mode 0 means 0600; the mode is set
-// before the content is written. Missing parent folders are created with mode 0755. A replaced file keeps its owner; if
-// that is not possible, it is not replaced. A file that already has the content and mode is not touched. Write does not
-// follow a symlink but returns an error.
+// Write writes a file atomically: a reader gets either the old content or the new. Mode 0 means 0600. The mode is set
+// before the content is written. Write creates missing parent directories with mode 0755. A replaced file keeps its
+// owner. If that is not possible, Write returns an error and keeps the old file. If the file already has the content
+// and the mode, Write does nothing. If the file is a symlink, Write returns an error.
 func (h *Host) Write(ctx context.Context, name string, data masked.Value, mode fs.FileMode) error {
 	if err := h.around(name, func() error { return h.write(ctx, name, data, mode) }); err != nil {
 		return fmt.Errorf("write %s: %w", clean.Text(name), err)
@@ -60,7 +60,7 @@ func (h *Host) write(ctx context.Context, name string, data masked.Value, mode f
 		_ = dir.Remove(part)
 		return err
 	}
-	defer file.Close() // until then its lock keeps other processes from removing it
+	defer file.Close() // the lock keeps other processes from removing the file until it is closed
 	if err := dir.Rename(part, base); err != nil {
 		_ = dir.Remove(part)
 		return bare(err)
@@ -69,7 +69,7 @@ func (h *Host) write(ctx context.Context, name string, data masked.Value, mode f
 	return nil
 }
 
-// openParent opens the parent folder of a path, and returns the path's last component.
+// openParent opens the parent directory of a path. It also returns the last component of the path.
 func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	if !path.IsAbs(name) {
 		return nil, "", errNotAbsolute
@@ -82,8 +82,8 @@ func (h *Host) openParent(name string, create bool) (*folder, string, error) {
 	return dir, path.Base(clean), err
 }
 
-// fill creates a new file with its mode and the owner of old, and then writes its content. It returns the file open and
-// locked (see hold).
+// fill creates a file with the given mode and the owner of old, and then writes its content. The returned file is open
+// and locked (see hold).
 func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.FileInfo) (_ *os.File, err error) {
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.F
 			_ = file.Close()
 		}
 	}()
-	if !hold(file) { // another process removed it before it was locked
+	if !hold(file) { // another process removed the file before it was locked
 		return nil, errTidied
 	}
 	if err := keepOwner(file, old); err != nil {
@@ -112,7 +112,7 @@ func (f *folder) fill(name string, data masked.Value, mode fs.FileMode, old fs.F
 	return file, nil
 }
 
-// keepOwner sets the owner of file to that of old, if they differ.
+// keepOwner sets the owner of file to the owner of old, if they differ. old can be nil.
 func keepOwner(file *os.File, old fs.FileInfo) error {
 	if old == nil {
 		return nil
@@ -128,7 +128,7 @@ func keepOwner(file *os.File, old fs.FileInfo) error {
 	return file.Chown(uid, gid)
 }
 
-// sync makes a rename survive a power failure, if the file system supports it.
+// sync writes the directory to disk, so that a rename survives a power failure. Some file systems do not support this.
 func (f *folder) sync() {
 	if dir, err := f.Open("."); err == nil {
 		_ = dir.Sync()
@@ -136,8 +136,8 @@ func (f *folder) sync() {
 	}
 }
 
-// Remove removes a file if its content still has wantHash (see FileInfo). Otherwise it returns an error. A missing file
-// returns nil. Remove does not follow a symlink but returns an error.
+// Remove removes a file if the hash of its content is wantHash (see FileInfo). If the content has another hash, it
+// returns an error. If the file does not exist, it returns nil. If the file is a symlink, it returns an error.
 func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	if err := h.around(name, func() error { return h.remove(ctx, name, wantHash) }); err != nil {
 		return fmt.Errorf("remove %s: %w", clean.Text(name), err)
@@ -145,7 +145,7 @@ func (h *Host) Remove(ctx context.Context, name, wantHash string) error {
 	return nil
 }
 
-// RemoveFolder removes an empty folder. It returns nil if the folder is not empty or does not exist.
+// RemoveFolder removes an empty directory. If the directory is not empty or does not exist, it returns nil.
 func (h *Host) RemoveFolder(ctx context.Context, name string) error {
 	if err := h.around(name, func() error { return h.removeFolder(ctx, name) }); err != nil {
 		return fmt.Errorf("remove %s: %w", clean.Text(name), err)
@@ -181,7 +181,7 @@ func (h *Host) removeFolder(ctx context.Context, name string) error {
 	if now, err := parent.Lstat(path.Base(dir.path)); err != nil || !os.SameFile(is, now) {
 		return errSwapped
 	}
-	// A file may have been created in it since: the system refuses to remove the folder then.
+	// If a file was created in the directory in the meantime, the system keeps the directory.
 	err = parent.Remove(path.Base(dir.path))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
 		return nil

@@ -12,8 +12,8 @@ type Context struct {
 	Current bool // the current context
 }
 
-// Contexts returns the contexts of the kubeconfig at the given path, sorted by name. If the path is "", it returns
-// those of the kubeconfigs that kubectl would read. It starts no program and makes no request.
+// Contexts returns the contexts of a kubeconfig, sorted by name. If kubeconfig is "", it returns the contexts of the
+// files that kubectl would read. It runs no program and sends no request.
 func Contexts(kubeconfig string) ([]Context, error) {
 	merged, err := merge(atHome(kubeconfig))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseReferring is like Parse for a kubeconfig that may refer to files. Relative paths are resolved against folder.
-// read returns the content of a file. It returns unusable for a file that does not exist or is a folder, which is a
-// problem of the kubeconfig. If read returns err, ParseReferring returns the first such err instead of an Error.
+// ParseReferring is like Parse for a kubeconfig that can refer to files. Relative paths are relative to the directory
+// folder. read returns the content of a file. If a file does not exist or is a directory, read returns unusable, which
+// becomes a problem of the kubeconfig. If read returns err, ParseReferring returns that err instead of an Error.
 func ParseReferring(
 	data []byte, folder string, read func(path string) (data []byte, unusable, err error),
 ) (Config, error) {
@@ -45,8 +45,8 @@ func ParseReferring(
 	return k, nil
 }
 
-// inline replaces references to files with their content, where that is allowed. As in kubectl, data in the kubeconfig
-// itself takes precedence.
+// inline replaces references to files with the files' content, if p.file permits references. As in kubectl, data in the
+// kubeconfig itself takes precedence.
 func (p *parser) inline(f settings, keys ...string) {
 	for _, key := range keys {
 		if f[key] == nil || p.file == nil {
@@ -63,7 +63,8 @@ func (p *parser) inline(f settings, keys ...string) {
 	}
 }
 
-// inlineToken is like inline for a token. As in kubectl, the file takes precedence over a token in the kubeconfig.
+// Like inline, inlineToken replaces tokenFile with the content of the file. As in kubectl, the file takes precedence
+// over a token in the kubeconfig.
 func (p *parser) inlineToken(f settings) {
 	at := f["tokenFile"]
 	if at == nil || p.file == nil {

@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// A foreign kubeconfig that is taken is read as client-go would read it, and has
-// nothing that runs a command, reads a file or trusts just anybody.
+// If Parse accepts a kubeconfig from another user, client-go reads the same content. The kubeconfig runs no command,
+// reads no file and verifies the server's certificate.
 func FuzzForeignKubeconfig(f *testing.F) {
 	ca, key := certAndKey(f)
 	encode := base64.StdEncoding.EncodeToString

@@ -14,27 +14,27 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Config is one self-contained way to access one cluster: the content of a kubeconfig that needs no file, no command
-// and no other machine.
+// Config is the content of a self-contained kubeconfig with one context. It refers to no file, no command and no other
+// machine.
 type Config struct {
-	Name          string // of the context
+	Name          string // name of the context
 	Server        string // https URL
 	CA            []byte // PEM; nil: the system's roots
-	TLSServerName string // the name that the server's certificate must be valid for; "": that of Server
+	TLSServerName string // name for which the server's certificate must be valid; "": the host in Server
 	ProxyURL      string
-	Namespace     string // "" if the context names none
+	Namespace     string // "": the context has none
 	Token         masked.Value
 	ClientCert    []byte       // PEM
 	ClientKey     masked.Value // PEM
 }
 
-// Error lists all problems of a kubeconfig, in the order of its lines; at least one.
+// Error lists all problems of a kubeconfig, ordered by line. It has at least one problem.
 type Error struct{ Problems []Problem }
 
-// Problem is one violation of a rule by a kubeconfig.
+// Problem is one rule that a kubeconfig violates.
 type Problem struct {
-	Rule   string // kebab-case, one of the Rule constants
-	Detail string // where and what; never a secret value
+	Rule   string // one of the Rule constants
+	Detail string // location and description; never a secret value
 }
 
 // The rules that Parse enforces.
@@ -45,9 +45,9 @@ const (
 	RuleAlias            = "alias"              // a YAML alias
 	RuleDuplicateKey     = "duplicate-key"      // a duplicate key in one mapping
 	RuleUnknownKey       = "unknown-key"        // a key that kubeconfigs do not have
-	RuleWrongType        = "wrong-type"         // a list where a string is expected, and the like
+	RuleWrongType        = "wrong-type"         // for example, a list where a string is expected
 	RuleWrongKind        = "wrong-kind"         // apiVersion or kind other than v1, Config
-	RuleDuplicateName    = "duplicate-name"     // two contexts, clusters or users of the same name
+	RuleDuplicateName    = "duplicate-name"     // two contexts, clusters or users with the same name
 	RuleNoName           = "no-name"            // a context, cluster or user without a name
 	RuleNoCurrentContext = "no-current-context" // current-context is absent or empty
 	RuleUnknownContext   = "unknown-context"    // current-context names none of the contexts
@@ -57,7 +57,7 @@ const (
 	RuleBadServer        = "bad-server"         // the server is not a URL with a host
 	RuleNotHTTPS         = "not-https"          // the server's URL is not https
 	RuleInsecure         = "insecure"           // insecure-skip-tls-verify
-	RuleBadCA            = "bad-ca"             // certificate-authority-data holds no certificate
+	RuleBadCA            = "bad-ca"             // certificate-authority-data contains no certificate
 	RuleBadProxy         = "bad-proxy"          // proxy-url is not a proxy, or contains a password
 	RuleFileReference    = "file-reference"     // certificate-authority, client-certificate, client-key, tokenFile
 	RuleExec             = "exec"               // a command to run
@@ -70,7 +70,7 @@ const (
 	RuleDoubleBase64     = "double-base64"      // base64-encoded twice
 )
 
-// Error lists the problems in one line.
+// Error returns the problems in one line.
 func (e Error) Error() string {
 	details := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -79,7 +79,7 @@ func (e Error) Error() string {
 	return "kubeconfig: " + strings.Join(details, "; ")
 }
 
-// Has reports whether the kubeconfig breaks a rule.
+// Has reports whether the kubeconfig violates a rule.
 func (e Error) Has(rule string) bool {
 	for _, p := range e.Problems {
 		if p.Rule == rule {
@@ -89,8 +89,8 @@ func (e Error) Has(rule string) bool {
 	return false
 }
 
-// Bytes returns a self-contained kubeconfig with its current context set. Equal Configs return equal bytes, and Parse
-// returns an equal Config from them if it is valid. An empty Name becomes "carrick".
+// Bytes returns a self-contained kubeconfig whose current context is set. Equal Configs return equal bytes. If the
+// Config is valid, Parse returns an equal Config from the bytes. An empty Name becomes "carrick".
 func (k Config) Bytes() masked.Value {
 	name, encode := cmp.Or(k.Name, "carrick"), base64.StdEncoding.EncodeToString
 	file := document{APIVersion: "v1", Kind: "Config", CurrentContext: name}
@@ -109,7 +109,7 @@ func (k Config) Bytes() masked.Value {
 	return masked.New(out.String())
 }
 
-// document is a kubeconfig with its keys in the usual order and one entry of each kind.
+// document is a kubeconfig with one context, one cluster and one user. The keys are in the usual order.
 type document struct {
 	APIVersion     string `yaml:"apiVersion"`
 	Kind           string `yaml:"kind"`
@@ -141,12 +141,13 @@ type document struct {
 	} `yaml:"users"`
 }
 
-// limit is the maximum size of a kubeconfig in bytes, far above the size of any real one.
+// limit is the maximum size of a kubeconfig in bytes. Real kubeconfigs are much smaller.
 const limit = 1 << 20
 
-// Parse reads a kubeconfig that another user created, strictly. It rejects anything that would run a command, read a
-// file, send a password or connect to an unverified server, even in an entry that is not used, and anything ambiguous.
-// It accesses no file, no network and no environment. The error is an Error that lists all problems at once.
+// Parse reads a kubeconfig from another user strictly. It rejects a kubeconfig that would run a command, read a file,
+// send a password or connect to an unverified server, even if the current context does not use the entry. It also
+// rejects ambiguous kubeconfigs. It uses no file, no network and no environment variables. The error is an Error that
+// lists all problems at once.
 func Parse(data []byte) (Config, error) {
 	p := parser{}
 	k := p.parse(data)
@@ -156,10 +157,10 @@ func Parse(data []byte) (Config, error) {
 	return k, nil
 }
 
-// atLine returns the line of a node as the prefix of a Detail.
+// atLine returns the prefix of a Detail with the line of a node: "line 3: ".
 func atLine(n *yaml.Node) string { return fmt.Sprintf("line %d: ", n.Line) }
 
-// RESTConfig returns the rest.Config of a parsed kubeconfig.
+// RESTConfig returns the rest.Config for a parsed kubeconfig.
 func RESTConfig(k Config) *rest.Config {
 	return &rest.Config{
 		Host:        k.Server,

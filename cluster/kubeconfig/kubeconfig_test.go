@@ -22,7 +22,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// certAndKey makes a self-signed certificate, both in PEM.
+// certAndKey returns a self-signed certificate and its key, both in PEM.
 func certAndKey(t testing.TB) (cert, key []byte) {
 	t.Helper()
 	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,7 +45,7 @@ func certAndKey(t testing.TB) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// goodKubeconfig is what a kubeconfig should look like; CA stands for a certificate authority in base64.
+// goodKubeconfig is a valid kubeconfig. CA is a placeholder for a base64-encoded CA.
 const goodKubeconfig = `apiVersion: v1
 kind: Config
 preferences: {}

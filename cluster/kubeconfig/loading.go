@@ -24,8 +24,8 @@ type Loaded struct {
 	Context, Namespace string
 }
 
-// Load reads the kubeconfig by kubectl's rules and returns one of its contexts. In a pod without a kubeconfig, it
-// returns the pod's own cluster.
+// Load reads the kubeconfig by kubectl's rules and returns the context that a.Context names. In a pod without a
+// kubeconfig, it returns the configuration for the pod's own cluster.
 func Load(a Access) (Loaded, error) {
 	a.Kubeconfig = atHome(a.Kubeconfig)
 	merged, err := merge(a.Kubeconfig)
@@ -59,7 +59,7 @@ func Load(a Access) (Loaded, error) {
 	return Loaded{Config: impersonating(cfg, a), Context: name, Namespace: merged.Contexts[name].Namespace}, nil
 }
 
-// usersOwn reports whether a kubeconfig is in ~/.kube or in $KUBECONFIG, where the user has set it up.
+// usersOwn reports whether a kubeconfig belongs to the user, because it is in ~/.kube or in $KUBECONFIG.
 func usersOwn(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func usersOwn(path string) bool {
 		slices.ContainsFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), same)
 }
 
-// unasked returns an error that says what a user entry in a kubeconfig would run or send. It returns nil if the entry
-// contains its credentials itself.
+// unasked returns an error if a user entry would run a program or send the content of a file. It returns nil if the
+// entry contains the credentials themselves.
 func unasked(user *clientcmdapi.AuthInfo, path string) error {
 	does := ""
 	switch {
@@ -91,8 +91,8 @@ func unasked(user *clientcmdapi.AuthInfo, path string) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"kubeconfig %s is named by a file and %s, which a file is not allowed to request: name the kubeconfig yourself, "+
-			"with --kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG",
+		"kubeconfig %s is named in a link file and %s, which carrick does not allow for such a kubeconfig: pass it with "+
+			"--kubeconfig or --remote-kubeconfig, put it in ~/.kube, or add it to $KUBECONFIG",
 		path, does,
 	)
 }
@@ -107,12 +107,12 @@ func impersonating(cfg *rest.Config, a Access) *rest.Config {
 func loadingRules(path string) *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
-	rules.MigrationRules = nil // they write files
+	rules.MigrationRules = nil // the migration rules write files
 	rules.WarnIfAllMissing = false
 	return rules
 }
 
-// atHome expands "~/" at the start of a path that no shell has expanded.
+// atHome expands "~/" at the start of a path. In a flag such as --kubeconfig=~/config, the shell does not expand it.
 func atHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	home, err := os.UserHomeDir()
@@ -122,10 +122,10 @@ func atHome(path string) string {
 	return filepath.Join(home, rest)
 }
 
-// errNoKubeconfig means that there is no kubeconfig file at all.
+// errNoKubeconfig means that no kubeconfig file exists.
 var errNoKubeconfig = errors.New("no kubeconfig")
 
-// merge reads the kubeconfig files that kubectl would read, and merges them.
+// merge reads and merges the kubeconfig files that kubectl would read.
 func merge(path string) (*clientcmdapi.Config, error) {
 	rules := loadingRules(path)
 	files := rules.Precedence
@@ -169,8 +169,8 @@ func missing(path string, files []string) error {
 	}
 }
 
-// checkContext returns an error if the chosen context is missing or unusable. If it is missing, the error lists the
-// available contexts.
+// checkContext returns an error if a context does not exist or is unusable. If it does not exist, the error lists the
+// existing contexts.
 func checkContext(merged *clientcmdapi.Config, name, path string) error {
 	where := "the kubeconfig"
 	if path != "" {

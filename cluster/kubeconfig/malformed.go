@@ -11,8 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// shape is the structure that a kubeconfig must have. It exists only because decoding into it returns errors with line
-// numbers.
+// shape is the structure of a kubeconfig. It is used only to get errors with line numbers from the YAML decoder.
 type shape struct {
 	APIVersion     string `yaml:"apiVersion"`
 	Kind           string `yaml:"kind"`
@@ -36,8 +35,9 @@ var (
 	wrongType = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `[^`]*`)? into (.*)$")
 )
 
-// located converts client-go's error about a kubeconfig file to one that starts with the line, if parsing the file
-// again finds it: ", line 3: …", or else ": …". It repeats no value, because any value could be a secret.
+// located converts client-go's error about a kubeconfig file to an error that starts with the line: ", line 3: …". If
+// parsing the file again does not show the line, the error starts with ": …". The error contains no value of the file,
+// because any value could be a secret.
 func located(file string, cause error) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func withoutPath(err error) error {
 	return err
 }
 
-// plainYAML translates an error of go-yaml from Go's terms to those of YAML.
+// plainYAML rewrites an error from go-yaml, which uses Go's terms, so that it uses YAML's terms.
 func plainYAML(problem string) string {
 	m := wrongType.FindStringSubmatch(problem)
 	if m == nil {
@@ -88,7 +88,7 @@ func plainYAML(problem string) string {
 	return fmt.Sprintf("found %s, expected %s", found, expected)
 }
 
-// notBase64 returns the first "…-data" key whose value does not decode.
+// notBase64 returns the first key that ends in "-data" and whose value is not valid base64.
 func notBase64(n *yaml.Node) (key string, line int) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {

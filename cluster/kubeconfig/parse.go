@@ -14,10 +14,11 @@ import (
 	"carrick/cluster/clean"
 )
 
-// parser collects problems while it walks the YAML tree.
+// parser parses a kubeconfig and collects its problems.
 type parser struct {
 	problems []problem
-	// file reads the files that the chosen entries refer to; nil rejects references.
+	// file returns the content of a file to which the kubeconfig refers. If file is nil, the parser rejects such
+	// references.
 	file func(at *yaml.Node, key string) ([]byte, bool)
 }
 
@@ -26,7 +27,7 @@ type problem struct {
 	line int
 }
 
-// settings maps the keys of one mapping to their values. It omits keys whose value is null.
+// settings maps the keys of a YAML mapping to their values, without keys whose value is null.
 type settings map[string]*yaml.Node
 
 func (p *parser) say(at *yaml.Node, rule, format string, args ...any) {
@@ -38,7 +39,7 @@ func (p *parser) say(at *yaml.Node, rule, format string, args ...any) {
 	p.problems = append(p.problems, problem)
 }
 
-// sorted returns the problems by line, with those without a line last.
+// sorted returns the problems ordered by line. Problems without a line come last.
 func (p *parser) sorted() []Problem {
 	slices.SortStableFunc(p.problems, func(a, b problem) int {
 		if (a.line == 0) != (b.line == 0) {
@@ -83,7 +84,8 @@ func (p *parser) parse(data []byte) Config {
 	return p.chosen(config, clusters, users, contexts)
 }
 
-// document returns the top-level mapping of the only document in data, or nil.
+// document returns the top-level mapping of the YAML document in data. It returns nil if data contains no mapping or
+// more than one document.
 func (p *parser) document(data []byte) *yaml.Node {
 	if len(data) > limit {
 		p.say(nil, RuleTooLarge, "it is larger than 1 MiB")
@@ -117,7 +119,8 @@ func (p *parser) document(data []byte) *yaml.Node {
 	return first.Content[0]
 }
 
-// findAlias returns the first alias in a YAML tree, or nil. It never follows an alias, so it terminates for any input.
+// findAlias returns the first alias in a YAML tree, or nil. It does not follow aliases, so it terminates for every
+// input.
 func findAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n
@@ -130,7 +133,7 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// mapping returns the values of a mapping, and rejects keys that are duplicate or not among known.
+// mapping returns the values of a mapping. It reports duplicate keys and keys that are not in known.
 func (p *parser) mapping(n *yaml.Node, what string, known ...string) settings {
 	if n.Kind != yaml.MappingNode {
 		p.say(n, RuleWrongType, "%s must be a mapping", what)
@@ -155,7 +158,7 @@ func (p *parser) mapping(n *yaml.Node, what string, known ...string) settings {
 	return out
 }
 
-// named reads a list of {name: …, <kind>: {…}} and returns the inner mappings by name.
+// named decodes a list of {name: …, <kind>: {…}} and returns the inner mappings by name.
 func (p *parser) named(list *yaml.Node, kind string, known ...string) map[string]settings {
 	out := map[string]settings{}
 	if list == nil {
@@ -188,7 +191,7 @@ func (p *parser) named(list *yaml.Node, kind string, known ...string) map[string
 	return out
 }
 
-// text returns the string under key, or "" if it is absent or not a string.
+// text returns the string value of a key. It returns "" if the key does not exist or its value is not a string.
 func (p *parser) text(from settings, key string) string {
 	n := from[key]
 	if n == nil {
@@ -201,7 +204,7 @@ func (p *parser) text(from settings, key string) string {
 	return n.Value
 }
 
-// truth returns the boolean under key, or false if it is absent.
+// truth returns the boolean value of a key, or false if the key does not exist.
 func (p *parser) truth(from settings, key string) bool {
 	n := from[key]
 	if n == nil {

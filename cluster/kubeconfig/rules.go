@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/probe"
 )
 
-// refuseCluster reports forbidden keys of a cluster entry, whether it is the chosen one or not.
+// refuseCluster reports forbidden keys of a cluster entry, even if the current context does not use the entry.
 func (p *parser) refuseCluster(name string, f settings) {
 	if n := f["certificate-authority"]; n != nil && p.file == nil {
 		p.say(
@@ -28,7 +28,7 @@ func (p *parser) refuseCluster(name string, f settings) {
 	p.truth(f, "disable-compression")
 }
 
-// refuseUser reports forbidden keys of a user entry, whether it is the chosen one or not.
+// refuseUser reports forbidden keys of a user entry, even if the current context does not use the entry.
 func (p *parser) refuseUser(name string, f settings) {
 	for _, refused := range []struct{ key, rule, words string }{
 		{
@@ -52,7 +52,7 @@ func (p *parser) refuseUser(name string, f settings) {
 	}
 }
 
-// chosen follows current-context to its cluster and its user.
+// chosen returns the Config of the current context, with its cluster and its user.
 func (p *parser) chosen(config settings, clusters, users, contexts map[string]settings) Config {
 	var k Config
 	if k.Name = p.text(config, "current-context"); k.Name == "" {
@@ -186,7 +186,7 @@ func (p *parser) material(at *yaml.Node, rule, key string, err error) {
 	}
 }
 
-// data decodes the base64 under key. It returns nil if the key is absent or cannot be decoded.
+// data decodes the base64 value of a key. It returns nil if the key does not exist or its value cannot be decoded.
 func (p *parser) data(f settings, key string) []byte {
 	text := p.text(f, key)
 	if text == "" {

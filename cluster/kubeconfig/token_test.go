@@ -2,7 +2,7 @@ package kubeconfig
 
 import "encoding/base64"
 
-// jwt makes an unsigned token with these claims.
+// jwt returns an unsigned JWT with the given claims.
 func jwt(claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode([]byte(`{"alg":"RS256","kid":"x"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("signature"))

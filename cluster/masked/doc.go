@@ -1,2 +1,2 @@
-// Package masked holds secret values, which are printed, logged and encoded as "(hidden)".
+// Package masked contains secret values that are printed, logged and encoded as "(hidden)".
 package masked

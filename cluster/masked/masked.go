@@ -10,18 +10,18 @@ import (
 	"unique"
 )
 
-// Hidden replaces a secret in output.
+// Hidden is the text that replaces a secret in output.
 const Hidden = "(hidden)"
 
-// Value is a secret value. It is printed, logged and encoded as "(hidden)"; only Reveal returns the value. The zero
+// Value is a secret value. It is printed, logged and encoded as "(hidden)". Only Reveal returns the secret. The zero
 // value is empty. Values can be compared with ==.
 type Value struct {
-	// Equal values have equal handles. The handle is a pointer, because fmt prints the fields of a struct in an unexported
-	// field without calling Format.
+	// Equal values have equal handles. A handle is a pointer. The field must be a pointer, because fmt does not call
+	// Format for a value in an unexported field and would print a string.
 	value unique.Handle[string]
 }
 
-// New hides a secret value.
+// New returns the masked value of secret.
 func New(secret string) Value {
 	if secret == "" {
 		return Value{}
@@ -37,10 +37,11 @@ func (m Value) Reveal() string {
 	return m.value.Value()
 }
 
-// IsZero reports whether there is no value.
+// IsZero reports whether the value is empty.
 func (m Value) IsZero() bool { return m == Value{} }
 
-// Hash identifies a value without revealing it: "sha256:" and the first 12 hexadecimal digits.
+// Hash returns "sha256:" and the first 12 hexadecimal digits of the value's SHA-256 hash. It identifies the value
+// without revealing it.
 func (m Value) Hash() string { return Hash(m.Reveal()) }
 
 // String returns "(hidden)".

@@ -2,7 +2,7 @@ package nearest
 
 import "strings"
 
-// Name returns the one of names that the user probably meant by name, or "" if none is close.
+// Name returns the name in names that the user probably meant. It returns "" if none is similar.
 func Name(name string, names []string) string {
 	best, at := "", max(2, len(name)/3)+1
 	for _, candidate := range names {

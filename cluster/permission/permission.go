@@ -7,11 +7,11 @@ type Rule struct {
 	Verb, Group, Resource, Subresource string
 
 	Namespace string // "": cluster-scoped, or all namespaces
-	Name      string // "": any
-	Path      string // a non-resource URL; if set, only Verb is used as well
+	Name      string // "": all names
+	Path      string // a non-resource URL; if set, only Path and Verb count
 }
 
-// String formats the rule as the end of a sentence: "create secrets in renku-user-sessions", "list
+// String returns the rule in words that fit at the end of a sentence: "create secrets in renku-user-sessions", "list
 // priorityclasses.scheduling.k8s.io", "get /metrics".
 func (r Rule) String() string {
 	if r.Path != "" {
@@ -36,7 +36,7 @@ func (r Rule) String() string {
 // Reading lists the verbs that a tracked read requires.
 var Reading = []string{"get", "list", "watch"}
 
-// ToRead returns all permissions of the tracked read that requires the given one.
+// ToRead returns all permissions that a tracked read requires, for the resource and namespace of the given permission.
 func ToRead(right Rule) []Rule {
 	out := make([]Rule, len(Reading))
 	for i, verb := range Reading {

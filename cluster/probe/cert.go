@@ -13,28 +13,28 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Problem is the kind of problem with a certificate or a handshake. The zero value is no problem.
+// Problem is the kind of a problem with a certificate or a handshake. The zero value means that there is no problem.
 type Problem string
 
-// The kinds of problems, in order of precedence. If several apply, the kind is the first of them, and the text names
-// them all.
+// The kinds of problems, ordered by precedence. If there are several problems, the kind is the first one, and the text
+// describes them all.
 const (
-	NotTLS             Problem = "not-tls"              // the server answers, but not with TLS
+	NotTLS             Problem = "not-tls"              // the server answers, but does not use TLS
 	ClientCertRequired Problem = "client-cert-required" // the server aborts handshakes without a client certificate
 	UnknownAuthority   Problem = "unknown-authority"    // self-signed, or signed by an untrusted CA
-	NameMismatch       Problem = "name-mismatch"        // valid for other names than the requested one
+	NameMismatch       Problem = "name-mismatch"        // the certificate is not valid for the requested name
 	Expired            Problem = "expired"              // past its notAfter
 	NotYetValid        Problem = "not-yet-valid"        // before its notBefore, or this machine's clock is behind
 	Other              Problem = "other"                // see the text
 )
 
-// CertProblem verifies a chain (the certificate first, then the certificates sent with it) and describes all its
-// problems. It returns "" and "" if the chain is trusted. Nil roots are the system's. With a name, a host name or an IP
-// address, the certificate must be valid for that name and for server authentication. Without a name neither is
-// checked. A zero now is the current time.
+// CertProblem verifies chain[0], a server's certificate, and describes all its problems. The other elements of chain
+// are the intermediate certificates that the server sent. If the certificate is trusted, CertProblem returns "" and "".
+// Nil roots mean the system's roots. If name is not "", the certificate must be valid for server authentication and for
+// this host name or IP address. A zero now means the current time.
 func CertProblem(chain []*x509.Certificate, roots *x509.CertPool, name string, now time.Time) (Problem, string) {
 	if len(chain) == 0 {
-		return Other, "there is no certificate"
+		return Other, "the server sent no certificate"
 	}
 	if now.IsZero() {
 		now = time.Now()
@@ -64,8 +64,8 @@ func (f *findings) add(kind Problem, words string) {
 	f.words = append(f.words, words)
 }
 
-// authorityProblem checks only the signatures, not the certificate's dates and names. It verifies the chain at the
-// moment within the certificate's validity that is nearest to now.
+// authorityProblem verifies only the signatures of the chain, not the certificate's dates and names. For the
+// verification, it uses the time nearest to now at which the certificate is valid.
 func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.Time) (Problem, string) {
 	leaf := chain[0]
 	at := now
@@ -88,19 +88,19 @@ func authorityProblem(chain []*x509.Certificate, roots *x509.CertPool, now time.
 	}
 	for _, cert := range chain[1:] {
 		if kind, words := timeProblem(cert, now); kind != "" {
-			return kind, fmt.Sprintf("the CA %s that signed it %s", plain(subject(cert)), words)
+			return kind, fmt.Sprintf("its issuing CA %s %s", plain(subject(cert)), words)
 		}
 	}
 	if !at.Equal(leaf.NotBefore) {
 		opts.CurrentTime = leaf.NotBefore
 		if _, earlier := leaf.Verify(opts); earlier == nil {
-			return Expired, "a CA above it has expired"
+			return Expired, "a CA in its chain has expired"
 		}
 	}
 	return unverified(chain, roots, err)
 }
 
-// unverified explains why the chain does not verify against a trusted CA.
+// unverified explains why no trusted CA has signed the chain.
 func unverified(chain []*x509.Certificate, roots *x509.CertPool, err error) (Problem, string) {
 	leaf, top := chain[0], chain[len(chain)-1]
 	trust := "in the given CA"
@@ -146,7 +146,7 @@ func timeProblem(cert *x509.Certificate, now time.Time) (Problem, string) {
 		return Expired, fmt.Sprintf("expired %s ago (on %s)", span(now.Sub(cert.NotAfter)), moment(cert.NotAfter))
 	case now.Before(cert.NotBefore):
 		return NotYetValid, fmt.Sprintf(
-			"not valid before %s (this machine's clock says %s)", moment(cert.NotBefore), moment(now),
+			"not valid before %s (this machine's clock: %s)", moment(cert.NotBefore), moment(now),
 		)
 	}
 	return "", ""
@@ -161,7 +161,8 @@ func usageProblem(cert *x509.Certificate) (Problem, string) {
 	return Other, "not a server certificate (its extended key usage does not include server authentication)"
 }
 
-// Names lists the DNS names and IP addresses of a certificate, printable, in their original order.
+// Names returns the DNS names and IP addresses of a certificate in their original order. Names with unsafe characters
+// are quoted.
 func Names(cert *x509.Certificate) []string {
 	names := make([]string, 0, len(cert.DNSNames)+len(cert.IPAddresses))
 	for _, name := range cert.DNSNames {
@@ -192,7 +193,7 @@ func issuer(cert *x509.Certificate) string {
 	return cert.Issuer.String()
 }
 
-// plain returns s unchanged if it is printable, else quoted.
+// plain returns s unchanged if s is printable. Otherwise it returns s quoted.
 func plain(s string) string {
 	if quoted := strconv.Quote(s); len(s) == 0 || quoted != `"`+s+`"` {
 		return strconv.QuoteToASCII(s)

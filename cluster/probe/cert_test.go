@@ -41,12 +41,12 @@ func TestCertProblem(t *testing.T) {
 		{
 			situation: "the intermediate has expired", chain: []*x509.Certificate{stale.issue(t, nil).cert, stale.cert},
 			name: "localhost",
-			kind: Expired, words: []string{"CA stale middle that signed it expired 3 days ago"},
+			kind: Expired, words: []string{"CA stale middle expired 3 days ago"},
 		},
 		{
 			situation: "the root has expired", roots: []authority{old}, name: "localhost",
 			chain: []*x509.Certificate{old.issue(t, func(c *x509.Certificate) { c.NotBefore = now.AddDate(-1, 0, 0) }).cert},
-			kind:  Expired, words: []string{"a CA above it has expired"},
+			kind:  Expired, words: []string{"a CA in its chain has expired"},
 		},
 		{
 			situation: "another authority", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "localhost",
@@ -72,7 +72,7 @@ func TestCertProblem(t *testing.T) {
 		},
 		{
 			situation: "not yet valid", chain: []*x509.Certificate{good.cert}, name: "localhost", now: now.Add(-3 * time.Hour),
-			kind: NotYetValid, words: []string{"not valid before", "this machine's clock says"},
+			kind: NotYetValid, words: []string{"not valid before", "this machine's clock:"},
 		},
 		{
 			situation: "everything at once", chain: []*x509.Certificate{stranger.issue(t, nil).cert}, name: "rome",

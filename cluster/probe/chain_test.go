@@ -72,14 +72,14 @@ func newAuthority(t testing.TB, name string, until time.Time) authority {
 	return authority{cert: sign(t, template, template, key, key), key: key}
 }
 
-// below makes an intermediate authority.
+// below returns an intermediate CA that a has signed.
 func (a authority) below(t testing.TB, name string, until time.Time) authority {
 	t.Helper()
 	key := newKey(t)
 	return authority{cert: sign(t, caTemplate(t, name, until.AddDate(-20, 0, 0), until), a.cert, key, a.key), key: key}
 }
 
-// issue makes a good server certificate for localhost and 127.0.0.1, after change has broken one thing in it.
+// issue returns a server certificate for localhost and 127.0.0.1. change can make it invalid.
 func (a authority) issue(t testing.TB, change func(*x509.Certificate)) issued {
 	t.Helper()
 	template := &x509.Certificate{

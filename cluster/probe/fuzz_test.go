@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// A key is 32 bytes and nothing else, and no error of one shows it.
+// Only 32 bytes are accepted as a key, and no error contains the key.
 func FuzzWireGuardKeys(f *testing.F) {
 	f.Add([]byte(strings.Repeat("k", 32)))
 	f.Add([]byte(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32)))))
@@ -45,8 +45,8 @@ func FuzzWireGuardKeys(f *testing.F) {
 	})
 }
 
-// stranger is the other end of a socket: it answers each datagram with what a
-// stranger would, as often as there is something left.
+// stranger is the remote end of a socket that does not have the peer's key. It answers each datagram with fuzzed data
+// until no data is left.
 type stranger struct {
 	mu      sync.Mutex
 	answers [][]byte
@@ -91,10 +91,10 @@ func (s *stranger) SetDeadline(time.Time) error      { return nil }
 func (s *stranger) SetReadDeadline(time.Time) error  { return nil }
 func (s *stranger) SetWriteDeadline(time.Time) error { return nil }
 
-// listens is how long a look of the fuzzer waits: an answer is judged in far less.
+// listens is how long the fuzzer waits for an outcome. Judging an answer takes much less time.
 const listens = 30 * time.Millisecond
 
-// Whoever does not have the gateway's key is no gateway, whatever it sends.
+// A peer without the gateway's key cannot complete a handshake, whatever it sends.
 func FuzzWireGuardAnswers(f *testing.F) {
 	response := make([]byte, 92)
 	response[0] = 2
@@ -124,7 +124,7 @@ func FuzzWireGuardAnswers(f *testing.F) {
 	})
 }
 
-// What a certificate says is shown as plain words, whatever stands in it.
+// Strings in a certificate are displayed as printable text, whatever they contain.
 func FuzzCertificateWords(f *testing.F) {
 	key := newKey(f)
 	for name, text := range hostile.Texts {

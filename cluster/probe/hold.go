@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// HoldReport describes how long a streaming response was held open.
+// HoldReport describes how long a streaming response stayed open.
 type HoldReport struct {
 	Status int
 	Body   []byte        // the first 64 KiB, untrusted
-	Held   time.Duration // from the headers until it ended or Hold closed it
-	Ended  bool          // the server, or something on the path, ended it
-	Why    string        // why it ended; "": it ended normally
+	Held   time.Duration // from the headers until the response ended or Hold closed it
+	Ended  bool          // the server, or a proxy in between, ended the response
+	Why    string        // the network error that ended the response; "": none
 }
 
-// Hold requests url by GET for a streaming response, such as a watch, and reads the response until it ends or the
-// duration long has passed. The error is not nil only if no response came or if ctx ended first.
+// Hold sends a GET request for a streaming response, such as a watch. It reads the response until the response ends, or
+// until the duration long has passed. It returns an error only if there was no response, or if ctx ended first.
 func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (HoldReport, error) {
 	short, cancel := bounded(ctx)
 	defer cancel()
@@ -33,7 +33,7 @@ func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (H
 	defer stop(nil)
 	req, err := http.NewRequestWithContext(whole, http.MethodGet, url, nil)
 	if err != nil {
-		return HoldReport{}, fmt.Errorf("ask %s: %w", plain(url), err)
+		return HoldReport{}, fmt.Errorf("send a request to %s: %w", plain(url), err)
 	}
 	for name, values := range o.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
@@ -70,4 +70,4 @@ func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (H
 	}
 }
 
-var errLetGo = errors.New("it was held for the requested time")
+var errLetGo = errors.New("the connection stayed open for the requested time")

@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// bodyLimit is the maximum number of body bytes that are read.
+// bodyLimit is the maximum number of bytes that are read from a body.
 const bodyLimit = 64 << 10
 
 // HTTPReport is the response of an HTTP server.
 type HTTPReport struct {
 	Status      int
-	Server      string // the Server header, untrusted
+	Server      string // value of the Server header, untrusted
 	ContentType string
 	Header      http.Header
 	Body        []byte        // the first 64 KiB, untrusted
 	Latency     time.Duration // until the headers arrived, including redirects
-	Date        time.Time     // the server's clock; zero if unknown
+	Date        time.Time     // the server's time from the Date header; zero if unknown
 	URL         string        // URL of the response, after redirects
 }
 
 // HTTPOptions are the options of a request.
 type HTTPOptions struct {
-	Roots       []byte      // PEM; nil: the system's
-	ServerName  string      // the name that the certificate must be valid for; "": the URL's host
+	Roots       []byte      // CAs in PEM; nil: the system's roots
+	ServerName  string      // name for which the certificate must be valid; "": the URL's host
 	Header      http.Header // additional headers; Authorization and cookies are not sent to other hosts on redirect
 	Body        []byte
-	NoRedirects bool // return a redirect as the response; else up to ten are followed, but never from https to http
+	NoRedirects bool // return redirects as responses; otherwise follow up to ten, but not from https to http
 }
 
-// HTTP requests url and reports the response, whatever its status. It uses the proxy from the environment, as curl
-// does. An untrusted certificate returns a *tls.CertificateVerificationError.
+// HTTP sends a request to url and reports the response, whatever its status. Like curl, it uses the proxy in the
+// environment. If the server's certificate is not trusted, the error is a *tls.CertificateVerificationError.
 func HTTP(ctx context.Context, method, url string, o HTTPOptions) (HTTPReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -47,13 +47,13 @@ func HTTP(ctx context.Context, method, url string, o HTTPOptions) (HTTPReport, e
 	defer client.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(o.Body))
 	if err != nil {
-		return HTTPReport{}, fmt.Errorf("ask %s: %w", plain(url), err)
+		return HTTPReport{}, fmt.Errorf("send a request to %s: %w", plain(url), err)
 	}
 	for name, values := range o.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	start := time.Now()
-	// The client's own error names the method and the URL, without its password.
+	// The client's error contains the method and the URL, without its password.
 	resp, err := client.Do(req)
 	if err != nil {
 		return HTTPReport{}, orCause(ctx, err)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// quiet is for servers whose clients are meant to fail.
+// quiet is a logger for servers whose clients are expected to fail.
 var quiet = log.New(io.Discard, "", 0)
 
 func TestHTTP(t *testing.T) {

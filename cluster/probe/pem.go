@@ -13,11 +13,12 @@ import (
 	"fmt"
 )
 
-// Errors of a PEM bundle as a whole.
+// Errors from parsing PEM data.
 var (
-	// errNoPEM means that the text has no PEM block.
+	// errNoPEM means that data contains no PEM block.
 	errNoPEM = errors.New("it contains no PEM block")
-	// ErrDoubleBase64 means that the text is PEM that was base64-encoded once more, a common mistake with Secrets.
+	// ErrDoubleBase64 means that data is base64-encoded PEM. This is a common mistake with Secrets, whose values are
+	// base64-encoded anyway.
 	ErrDoubleBase64 = errors.New("it is base64-encoded twice")
 	// ErrKeyMismatch means that a private key does not belong to a certificate.
 	ErrKeyMismatch = errors.New("the key does not match the certificate")
@@ -25,9 +26,9 @@ var (
 
 const certBlock = "CERTIFICATE"
 
-// ParseCerts returns every certificate in PEM data, in order and at least one. It skips text between the blocks and
-// blocks of other types, as every TLS library does. It returns an error if there is no PEM block, ErrDoubleBase64 if
-// the data is base64-encoded twice, or an error that names the block that cannot be parsed.
+// ParseCerts returns all certificates in PEM data, in order. Like TLS libraries, it ignores text between the blocks and
+// blocks of other types. If it returns no error, there is at least one certificate. The error is ErrDoubleBase64 if the
+// data is base64-encoded PEM. If a block cannot be parsed, the error contains its number.
 func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	blocks := 0
@@ -51,8 +52,8 @@ func ParseCerts(data []byte) ([]*x509.Certificate, error) {
 	return nil, notPEM(data)
 }
 
-// KeyMatches returns nil if the private key in keyPEM (PKCS #8, PKCS #1 or SEC 1) belongs to cert, ErrKeyMismatch if it
-// does not, and another error if the key cannot be parsed. No error contains a part of the key.
+// KeyMatches returns nil if the private key in keyPEM (PKCS #8, PKCS #1 or SEC 1) belongs to cert, and ErrKeyMismatch
+// if it does not. If the key cannot be parsed, it returns another error. No error contains a part of the key.
 func KeyMatches(cert *x509.Certificate, keyPEM []byte) error {
 	key, err := parseKey(keyPEM)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package probe tests the network from this machine: names, ports, certificates, HTTP responses, WireGuard handshakes.
+// Package probe tests the network from this machine: name resolution, TCP ports, certificates, HTTP responses, image
+// registries and WireGuard handshakes.
 //
-// Every function honors its context and returns as soon as that ends. A context without a deadline gets a timeout of
-// ten seconds. Errors wrap those of the net and tls packages, so errors.Is and errors.As work on them. Strings from the
-// remote side are quoted if they contain anything but printable characters.
+// Every function returns as soon as its context ends. A context without a deadline gets a timeout of ten seconds.
+// Errors wrap the errors of packages net and tls, so errors.Is and errors.As work. Strings from the remote side are
+// quoted if they contain characters that are not printable.
 //
 // The package does not depend on Kubernetes, and keeps no state between calls.
 package probe
@@ -19,11 +20,11 @@ import (
 	"time"
 )
 
-// timeout is how long a probe may last if its context has no deadline.
+// timeout is the time limit of a probe whose context has no deadline.
 const timeout = 10 * time.Second
 
-// Resolve returns the addresses of host as this machine resolves them: IPv4 first, sorted, without duplicates. An IP
-// address resolves to itself. A name that does not exist returns a *net.DNSError with IsNotFound.
+// Resolve returns the addresses of host as this machine resolves it, sorted, IPv4 first, without duplicates. If host is
+// an IP address, it returns that address. If the name does not exist, the error is a *net.DNSError with IsNotFound.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -43,8 +44,8 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return slices.Compact(addrs), nil
 }
 
-// TCP opens a connection to hostport and closes it. The latency is one round trip: the connect alone, without resolving
-// the name.
+// TCP opens a connection to hostport and closes it. The latency is the duration of the connect alone, which is one
+// round trip. It does not include name resolution.
 func TCP(ctx context.Context, hostport string) (latency time.Duration, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -55,7 +56,7 @@ func TCP(ctx context.Context, hostport string) (latency time.Duration, err error
 	return latency, conn.Close()
 }
 
-// dial connects to hostport and returns the duration of the successful connect.
+// dial connects to hostport. It also returns the duration of the successful connect.
 func dial(ctx context.Context, hostport string) (net.Conn, time.Duration, error) {
 	var mu sync.Mutex
 	started := map[string]time.Time{}
@@ -82,7 +83,8 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, timeout)
 }
 
-// orCause adds the cause of ctx to err if ctx has ended: a canceled dial says only "operation was canceled".
+// orCause adds the cause of ctx to err if ctx has ended, because the error from a canceled dial contains only
+// "operation was canceled".
 func orCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w (%w)", err, cause)

@@ -32,13 +32,13 @@ func listen(t *testing.T, serve func(net.Conn)) (hostport string) {
 	return l.Addr().String()
 }
 
-// blackHole takes connections and never says a word.
+// blackHole returns the address of a server that accepts connections and sends nothing.
 func blackHole(t *testing.T) string {
 	t.Helper()
 	return listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
 }
 
-// nobody is an address where nothing listens.
+// nobody returns an address at which no program listens.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,24 +15,25 @@ import (
 )
 
 var (
-	// ErrLogin means that a registry rejects a user and password.
+	// ErrLogin means that a registry rejected the user name or the password.
 	ErrLogin = errors.New("the registry rejects the user name or the password")
-	// ErrElsewhere means that a registry sends logins to another site. carrick does not send credentials there.
+	// ErrElsewhere means that a registry's token service is at another site. carrick does not send credentials to another
+	// site.
 	ErrElsewhere = errors.New("the registry sends logins to another host")
 	// ErrNoRegistry means that the server does not implement the distribution API.
-	ErrNoRegistry = errors.New("it does not answer like an image registry")
+	ErrNoRegistry = errors.New("the server does not answer like an image registry")
 )
 
-// RegistryLogin is a login to test at an image registry.
+// RegistryLogin is a login to an image registry. Try tests it.
 type RegistryLogin struct {
 	Registry       string // host[:port]
-	User, Password string // no report and no error contains the password
-	Roots          []byte // PEM; nil: the system's
+	User, Password string // the password never appears in a report or an error
+	Roots          []byte // CAs in PEM; nil: the system's roots
 }
 
-// RegistryReport is the result of a login at a registry.
+// RegistryReport is the result of a login to a registry.
 type RegistryReport struct {
-	URL   string // the requested URL
+	URL   string // URL of the request to the registry
 	Realm string // URL of the token service; "": the registry checks the login itself
 	Open  bool   // the registry requires no login, so none was tested
 }
@@ -40,7 +41,7 @@ type RegistryReport struct {
 // dockerHub is the host that serves Docker Hub.
 const dockerHub = "registry-1.docker.io"
 
-// RegistryHost returns the host[:port] that serves the registry of that name. Docker Hub has several names.
+// RegistryHost returns the host[:port] of a registry's API. Docker Hub has several names, but only one such host.
 func RegistryHost(registry string) string {
 	switch strings.ToLower(registry) {
 	case "docker.io", "index.docker.io", "www.docker.io":
@@ -49,10 +50,10 @@ func RegistryHost(registry string) string {
 	return registry
 }
 
-// Try logs in as the distribution API specifies. The registry announces the method in WWW-Authenticate: it either
-// checks the login itself or names a service that issues a token for it. Try sends the login only over https, follows
-// no redirect, and contacts only hosts of the registry's own site. The errors are ErrLogin, ErrElsewhere,
-// ErrNoRegistry, and those of HTTP.
+// Try logs in as the distribution API specifies. According to its WWW-Authenticate header, the registry checks the
+// login itself, or a token service issues a token for the login. Try sends the login only over https, follows no
+// redirect, and connects only to hosts of the registry's own site. The errors are ErrLogin, ErrElsewhere,
+// ErrNoRegistry, and the errors from HTTP.
 func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -78,7 +79,7 @@ func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	return report, fmt.Errorf("%w: %s supports neither Basic nor Bearer login", ErrNoRegistry, base.String())
 }
 
-// bearer gets a token from the realm that the registry names, and sends it to the registry.
+// bearer gets a token from the token service that the registry names, and sends the token to the registry.
 func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]string) (RegistryReport, error) {
 	report := RegistryReport{URL: base.String()}
 	realm, err := url.Parse(c["realm"])
@@ -113,7 +114,7 @@ func (l RegistryLogin) bearer(ctx context.Context, base url.URL, c map[string]st
 	return report, l.judge(ctx, base.String(), "Bearer "+cmp.Or(token.Token, token.AccessToken))
 }
 
-// judge sends the request again with a credential, and returns ErrLogin if the registry rejects it.
+// judge repeats the request with the given credential. It returns ErrLogin if the registry rejects the credential.
 func (l RegistryLogin) judge(ctx context.Context, at, credential string) error {
 	answer, err := l.ask(ctx, at, credential)
 	if err != nil {
@@ -144,23 +145,23 @@ func (l RegistryLogin) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password))
 }
 
-// named replaces the URL in a request's error with at, which has no query.
+// named replaces the URL in the error from a request with at, which contains no query.
 func (l RegistryLogin) named(err error, at string) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
-		return fmt.Errorf("ask %s: %w", at, asked.Err)
+		return fmt.Errorf("send a request to %s: %w", at, asked.Err)
 	}
 	return err
 }
 
-// isRegistry reports whether a response comes from a registry, and not from a server that answers every path. A
-// registry sends the API version in its own header, or answers with JSON.
+// isRegistry reports whether a response comes from an image registry, and not from another server that answers every
+// path. A registry sends the API version in a header, or responds with JSON.
 func isRegistry(r HTTPReport) bool {
 	return strings.HasPrefix(r.Header.Get("Docker-Distribution-Api-Version"), "registry/2") ||
 		strings.HasPrefix(r.ContentType, "application/json")
 }
 
-// challenge returns the parameters of the first challenge of a scheme in WWW-Authenticate (RFC 9110, 11.6.1).
+// challenge returns the parameters of the first challenge of the given scheme in WWW-Authenticate (RFC 9110, 11.6.1).
 func challenge(h http.Header, scheme string) (map[string]string, bool) {
 	for _, line := range h.Values("Www-Authenticate") {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -171,7 +172,8 @@ func challenge(h http.Header, scheme string) (map[string]string, bool) {
 	return nil, false
 }
 
-// parameters reads key=value and key="value" pairs separated by commas. It stops at anything else.
+// parameters parses key=value and key="value" pairs, which are separated by commas. It ignores the rest of the text
+// from the first invalid pair on.
 func parameters(text string) map[string]string {
 	out := map[string]string{}
 	for {
@@ -220,13 +222,13 @@ func cut(text string) string {
 	return text[:min(len(text), most)]
 }
 
-// registryName matches the domain of an image name, as the distribution project defines it.
+// registryName matches the domain of an image name according to the distribution project.
 var registryName = regexp.MustCompile(
 	`^(([a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(:[0-9]{1,5})?$`,
 )
 
-// ValidRegistry returns an error if a registry's address is invalid: it must be host[:port], without scheme and path,
-// as at the start of an image name.
+// ValidRegistry returns an error if a registry's address is not host[:port]. Like the start of an image name, it has no
+// scheme and no path.
 func ValidRegistry(registry string) error {
 	u, err := url.Parse("https://" + registry + "/")
 	if err != nil || len(registry) > 253 || !registryName.MatchString(registry) {

@@ -16,7 +16,7 @@ const (
 	secret = "p:ß\"w\n0rd"
 )
 
-// registryServer is a registry with a token service, as the distribution project describes both.
+// registryServer is a fake registry with a token service, as the distribution project specifies them.
 type registryServer struct {
 	*httptest.Server
 	asked     []string // paths, in order

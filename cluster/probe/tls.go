@@ -14,25 +14,25 @@ import (
 
 // TLSReport is the result of a TLS handshake.
 type TLSReport struct {
-	Chain    []*x509.Certificate // as sent: the server's own first; never empty without an error
-	Trusted  bool                // the chain leads to the given roots, is valid now and names the server
+	Chain    []*x509.Certificate // as sent by the server; not empty if there is no error
+	Trusted  bool                // the certificate is trusted by the given roots and valid for the server's name
 	Problem  string              // all problems as text; "" if trusted
-	Kind     Problem             // the first of them; "" if trusted
+	Kind     Problem             // kind of the first problem; "" if trusted
 	Names    []string            // DNS names and IP addresses that the certificate is valid for
-	NotAfter time.Time           // of the server's certificate
+	NotAfter time.Time           // expiry of the server's certificate
 	Version  string              // "TLS 1.3"
 	ALPN     string              // "h2", "http/1.1", or "" if the server chose none
-	Latency  time.Duration       // of the handshake, after the connect
+	Latency  time.Duration       // duration of the handshake, without the connect
 
 	strangers bool // the server rejects clients without a certificate
 }
 
-// TLS performs a TLS handshake with hostport, sends no data, and verifies the server's certificate. The certificate
-// must be valid for serverName, or for the host of hostport if serverName is "". Roots are PEM; nil are the system's,
-// and anything else without a certificate is an error.
+// TLS performs a TLS handshake with hostport and verifies the server's certificate. It sends no data. The certificate
+// must be valid for serverName; "" means the host in hostport. roots are CAs in PEM; nil means the system's roots. If
+// roots is not nil, it must contain a certificate.
 //
-// The error is not nil if the handshake failed: connection refused, timeout, not TLS. Kind and Problem are then still
-// set for NotTLS and ClientCertRequired.
+// If the handshake fails, for example because the connection is refused or the server does not use TLS, TLS returns an
+// error. The report then contains only Kind and Problem.
 func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSReport, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -54,7 +54,7 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	conn := tls.Client(raw, &tls.Config{
 		ServerName: strings.TrimSuffix(serverName, "."),
 		NextProtos: []string{"h2", "http/1.1"},
-		// The chain is verified below, so that an invalid one can be reported.
+		// carrick verifies the chain itself below, so that it can report an invalid one.
 		InsecureSkipVerify: true,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
@@ -75,8 +75,8 @@ func TLS(ctx context.Context, hostport, serverName string, roots []byte) (TLSRep
 	return report.judged(pool, serverName), nil
 }
 
-// Judge verifies the certificates of a report again, with other roots and for another name. Both are as in TLS, but the
-// name is required.
+// Judge verifies the certificates of a report with other roots and for another name. serverName and roots are as in
+// TLS, but serverName is required.
 func (r TLSReport) Judge(serverName string, roots []byte) (TLSReport, error) {
 	pool, err := Pool(roots)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r TLSReport) judged(pool *x509.CertPool, serverName string) TLSReport {
 	return r
 }
 
-// SystemAnd returns the system's roots together with the certificates in PEM.
+// SystemAnd returns a pool of the system's roots and the certificates in PEM.
 func SystemAnd(more []byte) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -108,7 +108,8 @@ func SystemAnd(more []byte) (*x509.CertPool, error) {
 	return pool, err
 }
 
-// Pool returns the certificates in PEM as a pool; nil for nil, which x509 reads as the system's roots.
+// Pool returns a pool of the certificates in PEM. For nil it returns nil, which means the system's roots in package
+// x509.
 func Pool(roots []byte) (*x509.CertPool, error) {
 	if roots == nil {
 		return nil, nil
@@ -163,8 +164,8 @@ func handshakeProblem(err error, asked bool) (Problem, string) {
 	return Other, ""
 }
 
-// alertText returns the text of the TLS alert that the remote side sent, or "". Outside of QUIC, the tls package does
-// not export the type of its alerts, but they have the same texts as tls.AlertError.
+// alertText returns the text of the TLS alert in err that the remote side sent, or "" if there is none. Package tls
+// does not export the type of its alerts (except for QUIC), but they have the same texts as tls.AlertError.
 func alertText(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "remote error" {
@@ -178,9 +179,9 @@ func needsClientCert(alert string, asked bool) bool {
 		asked && (alert == badCertificate.Error() || alert == handshakeFailure.Error())
 }
 
-// refusesStrangers reports whether a TLS 1.3 server rejects a client without a certificate. It waits briefly for the
-// server's alert, which arrives one round trip after the client has completed the handshake. A session ticket means
-// that the server has completed the handshake too, and ends the wait.
+// refusesStrangers reports whether a TLS 1.3 server rejects clients without a certificate. The server's alert arrives
+// one round trip after the client has completed the handshake, so refusesStrangers waits briefly for it. A session
+// ticket ends the wait, because the server sends it after a successful handshake.
 func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	if conn.ConnectionState().Version < tls.VersionTLS13 {
 		return false
@@ -193,8 +194,8 @@ func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	return needsClientCert(alertText(err), true)
 }
 
-// ticket is a TLS session cache that stores nothing. It ends a read that waits for data after the handshake when a
-// session ticket arrives: servers send it after they have verified the client's certificate.
+// ticket is a TLS session cache that stores nothing. When a session ticket arrives, it ends the read that waits for an
+// alert. A server sends the ticket only after it has accepted the client's certificate, or the lack of one.
 type ticket struct {
 	conn    net.Conn
 	awaited bool // used by one goroutine only: tls.Conn calls Put from Read

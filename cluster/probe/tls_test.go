@@ -151,7 +151,7 @@ func TestTLSWithoutAHandshake(t *testing.T) {
 	})
 }
 
-// hangUp closes a connection after having read the greeting, so that it ends without a reset.
+// hangUp reads the ClientHello and closes the connection, so that it ends without a reset.
 func hangUp(conn net.Conn) {
 	_, _ = conn.Read(make([]byte, 64<<10))
 	conn.Close()

@@ -11,54 +11,55 @@ import (
 	"time"
 )
 
-// HandshakeReport is the result of a WireGuard handshake. With an error, it contains what was known until then.
+// HandshakeReport is the result of a WireGuard handshake. If the handshake fails, the fields that are known by then are
+// set.
 type HandshakeReport struct {
-	Address  string         // as given
-	Resolved netip.AddrPort // destination of the initiations: the first address of Resolve
+	Address  string         // the address that the caller passed
+	Resolved netip.AddrPort // destination of the initiations: the first address from Resolve
 	From     netip.AddrPort // the local address of the last attempt
-	Sent     int            // number of initiations, each of them one datagram
-	Took     time.Duration  // from the answered initiation until its answer was verified
+	Sent     int            // number of initiations; each is one datagram
+	Took     time.Duration  // time from the initiation to its verified answer
 }
 
-// NoAnswerError means that no answer verified with the peer's key. WireGuard is silent by design, so there are several
-// possible causes: the datagrams are dropped in either direction; nothing listens and no ICMP error arrives; the peer
-// has another key; the peer does not know our key; or the peer has seen a handshake of our key with a later timestamp,
-// as happens if this machine's clock is behind.
+// NoAnswerError means that no answer was verified with the peer's key. WireGuard does not respond to invalid datagrams,
+// so the cause is unknown. Possible causes: datagrams are dropped in either direction; no program listens and no ICMP
+// error arrives; the peer has another key; the peer does not know our key; or the peer has already accepted a later
+// timestamp from our key, for example because this machine's clock is behind.
 type NoAnswerError struct {
 	Sent   int           // number of initiations
-	Over   time.Duration // from the first initiation until the end of the probe
-	Strays int           // datagrams from the peer's address that do not verify
+	Over   time.Duration // time from the first initiation to the end of the probe
+	Strays int           // number of datagrams from the peer's address that could not be verified
 }
 
 func (e *NoAnswerError) Error() string {
-	text := fmt.Sprintf("no answer to %d initiations in %s", e.Sent, e.Over.Round(100*time.Millisecond))
+	text := fmt.Sprintf("no response to %d handshake initiations in %s", e.Sent, e.Over.Round(100*time.Millisecond))
 	if e.Sent == 1 {
-		text = "no answer to one initiation in " + e.Over.Round(time.Millisecond).String()
+		text = "no response to one handshake initiation in " + e.Over.Round(time.Millisecond).String()
 	}
 	switch e.Strays {
 	case 0:
 	case 1:
-		text += "; 1 datagram came from there that does not verify with the peer's key"
+		text += "; 1 datagram from that address does not verify with the peer's key"
 	default:
-		text += fmt.Sprintf("; %d datagrams came from there that do not verify with the peer's key", e.Strays)
+		text += fmt.Sprintf("; %d datagrams from that address do not verify with the peer's key", e.Strays)
 	}
 	return text
 }
 
-// Handshake attempts a WireGuard handshake with address (host:port) as the initiator, with the private key own, and
-// accepts an answer only from the holder of the private key of peer. It sends only initiations: no session begins, the
-// peer counts no handshake, and the keys of an existing tunnel stay in use.
+// Handshake attempts a WireGuard handshake with address (host:port). It is the initiator and uses the private key own.
+// It accepts only an answer that is verified with the public key peer. It sends only initiations. Therefore no session
+// begins, the peer counts no handshake, and existing tunnels keep their keys.
 //
-// It takes at most six seconds, or until ctx ends. It sends the first initiation immediately and another every 1.3
-// seconds. It closes everything it opened before it returns.
+// Handshake takes at most six seconds. It sends the first initiation immediately and another one every 1.3 seconds. It
+// closes all sockets and devices before it returns.
 //
-// The errors: a *net.DNSError if the host does not resolve; syscall.ENETUNREACH or EHOSTUNREACH if there is no route,
-// or a router or firewall reports so; syscall.ECONNREFUSED if an ICMP error reports that nothing listens at the port;
-// ErrKey; a *NoAnswerError; and the cause of ctx if it ended.
+// The errors: a *net.DNSError if the host cannot be resolved; syscall.ENETUNREACH or EHOSTUNREACH if there is no route,
+// or if a router or firewall reports this; syscall.ECONNREFUSED if an ICMP error reports that no program listens at the
+// port; ErrKey; a *NoAnswerError; and the cause of ctx if ctx has ended.
 //
-// With the key of an active tunnel there are side effects. From the initiation on, the peer sends its traffic for that
-// key to this machine, until it next hears from the key's owner. It also rejects handshakes of the owner that have an
-// earlier timestamp than ours, which matters if this machine's clock is ahead.
+// If own is the key of an active tunnel, there are side effects. After an initiation, the peer sends its traffic for
+// this key to this machine, until it next receives data from the key's owner. The peer also rejects later handshakes of
+// the owner if their timestamps are earlier than ours. This happens if this machine's clock is ahead.
 func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicKey) (HandshakeReport, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 6*time.Second, errTimeout)
 	defer cancel()
@@ -72,12 +73,12 @@ func Handshake(ctx context.Context, address string, own PrivateKey, peer PublicK
 	return report, nil
 }
 
-// errTimeout is the cause of a probe's context if the probe timed out before the caller's context ended.
+// errTimeout is the cause of a probe's context if the probe times out before the caller's context ends.
 var errTimeout = errors.New("timed out after six seconds")
 
-// handshake is one probe. WireGuard itself sends a second initiation only after five seconds. Therefore the probe
-// starts another try with its own device whenever again fires. All tries stay open until the end, so that a late answer
-// counts.
+// handshake is the state of one probe. WireGuard itself repeats an initiation only after five seconds. Therefore the
+// probe starts another try with a new device at every tick of again. All tries stay open until the end, so that a late
+// answer counts.
 type handshake struct {
 	again <-chan time.Time
 	dial  func(netip.AddrPort) (net.Conn, error)
@@ -85,7 +86,7 @@ type handshake struct {
 	sent, strays atomic.Int32
 }
 
-// outcome is the event that decides a probe: a handshake on one try, or a network error.
+// outcome is the result of a probe: a handshake of one try, or a network error.
 type outcome struct {
 	by   *try
 	took time.Duration
@@ -106,7 +107,7 @@ func (h *handshake) run(
 		return r, orCause(ctx, errors.New("not started"))
 	}
 	defer func() { r.Sent = int(h.sent.Load()) }()
-	outcomes := make(chan outcome, 1) // the first decides
+	outcomes := make(chan outcome, 1) // the first outcome counts
 	for start := time.Now(); ; {
 		t := &try{look: h, to: r.Resolved, outcomes: outcomes}
 		defer t.close()
@@ -120,7 +121,7 @@ func (h *handshake) run(
 			continue
 		case o = <-outcomes:
 		case <-ctx.Done():
-			t.tell(outcome{err: h.silence(ctx, time.Since(start))}) // unless an outcome arrived at the same moment
+			t.tell(outcome{err: h.silence(ctx, time.Since(start))}) // has no effect if an outcome arrived at the same time
 			o = <-outcomes
 		}
 		if o.err == nil {
@@ -130,7 +131,8 @@ func (h *handshake) run(
 	}
 }
 
-// silence returns the error of a probe without an outcome. A canceled probe proves nothing.
+// silence returns the error for a probe without an outcome. If the probe was canceled, the missing answer proves
+// nothing, so the error is the cause of ctx.
 func (h *handshake) silence(ctx context.Context, over time.Duration) error {
 	silent := &NoAnswerError{Sent: int(h.sent.Load()), Over: over, Strays: int(h.strays.Load())}
 	switch {
@@ -161,7 +163,7 @@ func resolveUDP(ctx context.Context, address string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addrs[0], uint16(port)), nil
 }
 
-// dialUDP connects a socket: only a connected socket receives ICMP errors.
+// dialUDP returns a connected socket, because only a connected socket receives ICMP errors.
 func dialUDP(to netip.AddrPort) (net.Conn, error) {
 	return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 }

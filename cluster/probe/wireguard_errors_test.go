@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A refusal ends the look by itself.
+// A network error ends the probe immediately.
 func TestHandshakeRefused(t *testing.T) {
 	for network, host := range map[string]string{"udp4": "127.0.0.1", "udp6": "::1"} {
 		t.Run(host, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestHandshakeRefused(t *testing.T) {
 	}
 }
 
-// refusing is a socket that says err when it is read.
+// refusing is a socket whose reads return err.
 type refusing struct {
 	net.Conn
 	err error
@@ -76,7 +76,7 @@ func TestHandshakeNeverBegun(t *testing.T) {
 		{"no number", "192.0.2.1:wireguard", own, peer, nil, "wireguard is not a port"},
 		{"port 0", "192.0.2.1:0", own, peer, nil, "0 is not a port"},
 		{"our own key as the peer's", "192.0.2.1:51820", own, own.Public(), isErrKey, "same as ours"},
-		{"no private key", "192.0.2.1:51820", PrivateKey{}, peer, isErrKey, "no private key"},
+		{"no private key", "192.0.2.1:51820", PrivateKey{}, peer, isErrKey, "private key is missing"},
 		{"no public key", "192.0.2.1:51820", own, PublicKey{}, isErrKey, "low-order"},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestHandshakeNeverBegun(t *testing.T) {
 
 func isErrKey(err error) bool { return errors.Is(err, ErrKey) }
 
-// expired is a context whose deadline passes when a test says so.
+// expired is a context whose deadline passes when the test closes a channel.
 type expired struct {
 	context.Context
 	now chan struct{}
@@ -140,7 +140,7 @@ func TestHandshakeContext(t *testing.T) {
 	})
 }
 
-// Nobody asked for less, so it waits six seconds, and asks more than once.
+// Without a shorter deadline, the probe lasts six seconds and sends more than one initiation.
 func TestHandshakePatience(t *testing.T) {
 	if testing.Short() {
 		t.Skip("six seconds long")

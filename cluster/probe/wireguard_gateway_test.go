@@ -25,7 +25,7 @@ func wgKey(t testing.TB) PrivateKey {
 	return key
 }
 
-// gateway is a real WireGuard device that listens, and knows the given peers.
+// gateway is a real WireGuard device that listens and has the given peers.
 type gateway struct {
 	*device.Device
 	key     PrivateKey
@@ -58,7 +58,7 @@ func newGateway(t testing.TB, tunnel tun.Device, peers ...PublicKey) gateway {
 	return g
 }
 
-// says is a value of the device's state.
+// says returns the value of a key in the device's state.
 func (g gateway) says(t testing.TB, key string) string {
 	t.Helper()
 	var state bytes.Buffer
@@ -80,7 +80,7 @@ func nothing() tun.Device {
 	return &noTunnel{events: make(chan tun.Event), closed: make(chan struct{})}
 }
 
-// datagrams gives every datagram to each, with a way to answer its sender, until the test ends.
+// datagrams passes every received datagram to each, with a function that answers its sender, until the test ends.
 func datagrams(t *testing.T, each func(ask []byte, answer func([]byte))) (hostport string) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -102,10 +102,10 @@ func datagrams(t *testing.T, each func(ask []byte, answer func([]byte))) (hostpo
 	return socket.LocalAddr().String()
 }
 
-// mute says nothing.
+// mute sends no answer.
 func mute([]byte, func([]byte)) {}
 
-// closedPort is a UDP port of loopback where nothing listens.
+// closedPort returns the address of a UDP port on loopback at which no program listens.
 func closedPort(t *testing.T, network, host string) string {
 	t.Helper()
 	socket, err := net.ListenPacket(network, net.JoinHostPort(host, "0"))
@@ -116,7 +116,7 @@ func closedPort(t *testing.T, network, host string) string {
 	return socket.LocalAddr().String()
 }
 
-// steered is a look that begins another try, and ends, when a test says so.
+// steered is a probe that starts another try, and ends, when the test says so.
 type steered struct {
 	handshake
 	ctx   context.Context
@@ -132,7 +132,7 @@ func steer(t *testing.T) *steered {
 	return s
 }
 
-// after lets two tries end in silence: one event each.
+// after ends two tries without an answer, one for each event.
 func (s *steered) after(events <-chan struct{}) {
 	go func() {
 		for _, then := range []func(){func() { s.again <- time.Now() }, func() { s.end(errTimeout) }} {

@@ -10,33 +10,33 @@ import (
 	"unique"
 )
 
-// ErrKey means that bytes are not a WireGuard key, or that two keys cannot be a pair of peers.
+// ErrKey means that the data is not a WireGuard key, or that two peers cannot use their keys with each other.
 var ErrKey = errors.New("not a usable WireGuard key")
 
-// keySize is the size of either key, in bytes (RFC 7748, section 5).
+// keySize is the size of a private or public key in bytes (RFC 7748, section 5).
 const keySize = 32
 
-// Sizes of a key that was stored in the wrong form.
+// Sizes of keys in other formats, which users store by mistake.
 const (
-	base64Size  = 44 // the base64 text of a key; the DER form of a public key (RFC 8410) is as long
-	pkcs8Size   = 48 // the DER form of a private key
-	newlineSize = 45 // the base64 text and the newline that wg genkey prints
+	base64Size  = 44 // a key in base64; a public key in DER (RFC 8410) has the same size
+	pkcs8Size   = 48 // a private key in DER
+	newlineSize = 45 // a key in base64 with a newline, as wg genkey prints it
 )
 
 const hidden = "(hidden)"
 
-// PrivateKey is the private key of a WireGuard peer. It is printed, logged and encoded as "(hidden)"; only Reveal
-// returns the key. The zero value is no key.
+// PrivateKey is the private key of a WireGuard peer. It is printed, logged and encoded as "(hidden)". Only Reveal
+// returns the key. The zero value means that there is no key.
 type PrivateKey struct {
-	// raw points to a string, because fmt prints unexported fields without calling Format, and with some verbs follows
-	// pointers to structs and arrays. Equal keys are equal by ==.
+	// raw is a pointer to a string, because fmt prints unexported fields without calling Format, and with some verbs
+	// follows pointers to structs and arrays. Equal keys are equal by ==.
 	raw unique.Handle[string]
 }
 
 // PublicKey is the public key of a WireGuard peer.
 type PublicKey [keySize]byte
 
-// NewPrivateKey generates a private key, clamped as wg genkey clamps it.
+// NewPrivateKey generates a private key. The key is clamped, like the keys of wg genkey.
 func NewPrivateKey() (PrivateKey, error) {
 	var raw [keySize]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -47,8 +47,8 @@ func NewPrivateKey() (PrivateKey, error) {
 	return ParsePrivateKey(raw[:])
 }
 
-// ParsePrivateKey parses the 32 bytes of a private key, not their base64 text. Like WireGuard, it accepts a key that is
-// not clamped. The error is an ErrKey and reveals nothing of the key but its size.
+// ParsePrivateKey returns the private key in raw, which must have 32 bytes. It does not decode base64. Like WireGuard,
+// it accepts a key that is not clamped. The error wraps ErrKey and reveals only the size of the key.
 func ParsePrivateKey(raw []byte) (PrivateKey, error) {
 	if err := checkSize("private", raw); err != nil {
 		return PrivateKey{}, err
@@ -56,8 +56,8 @@ func ParsePrivateKey(raw []byte) (PrivateKey, error) {
 	return PrivateKey{unique.Make(string(raw))}, nil
 }
 
-// ParsePublicKey parses the 32 bytes of a public key, not their base64 text. The error is an ErrKey. It rejects the few
-// points of low order, with which no shared secret is possible.
+// ParsePublicKey returns the public key in raw, which must have 32 bytes. It does not decode base64. The error wraps
+// ErrKey. ParsePublicKey rejects the few points of low order, because they allow no shared secret.
 func ParsePublicKey(raw []byte) (PublicKey, error) {
 	if err := checkSize("public", raw); err != nil {
 		return PublicKey{}, err
@@ -70,7 +70,7 @@ func ParsePublicKey(raw []byte) (PublicKey, error) {
 	return public, anyone.agrees(public)
 }
 
-// Public returns the public key of k, or the zero value for no key.
+// Public returns the public key of k. If k is the zero value, so is the result.
 func (k PrivateKey) Public() PublicKey {
 	key := k.x25519()
 	if key == nil {
@@ -79,7 +79,7 @@ func (k PrivateKey) Public() PublicKey {
 	return PublicKey(key.PublicKey().Bytes())
 }
 
-// Reveal returns the 32 bytes of the key, or nil for no key. Review every call.
+// Reveal returns the 32 bytes of the key, or nil if there is no key. Review every call.
 func (k PrivateKey) Reveal() []byte {
 	if k == (PrivateKey{}) {
 		return nil
@@ -87,10 +87,10 @@ func (k PrivateKey) Reveal() []byte {
 	return []byte(k.raw.Value())
 }
 
-// x25519 returns the key for key agreement, or nil for no key.
+// x25519 returns the key in the type of crypto/ecdh, or nil if there is no key.
 func (k PrivateKey) x25519() *ecdh.PrivateKey {
 	key, err := ecdh.X25519().NewPrivateKey(k.Reveal())
-	if err != nil { // the size is wrong: there is no key
+	if err != nil { // wrong size: there is no key
 		return nil
 	}
 	return key
@@ -105,18 +105,18 @@ func (k PrivateKey) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 // String returns the key in base64, as wg shows it.
 func (k PublicKey) String() string { return base64.StdEncoding.EncodeToString(k[:]) }
 
-// agrees returns an error if no shared secret is possible with the holder of peer.
+// agrees returns an error if the key and the peer's key allow no shared secret.
 func (k PrivateKey) agrees(peer PublicKey) error {
 	key := k.x25519()
 	if key == nil {
-		return fmt.Errorf("%w: there is no private key", ErrKey)
+		return fmt.Errorf("%w: the private key is missing", ErrKey)
 	}
 	if peer == k.Public() {
 		return fmt.Errorf("%w: the peer's public key is the same as ours", ErrKey)
 	}
 	point, err := ecdh.X25519().NewPublicKey(peer[:])
 	if err == nil {
-		_, err = key.ECDH(point) // fails on the points of low order, including zero
+		_, err = key.ECDH(point) // returns an error for points of low order, including zero
 	}
 	if err != nil {
 		return fmt.Errorf("%w: the public key %s is a low-order point", ErrKey, peer)

@@ -70,7 +70,7 @@ func says(t *testing.T, err error, want string) {
 	}
 }
 
-// The keys of RFC 7748, section 6.1. They are not clamped, and WireGuard takes them as they are.
+// The keys of RFC 7748, section 6.1. They are not clamped, and WireGuard accepts them unchanged.
 func TestPublicOfPrivate(t *testing.T) {
 	for private, public := range map[string]string{
 		"77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a": "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a",

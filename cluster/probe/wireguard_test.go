@@ -49,7 +49,7 @@ func TestHandshakeAsCalled(t *testing.T) {
 	}
 }
 
-// A gateway that refuses an initiation does so in silence.
+// A gateway does not respond to an initiation that it rejects.
 func TestHandshakeNoAnswer(t *testing.T) {
 	own, stranger := wgKey(t), wgKey(t)
 	heard := make(chan struct{}, 100)
@@ -82,12 +82,12 @@ func TestHandshakeNoAnswer(t *testing.T) {
 
 func TestNoAnswerError(t *testing.T) {
 	for want, err := range map[string]NoAnswerError{
-		"no answer to one initiation in 1.25s": {Sent: 1, Over: 1250 * time.Millisecond},
-		"no answer to 5 initiations in 6s":     {Sent: 5, Over: 6004 * time.Millisecond},
-		"no answer to 2 initiations in 2s; 1 datagram came from there that does not verify with the peer's key": {
+		"no response to one handshake initiation in 1.25s": {Sent: 1, Over: 1250 * time.Millisecond},
+		"no response to 5 handshake initiations in 6s":     {Sent: 5, Over: 6004 * time.Millisecond},
+		"no response to 2 handshake initiations in 2s; 1 datagram from that address does not verify with the peer's key": {
 			Sent: 2, Over: 2 * time.Second, Strays: 1,
 		},
-		"no answer to 2 initiations in 2s; 3 datagrams came from there that do not verify with the peer's key": {
+		"no response to 2 handshake initiations in 2s; 3 datagrams from that address do not verify with the peer's key": {
 			Sent: 2, Over: 2 * time.Second, Strays: 3,
 		},
 	} {
@@ -97,7 +97,7 @@ func TestNoAnswerError(t *testing.T) {
 	}
 }
 
-// reads tells of each time that a socket is read: what came before has been handed on.
+// reads calls each before every read of a socket. By then, the device has processed the earlier datagrams.
 type reads struct {
 	net.Conn
 	each func()
@@ -108,7 +108,7 @@ func (r reads) Read(b []byte) (int, error) {
 	return r.Conn.Read(b)
 }
 
-// What does not verify is no answer, and is counted.
+// A datagram that cannot be verified is not an answer, and is counted.
 func TestHandshakeGarbage(t *testing.T) {
 	read := 0
 	garbage := datagrams(t, func(ask []byte, answer func([]byte)) {
@@ -156,7 +156,7 @@ func exchange(t *testing.T, g gateway, ask []byte) []byte {
 	return answer[:n]
 }
 
-// On a way that loses datagrams, or is slow, more than one initiation goes out before the answer is here.
+// If the network loses or delays datagrams, the probe sends more than one initiation before an answer arrives.
 func TestHandshakeAsksAgain(t *testing.T) {
 	own := wgKey(t)
 	for _, lost := range []bool{true, false} {

@@ -19,9 +19,9 @@ import (
 
 // try is one WireGuard device that initiates one handshake over its own socket. It implements the device's conn.Bind.
 //
-// When an answer verifies, the device creates the session, sets the time of the last handshake and then sends the first
-// data message (golang.zx2c4.com/wireguard: device/receive.go, RoutineHandshake). That message therefore shows that the
-// handshake is complete. try does not pass it on to the peer.
+// When the device has verified an answer, it creates the session, sets the time of the last handshake and then sends
+// the first data message (golang.zx2c4.com/wireguard: device/receive.go, RoutineHandshake). This message therefore
+// shows that the handshake is complete. try does not send it to the peer.
 type try struct {
 	look     *handshake
 	to       netip.AddrPort
@@ -32,10 +32,10 @@ type try struct {
 
 	mu     sync.Mutex
 	socket net.Conn
-	asked  time.Time // of the last initiation
+	asked  time.Time // time of the last initiation
 }
 
-// begin sends the first initiation.
+// begin starts the device, which sends the first initiation.
 func (t *try) begin(own PrivateKey, peer PublicKey) error {
 	t.device = device.NewDevice(
 		&noTunnel{events: make(chan tun.Event), closed: make(chan struct{})}, t, device.NewLogger(device.LogLevelSilent, ""),
@@ -54,7 +54,6 @@ func (t *try) begin(own PrivateKey, peer PublicKey) error {
 	return them.SendHandshakeInitiation(false)
 }
 
-// close closes the device and its socket.
 func (t *try) close() {
 	if t.device != nil {
 		t.device.Close()
@@ -63,7 +62,7 @@ func (t *try) close() {
 
 // verify returns nil if the device reports a completed handshake.
 func (t *try) verify() error {
-	var state bytes.Buffer // also contains the private key
+	var state bytes.Buffer // state also contains the private key
 	defer func() { clear(state.Bytes()) }()
 	if err := t.device.IpcGetOperation(&state); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (t *try) verify() error {
 	return errors.New("the device has a session but no handshake")
 }
 
-// tell reports an outcome, unless another came first.
+// tell reports an outcome. It has no effect if another outcome came first.
 func (t *try) tell(o outcome) {
 	select {
 	case t.outcomes <- o:
@@ -84,7 +83,7 @@ func (t *try) tell(o outcome) {
 	}
 }
 
-// Open connects the socket. The device calls it once, when it comes up.
+// Open connects the socket. The device calls it once, at startup.
 func (t *try) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
 	socket, err := t.look.dial(t.to)
 	if err != nil {
@@ -100,7 +99,7 @@ func (t *try) Open(uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return []conn.ReceiveFunc{t.receive}, t.from.Port(), nil
 }
 
-// Close closes the socket, if there is one: the device also calls Close before Open.
+// Close closes the socket, if there is one. The device also calls Close before Open.
 func (t *try) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +111,7 @@ func (t *try) Close() error {
 	return socket.Close()
 }
 
-// receive passes one datagram to the device. A network error ends the probe.
+// receive reads one datagram for the device. A network error is an outcome of the probe.
 func (t *try) receive(packets [][]byte, sizes []int, from []conn.Endpoint) (int, error) {
 	t.mu.Lock()
 	socket := t.socket
@@ -128,12 +127,12 @@ func (t *try) receive(packets [][]byte, sizes []int, from []conn.Endpoint) (int,
 		t.tell(outcome{by: t, err: err})
 		return 0, net.ErrClosed // the device stops receiving
 	}
-	t.look.strays.Add(1) // counts as stray until it verifies, and then the count is unused
+	t.look.strays.Add(1) // a datagram counts as stray; if it is verified, the count is not used
 	sizes[0], from[0] = n, t
 	return 1, nil
 }
 
-// Send sends initiations only.
+// Send sends only initiations, and drops all other messages.
 func (t *try) Send(packets [][]byte, _ conn.Endpoint) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,16 +155,16 @@ func (t *try) Send(packets [][]byte, _ conn.Endpoint) error {
 	return nil
 }
 
-// SetMark does nothing: the device has no mark.
+// SetMark does nothing, because the device has no mark.
 func (t *try) SetMark(uint32) error { return nil }
 
-// BatchSize returns how many datagrams receive and Send handle at a time.
+// BatchSize returns the number of datagrams that receive and Send handle at a time.
 func (t *try) BatchSize() int { return 1 }
 
-// ParseEndpoint returns the only endpoint.
+// ParseEndpoint returns the try itself, which is the only endpoint.
 func (t *try) ParseEndpoint(string) (conn.Endpoint, error) { return t, nil }
 
-// A try is its own endpoint: there is one socket, to one address.
+// A try implements conn.Endpoint, because it has one socket, which is connected to one address.
 
 func (t *try) ClearSrc()           {}
 func (t *try) SrcToString() string { return t.from.String() }
@@ -178,7 +177,7 @@ func (t *try) DstToBytes() []byte {
 	return b
 }
 
-// noTunnel is a tunnel network device without traffic.
+// noTunnel is a tunnel device without traffic.
 type noTunnel struct {
 	events chan tun.Event
 	closed chan struct{}

@@ -12,8 +12,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun/tuntest"
 )
 
-// Where a tunnel is up, a look with the key of one of its ends leaves the session alone. The other end sends to where
-// the look came from only until it hears from that key's owner again.
+// A probe with the key of one end of an active tunnel does not end the session. The other end sends to the probe's
+// address only until it next receives data from the key's owner.
 func TestHandshakeBesideATunnel(t *testing.T) {
 	inside, outside := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	far, near := tuntest.NewChannelTUN(), tuntest.NewChannelTUN()
@@ -53,7 +53,7 @@ func TestHandshakeBesideATunnel(t *testing.T) {
 	}
 }
 
-// Whatever came of it, a look leaves no goroutine and no socket behind.
+// A probe leaves no goroutine and no socket open, whatever its outcome.
 func TestHandshakeLeavesNothing(t *testing.T) {
 	own := wgKey(t)
 	g := newGateway(t, nothing(), own.Public())
@@ -88,7 +88,7 @@ func TestHandshakeLeavesNothing(t *testing.T) {
 	}
 }
 
-// openFiles counts this process's files and sockets, where the system shows them.
+// openFiles returns the number of files and sockets that this process has open, or 0 if the system does not show them.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")

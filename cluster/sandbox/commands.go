@@ -19,10 +19,10 @@ import (
 
 const commandWithin = 9 * time.Minute
 
-// errInputEnded means that standard input has ended, which is not an error.
-var errInputEnded = errors.New("standard input ended")
+// errInputEnded is the cancellation cause when standard input is closed. This is the normal way to stop a sandbox.
+var errInputEnded = errors.New("standard input was closed")
 
-// read returns a channel of the lines of in. At the end of in it calls cancel with errInputEnded.
+// read sends each line of in to the returned channel. At the end of in, it calls cancel with errInputEnded.
 func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -34,8 +34,8 @@ func read(in io.Reader, cancel context.CancelCauseFunc) <-chan string {
 	return lines
 }
 
-// ending returns the cause of ctx's cancellation if that is an error. The end of input and signals are the normal ways
-// to end a sandbox, so for them it returns nil.
+// ending returns why ctx was canceled. It returns nil for a signal and for the end of standard input, which are the
+// normal ways to stop a sandbox.
 func ending(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, errInputEnded) || errors.Is(cause, context.Canceled) {
@@ -44,16 +44,15 @@ func ending(ctx context.Context) error {
 	return cause
 }
 
-// reply is the JSON response to a command.
 type reply struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
-	// Faults are the faults of a scenario.
+	// Faults answers the command faults.
 	Faults []fault `json:"faults,omitempty"`
 	scenario.Told
 }
 
-// fault is a fault that a scenario can have. Title describes it in one sentence.
+// fault describes one fault of a scenario. Title is one sentence.
 type fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -108,11 +107,15 @@ func (d desk) obey(ctx context.Context, words []string) error {
 	case verb == "reset" && object == "":
 		return d.reset(ctx)
 	}
-	return fmt.Errorf("unknown command %q: want stop SIDE, start SIDE, reset, seed SCENARIO [FAULT] or faults SCENARIO; "+
-		"sides: local, remote; scenarios: %s", said, strings.Join(world.Scenarios(), ", "))
+	return fmt.Errorf(
+		"unknown command %q: use stop SIDE, start SIDE, reset, seed SCENARIO [FAULT] or faults SCENARIO; sides: local, "+
+			"remote; scenarios: %s",
+		said, strings.Join(world.Scenarios(), ", "),
+	)
 }
 
-// seed applies a scenario to both clusters, with a fault unless fault is "", and waits until it is ready.
+// seed applies a scenario to both clusters and waits until everything is ready. If fault is not "", it also applies
+// that fault.
 func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	for _, s := range d.sides {
 		if s.Stopped() {
@@ -122,7 +125,7 @@ func (d desk) seed(ctx context.Context, scenario, fault string) error {
 	return d.stage.Seed(ctx, scenario, fault)
 }
 
-// reset stops all fakes, starts stopped API servers and resets both clusters concurrently.
+// reset stops all fakes, starts stopped API servers, and resets both clusters concurrently.
 func (d desk) reset(ctx context.Context) error {
 	d.stage.Reset()
 	group, ctx := errgroup.WithContext(ctx)

@@ -17,18 +17,18 @@ import (
 )
 
 func main() {
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // fakes, like upstream, cause API server warnings
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // upstream components trigger API server warnings, too
 	if leash.IsKeeper() {
 		os.Exit(leash.RunKeeper())
 	}
 	if role, ok := roles.Find(os.Args[0]); ok {
 		os.Exit(play(role))
 	}
-	klog.SetLogger(logr.Discard()) // stderr is the demo's terminal, which may show carrick's screen
+	klog.SetLogger(logr.Discard()) // in a demo, stderr is the terminal with carrick's screen
 	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// play runs a role, or the user's own program of the same name.
+// play runs one of the embedded programs. If the user has a program with the same name, it runs that program instead.
 func play(role roles.Role) int {
 	if role.Leashed {
 		leash.Hold()
@@ -39,7 +39,6 @@ func play(role roles.Role) int {
 	return role.Main()
 }
 
-// sandbox runs a sandbox and returns its exit code.
 func sandbox(ctx context.Context, args []string, in io.Reader, out, progress io.Writer) int {
 	options, err := parse(args, progress)
 	switch {

@@ -15,11 +15,10 @@ import (
 	"carrick/cluster/sandbox/leash"
 )
 
-// options are the command-line options.
 type options struct {
-	dir   string // the sandbox's folder while it runs
-	empty bool   // start empty control planes
-	// faults is the name of a scenario. If set, print its faults and start nothing.
+	dir   string // directory for the sandbox's files; deleted on exit
+	empty bool   // do not create nodes, StorageClasses, IngressClasses and DNS
+	// faults is the name of a scenario. If it is set, carrick-sandbox only prints the scenario's faults.
 	faults string
 }
 
@@ -28,11 +27,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags := flag.NewFlagSet("carrick-sandbox", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(
-		&o.dir, "dir", "", "`folder` for everything the sandbox writes; must be empty or not exist; removed at the end",
+		&o.dir, "dir", "", "`directory` for the sandbox's files; it must be empty or not exist, and is deleted on exit",
 	)
-	flags.BoolVar(&o.empty, "empty", false, "leave the clusters without nodes, classes and DNS")
+	flags.BoolVar(&o.empty, "empty", false, "create the clusters without nodes, StorageClasses, IngressClasses and DNS")
 	flags.StringVar(
-		&o.faults, "faults", "", "print what can be wrong in a `scenario`, as the command faults does, and start nothing",
+		&o.faults, "faults", "", "print the faults of a `scenario`, as the command faults does, and exit",
 	)
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -48,8 +47,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	return o, err
 }
 
-// run starts a sandbox and serves it until standard input ends, a signal arrives, or a component fails. When it
-// returns, no process and no file of the sandbox is left.
+// run starts a sandbox and executes commands until standard input ends, a signal arrives or a component fails. It stops
+// all processes and deletes all files before it returns.
 func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -63,7 +62,7 @@ func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) 
 	defer cancel(nil)
 	go func() {
 		<-keeper.Gone()
-		cancel(errors.New("the keeper was killed"))
+		cancel(errors.New("the sandbox's keeper was killed"))
 	}()
 	lines := read(in, cancel)
 	done := make(chan error, 1)
@@ -71,7 +70,7 @@ func run(ctx context.Context, o options, in io.Reader, out, progress io.Writer) 
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // when its API servers stop, the current work of serve is aborted
+	case <-ctx.Done(): // do not wait for serve: it fails when its API servers stop
 		return ending(ctx)
 	}
 }

@@ -27,8 +27,8 @@ import (
 
 const startWithin = 15 * time.Minute
 
-// settings are the parameters of the two sides. Their networks do not overlap, and resemble those of two Kubernetes
-// distributions. No process listens on the advertised addresses.
+// settings configures the two control planes. Their networks must not overlap. They resemble the networks of two
+// Kubernetes distributions. Nothing listens on the addresses in Advertise.
 var settings = []plane.Settings{
 	{
 		Name: "local", PodCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16",
@@ -40,15 +40,14 @@ var settings = []plane.Settings{
 	},
 }
 
-// side is a running cluster.
 type side struct {
 	*plane.Plane
 	world      *world.Cluster
-	kubelet    *kubelet.Server // serves the logs of its nodes
-	kubeletTLS *tls.Config     // serving certificate; accepts only the API server as client
+	kubelet    *kubelet.Server // serves the logs of the cluster's pods
+	kubeletTLS *tls.Config     // accepts only the API server as a client
 }
 
-// ready is the JSON line that reports that both clusters are ready.
+// ready is the line that the sandbox prints when both clusters are ready.
 type ready struct {
 	Ready       bool              `json:"ready"`
 	Dir         string            `json:"dir"`
@@ -58,8 +57,7 @@ type ready struct {
 	Version     string            `json:"version"`
 }
 
-// serve starts both sides in the sandbox's folder, reports on out that they are ready, and executes commands until a
-// component fails or ctx is done.
+// serve starts both clusters, prints the ready line, and executes commands until a component fails or ctx is done.
 func serve(ctx context.Context, o options, lines <-chan string, out, progress io.Writer) error {
 	died := make(chan error, 2*len(roles.All()))
 	sides, err := start(ctx, o, died, progress)
@@ -89,7 +87,7 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	}
 }
 
-// stage returns a stage that runs scenarios on both sides.
+// stage returns a scenario.Stage for both clusters.
 func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.Stage {
 	all := scenario.Sides{}
 	for name, s := range sides {
@@ -108,7 +106,7 @@ func stage(ctx context.Context, dir string, sides map[string]*side) *scenario.St
 	return scenario.NewStage(ctx, dir, all, programs)
 }
 
-// start prepares the folder and the environment of the components, and starts both control planes concurrently.
+// start prepares the sandbox's directory and the environment, and starts both control planes concurrently.
 func start(ctx context.Context, o options, died chan error, progress io.Writer) (map[string]*side, error) {
 	life := ctx
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
@@ -116,7 +114,7 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	if err := roles.Check(); err != nil {
 		return nil, err
 	}
-	// Mkdir fails if the sandbox's folder has been removed meanwhile. MkdirAll would recreate it.
+	// Mkdir fails if the sandbox's directory was removed in the meantime. MkdirAll would recreate it.
 	err := errors.Join(
 		os.Mkdir(plane.Logs(o.dir), 0o700),
 		os.Mkdir(filepath.Join(o.dir, "tmp"), 0o700),
@@ -147,9 +145,8 @@ func start(ctx context.Context, o options, died chan error, progress io.Writer) 
 	}
 }
 
-// environment sets this process's environment for the components. It removes the user's settings, and sets HOME and a
-// folder for temporary files inside the sandbox's folder. Otherwise a component that starts while the sandbox is
-// removed would leave files outside of it.
+// environment sets the environment that the components inherit. It removes the user's settings. HOME and TMPDIR are in
+// the sandbox's directory, so that components cannot leave files elsewhere while the sandbox is being removed.
 func environment(dir string) error {
 	foreign := func(name string) bool {
 		return strings.HasPrefix(name, "ETCD_") || strings.HasPrefix(name, "KWOK_") || strings.HasPrefix(name, "XDG_") ||
@@ -213,7 +210,7 @@ func describe(dir string, sides map[string]*side) (ready, error) {
 		}
 		version, err := client.ServerVersion()
 		if err != nil {
-			return r, fmt.Errorf("ask %s for its version: %w", name, err)
+			return r, fmt.Errorf("get the version of %s: %w", name, err)
 		}
 		r.Version = version.GitVersion
 	}

@@ -12,26 +12,26 @@ import (
 
 const (
 	ErrorAge  = 5 * time.Second // maximum age of an error
-	looksKept = 1024            // results; beyond that, expired ones are dropped
+	looksKept = 1024            // number of results above which expired results are dropped
 )
 
-// Looks caches results that cannot be watched, each up to its maximum age. It is safe for concurrent use and outlives
-// the checks that use it.
+// Looks caches results that cannot be watched. Each result has a maximum age. Looks is safe for concurrent use, and
+// outlives the checks that use it.
 type Looks struct {
 	mu   sync.Mutex
 	kept map[lookKey]*look
 }
 
-// lookKey identifies a look: its owner (a *Cluster, or nil), the result's type, and the caller's key.
+// lookKey identifies a look by its owner (a *Cluster, or nil), the type of its result, and the caller's key.
 type lookKey struct {
 	owner any
 	kind  any
 	key   string
 }
 
-// look is one result, available or in progress.
+// look is one result, which is available or in progress.
 type look struct {
-	version  Version // bumped when it is forgotten
+	version  Version // bumped when the result is dropped by Forget
 	stop     context.CancelFunc
 	done     chan struct{} // closed when the fields below are set
 	value    any
@@ -39,12 +39,12 @@ type look struct {
 	at       time.Time
 	age      time.Duration
 	expires  time.Time
-	trace    *Trace // what was read to get it
-	watchers int    // callers that wait for done; guarded by Looks.mu
+	trace    *Trace // the reads on which the result depends
+	watchers int    // number of callers that wait for done; guarded by Looks.mu
 }
 
-// Owner is an owner of looks for which an outage may be known, such as a cluster that does not answer. Standing returns
-// the reason of the outage, or nil, and makes the caller run again when an outage begins or ends.
+// Owner is an owner of looks that can have an outage, such as a cluster that does not answer. Standing returns the
+// cause of the outage, or nil if there is none. It also makes the caller run again when an outage begins or ends.
 type Owner interface {
 	Standing(ctx context.Context) error
 }
@@ -57,28 +57,29 @@ type looksKey struct{}
 // NewLooks returns an empty store.
 func NewLooks() *Looks { return &Looks{kept: map[lookKey]*look{}} }
 
-// WithLooks returns a context in which Look keeps its results in l.
+// WithLooks returns a context in which Look caches its results in l.
 func WithLooks(ctx context.Context, l *Looks) context.Context {
 	return context.WithValue(ctx, looksKey{}, l)
 }
 
-// Look returns the result of look, which reads something that cannot be watched. With a Looks in ctx a result is cached
-// under its key and type for age, an error for at most 5 s. Concurrent callers share one call, which is canceled only
-// when the last of them is gone. The trace of ctx expires with the result. Without a Looks in ctx, Look only calls
-// look. A panic in look is returned as an error.
+// Look calls look, which reads a source that cannot be watched, and returns the result. If ctx has a Looks, the result
+// is cached under key and its type for age. An error is cached for at most 5 s. Concurrent callers share one call,
+// which is canceled when all of them are gone. The trace of ctx expires with the result. Without a Looks in ctx,
+// nothing is cached. If look panics, Look returns the panic as an error.
 func Look[T any](ctx context.Context, key string, age time.Duration, look func(context.Context) (T, error)) (T, error) {
 	return LookOf(ctx, nil, key, age, look)
 }
 
-// LookOf is like Look for the results of one owner, which may be an Owner.
+// LookOf is like Look, with a separate cache for each owner. If owner is an Owner with an outage, LookOf returns the
+// cause of the outage.
 func LookOf[T any](
 	ctx context.Context, owner any, key string, age time.Duration, run func(context.Context) (T, error),
 ) (T, error) {
 	return LookAged(ctx, owner, key, Ages{First: age, Steady: age}, run)
 }
 
-// Ages say how long a result is valid: First initially, and then twice as long with each new result, up to Steady,
-// while nothing that was read changes.
+// Ages sets how long results are valid. The first result is valid for First. As long as nothing that was read changes,
+// each new result is valid for twice as long as the previous one, up to Steady.
 type Ages struct{ First, Steady time.Duration }
 
 func (a Ages) after(l *look) time.Duration {
@@ -88,13 +89,13 @@ func (a Ages) after(l *look) time.Duration {
 	return min(2*l.age, a.Steady)
 }
 
-// LookAged is like LookOf, but the age of results grows from kept.First to kept.Steady.
+// LookAged is like LookOf, but the age of results grows from kept.First to kept.Steady (see Ages).
 func LookAged[T any](
 	ctx context.Context, owner any, key string, kept Ages, run func(context.Context) (T, error),
 ) (T, error) {
 	var zero T
 	if c, ok := owner.(Owner); ok {
-		if err := c.Standing(ctx); err != nil { // cached results do not count during an outage
+		if err := c.Standing(ctx); err != nil { // during an outage, cached results are not used
 			return zero, err
 		}
 	}
@@ -126,7 +127,7 @@ func LookAged[T any](
 	return value, l.err
 }
 
-// join returns the cached or running look for k, or starts a new one.
+// join returns the look for a key if the look is valid or still running. Otherwise it starts a new one.
 func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context.Context) (any, error)) *look {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +155,7 @@ func (s *Looks) join(ctx context.Context, k lookKey, kept Ages, run func(context
 	return l
 }
 
-// leave cancels a look that has no more waiters.
+// leave removes a caller that waits for a look. It cancels the look if no other caller waits.
 func (s *Looks) leave(k lookKey, l *look) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +168,7 @@ func (s *Looks) leave(k lookKey, l *look) {
 	}
 }
 
-// Forget drops every result whose key starts with prefix, and wakes the traces
-// that used one.
+// Forget drops every result whose key starts with prefix, and wakes the traces that used such a result.
 func (s *Looks) Forget(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (l *look) finished() bool {
 	}
 }
 
-// holds reports whether the look is running, or its result is still valid.
+// holds reports whether the look is still running or its result is valid.
 func (l *look) holds(now time.Time) bool {
 	return !l.finished() || (now.Before(l.expires) && !l.trace.Differs())
 }

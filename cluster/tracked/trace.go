@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Trace records what was read under a context: which sources, in which version, and when they expire even without a
-// change. It is safe for concurrent use.
+// Trace records the reads of a context: the sources, the version of each source, and when the trace expires even
+// without a change. It is safe for concurrent use.
 type Trace struct {
 	mu      sync.Mutex
-	notes   map[source]uint64 // the oldest version seen of each source
+	notes   map[source]uint64 // the oldest version that was read, by source
 	Expires time.Time         // zero: never
 }
 
 type traceKey struct{}
 
-// WithTrace returns a context that records reads.
+// WithTrace returns a context with a new trace, and the trace.
 func WithTrace(ctx context.Context) (context.Context, *Trace) {
 	t := &Trace{notes: map[source]uint64{}}
 	return context.WithValue(ctx, traceKey{}, t), t
@@ -44,8 +44,8 @@ func (t *Trace) add(s source, gen uint64) {
 	}
 }
 
-// Expires makes the trace of ctx expire at the given moment, even if nothing that was read has changed. The earliest
-// moment counts; the zero time has no effect.
+// Expires makes the trace of ctx expire at the given time, even if nothing that was read has changed. The earliest time
+// counts. The zero time has no effect.
 func Expires(ctx context.Context, at time.Time) {
 	if t := TraceOf(ctx); t != nil {
 		t.expire(at)
@@ -60,8 +60,8 @@ func (t *Trace) expire(at time.Time) {
 	}
 }
 
-// AbsorbInto adds the records of another trace to the trace of ctx. Every caller that gets a cached result then depends
-// on the reads behind it. A nil trace adds nothing.
+// AbsorbInto adds the records of another trace to the trace of ctx. A caller that gets a cached result then depends on
+// the reads behind that result. A nil trace adds nothing.
 func AbsorbInto(ctx context.Context, other *Trace) {
 	t := TraceOf(ctx)
 	if t == nil || other == nil || t == other {
@@ -82,8 +82,8 @@ func (t *Trace) snapshot() (map[source]uint64, time.Time) {
 	return maps.Clone(t.notes), t.Expires
 }
 
-// Wait returns nil once something that was read has changed, or a moment passed to Expires has come. A change between
-// the read and Wait is not lost. It returns the cause of ctx if that ends first.
+// Wait returns nil when something that was read has changed, or when the trace expires. It also notices changes between
+// the read and the call of Wait. If ctx ends first, it returns the cause of ctx.
 func (t *Trace) Wait(ctx context.Context) error {
 	notes, expires := t.snapshot()
 	wake := make(chan struct{}, 1)
@@ -121,8 +121,8 @@ func (t *Trace) Differs() bool {
 	return false
 }
 
-// Seen returns how current the reads are: the moment at which the oldest of them was last known to be valid, and
-// whether some of them are polled. The zero time means that nothing was read, or that no source ever answered.
+// Seen returns how current the reads are: the last time at which all of them were known to be valid, and whether some
+// of them are polled. The zero time means that nothing was read, or that a source has never answered.
 func (t *Trace) Seen() (at time.Time, polled bool) {
 	notes, _ := t.snapshot()
 	first := true
@@ -136,12 +136,14 @@ func (t *Trace) Seen() (at time.Time, polled bool) {
 	return at, polled
 }
 
-// watchable is a source that is polled if it cannot be watched. Unwatched returns why it cannot.
+// watchable is a source that is watched if possible, and otherwise polled. Unwatched returns why it cannot be watched,
+// or nil.
 type watchable interface {
 	Unwatched() error
 }
 
-// Unwatched returns why some sources are polled although they could be watched, or nil if none is.
+// Unwatched returns why a source is polled although sources of its kind can usually be watched. It returns nil if there
+// is no such source.
 func (t *Trace) Unwatched() error {
 	notes, _ := t.snapshot()
 	for s := range notes {

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// Announcements are rate-limited, so that many writes do not cause as many checks. For each version, the first atOnce
-// announcements are immediate. After that, one follows every pace.
+// Announcements of changes are rate-limited, so that many changes do not cause as many checks. For each version, the
+// first atOnce announcements are immediate. After that, announcements are at least pace apart.
 const (
 	atOnce = 8
 	pace   = 25 * time.Millisecond
 )
 
-// source is something that was read and may change later.
+// source is a source of data that can change after it was read.
 type source interface {
-	// Changes returns the counter of its changes.
+	// Changes returns the version that counts the source's changes.
 	Changes() *Version
 	// Heard returns when the data was last known to be valid, and whether it is polled.
 	Heard() (at time.Time, polled bool)
 }
 
-// Version counts the changes of one source and wakes waiters on the next one. The zero value is ready to use.
-// Announcements are rate-limited: changes before the next one is due are announced together.
+// Version counts the changes of one source and wakes waiters when the source changes. The zero value is ready to use.
+// Announcements are rate-limited: one announcement can cover several changes.
 type Version struct {
 	mu        sync.Mutex
-	n         uint64    // changes so far
+	n         uint64    // number of changes
 	announced uint64    // number of changes that have been announced to waiters
-	paid      time.Time // advances by one pace with each announcement, to limit the rate
+	paid      time.Time // advances by pace with each announcement, to limit the rate
 	timer     *time.Timer
 	waiters   map[chan<- struct{}]uint64
 	left      time.Time // when the last waiter left
 }
 
-// Now returns the number of changes so far.
+// Now returns the number of changes.
 func (v *Version) Now() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,8 +75,8 @@ func (v *Version) announce() {
 	}
 }
 
-// Subscribe makes wake receive a signal when there is a change after gen. If there already was one, the signal is
-// immediate.
+// Subscribe sends a signal to wake at the first change after gen. If such a change has already been announced,
+// Subscribe sends the signal immediately.
 func (v *Version) Subscribe(wake chan<- struct{}, gen uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,7 +97,7 @@ func (v *Version) Unsubscribe(wake chan<- struct{}) {
 	v.left = time.Now()
 }
 
-// Unwaited returns for how long there has been no subscription.
+// Unwaited returns how long there has been no subscription.
 func (v *Version) Unwaited() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()

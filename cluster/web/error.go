@@ -11,12 +11,13 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Error is an unsuccessful response of an HTTP API. Its texts come from the API, and are cleaned (see package clean).
+// Error is an unsuccessful response of an HTTP API. Its strings come from the API and are safe to display (see package
+// clean).
 type Error struct {
 	Status          int // 300 or more
-	Code            int // the API's error code, 0 if it returns none
+	Code            int // the API's error code; 0: none
 	Message, Detail string
-	OAuth           string // the OAuth error code, "authorization_pending"; "": not an OAuth error
+	OAuth           string // the OAuth error code, such as "authorization_pending"; "": not an OAuth error
 	URL             string
 }
 
@@ -31,8 +32,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// problem parses the forms of errors in APIs: {"error":{"code":1,"message":"…","detail":"…"}}, the same without "error"
-// around it, and OAuth's {"error":"…","error_description":"…"}.
+// problem parses an API's error. The formats are {"error":{"code":1,"message":"…","detail":"…"}}, the inner object
+// alone, and OAuth's {"error":"…","error_description":"…"}.
 func (a response) problem(target string) *Error {
 	e := &Error{Status: a.status, URL: clean.Text(target), Message: http.StatusText(a.status)}
 	if to := a.header.Get("Location"); a.status < 400 && to != "" {
@@ -57,7 +58,7 @@ func (a response) problem(target string) *Error {
 	return e
 }
 
-// text returns the text of a body that is not JSON.
+// text describes a body that is not JSON.
 func (a response) text() string {
 	body := bytes.TrimSpace(a.body)
 	switch {
@@ -69,7 +70,7 @@ func (a response) text() string {
 	return a.excerpt()
 }
 
-// excerpt returns the start of the body if it may be shown.
+// excerpt returns the start of the body, or only its size if the body might contain a token.
 func (a response) excerpt() string {
 	if a.secret {
 		return fmt.Sprintf("%d bytes, not shown because they may contain a token", len(a.body))

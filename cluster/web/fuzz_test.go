@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/failure"
 )
 
-// Whoever answers in the place of an API: nothing it says reaches anybody as it
-// is, and the token that it was sent not at all.
+// A server that is not the API can send anything. No error contains its text unchanged, or the token that it received.
 func FuzzWebAnswers(f *testing.F) {
 	const token = "t0ken-of-an-admin"
 	f.Add(500, "application/json", "", `{"error":{"code":1e300,"message":"\u001b[2J","detail":["x"]}}`)

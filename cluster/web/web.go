@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	limit = 4 << 20          // bytes of one response
+	limit = 4 << 20          // maximum size of a response in bytes
 	age   = 10 * time.Second // how long the response to a GET is cached
 
-	tokenLeast = 8 // bytes of a token that is redacted in responses: a shorter one would match parts of words
+	tokenLeast = 8 // minimum size of a token that is redacted in responses; a shorter one would match parts of words
 )
 
-// Client is a client of one HTTP API. It is safe for concurrent use.
+// Client is a client for one HTTP API. It is safe for concurrent use.
 type Client struct {
 	base    *url.URL
 	token   masked.Value
@@ -37,27 +37,27 @@ type Client struct {
 	client  *http.Client
 }
 
-// Address is the address of an HTTP API, with the CA and the token to use.
+// Address is the address of an HTTP API, with the CA and the token for it.
 type Address struct {
 	Base  string       // "https://renku.example.org/api/data"
 	Token masked.Value // bearer token; zero: none
-	CA    string       // PEM that is trusted in addition to the system's roots; "": none
+	CA    string       // CAs in PEM that are trusted in addition to the system's roots; "": none
 }
 
-// Open returns a client for the address. Its errors are those of New.
+// Open returns a client for the address. It returns the same errors as New.
 func (a Address) Open() (*Client, error) {
 	return New(a.Base, a.Token, Options{AlsoCA: []byte(a.CA)})
 }
 
 // Options are the options of a Client.
 type Options struct {
-	CA      []byte        // trusted PEM; nil: the system's roots
-	AlsoCA  []byte        // PEM that is trusted in addition to the system's roots; nil: none
-	Timeout time.Duration // of one request; 0: 10 s
+	CA      []byte        // trusted CAs in PEM; nil: the system's roots
+	AlsoCA  []byte        // CAs in PEM that are trusted in addition to the system's roots; nil: none
+	Timeout time.Duration // limit for one request; 0: 10 s
 }
 
-// New returns a client for the API at base, such as "https://renku.example.org/api/data", with token as its bearer
-// token; zero is none. It makes no request. A token is sent only over https, or to this machine.
+// New returns a client for the API at base, such as "https://renku.example.org/api/data". token is its bearer token;
+// the zero value means none. New sends no request. The client sends a token only over https, or to this machine.
 func New(base string, token masked.Value, o Options) (*Client, error) {
 	u, err := url.Parse(strings.TrimSuffix(base, "/"))
 	switch {
@@ -98,16 +98,15 @@ func (w *Client) Base() string { return w.base.String() }
 // Close closes idle connections.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// response is one response of the API.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
-	secret bool // the body may contain secrets: only the API's error texts may be shown
+	secret bool // the body might contain secrets, so only the API's error messages are shown
 }
 
 // Form posts a form to path, as OAuth's token endpoints require, and decodes the JSON of the response into out. The
-// response is not cached. Form returns the same results as JSON.
+// response is not cached. Form returns the same status and errors as JSON.
 func (w *Client) Form(ctx context.Context, path string, form url.Values, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -118,10 +117,11 @@ func (w *Client) Form(ctx context.Context, path string, form url.Values, out any
 	return answer.decode("POST "+clean.Text(target), target, out, err)
 }
 
-// JSON calls path, which begins with "/" and may have a query. It sends in as JSON (nil: no body), in which a
-// masked.Value must be revealed first, and decodes the response into out (nil: ignored). It returns the status; a
-// status of 300 or more is an *Error. The response to a GET is cached as a look for 10 s. Any other call drops the
-// cached responses of the API.
+// JSON sends a request to path, which begins with "/" and can have a query. The body is the JSON of in (nil: no body).
+// The JSON of the response is decoded into out (nil: ignored). The caller must reveal each masked.Value in the
+// parameter in, because a masked value is encoded as "(hidden)". JSON returns the response's status. For a status of
+// 300 or more, the error is an *Error. The response to a GET is cached as a look for 10 s. Any other request drops the
+// API's cached responses.
 func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (st
 			return 0, fmt.Errorf("%s: %w", doing, err)
 		}
 		if bytes.Contains(body, []byte(masked.Hidden)) {
-			return 0, fmt.Errorf("%s: a secret in it is still hidden", doing)
+			return 0, fmt.Errorf("%s: the request body contains a masked secret", doing)
 		}
 	}
 	key := "web " + w.base.String() + " "
@@ -150,7 +150,7 @@ func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (st
 	return answer.decode(doing, target, out, err)
 }
 
-// decode decodes the JSON of a response, if there was one.
+// decode decodes the JSON of a response into out. err is the error from the request.
 func (a response) decode(doing, target string, out any, err error) (int, error) {
 	switch {
 	case err != nil:
@@ -169,7 +169,7 @@ func (a response) decode(doing, target string, out any, err error) (int, error) 
 	return a.status, nil
 }
 
-// target returns the URL of a path below the base.
+// target returns the URL of a path below the base URL.
 func (w *Client) target(path string) (string, error) {
 	u, err := url.Parse(w.base.String() + path)
 	if err != nil || !strings.HasPrefix(path, "/") || u.Host != w.base.Host || u.Fragment != "" ||
@@ -215,7 +215,7 @@ func (w *Client) call(ctx context.Context, method, target, kind string, body []b
 	return response{status: resp.StatusCode, header: resp.Header, body: data}, nil
 }
 
-// why removes the URL that net/http puts before an error, and adds the cause if ctx has ended.
+// why removes the URL from an error from net/http. If ctx has ended, it adds the cause.
 func (w *Client) why(ctx context.Context, err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {

@@ -239,8 +239,7 @@ func TestWebAddressTrustsItsCAToo(t *testing.T) {
 	}
 }
 
-// A proxy that repeats what it was sent, and an answer with a token that is cut
-// short: no error shows the token.
+// A proxy echoes the request, or a response with a token is truncated. No error contains the token.
 func TestNoTokenInErrorsOfTheWeb(t *testing.T) {
 	const token = "eyJ0.correct-horse.battery"
 	for situation, answer := range map[string]func(http.ResponseWriter, string){

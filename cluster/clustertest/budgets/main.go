@@ -1,6 +1,6 @@
 // Command budgets copies the output of go test -bench from stdin to stdout, and adds a table of the figures that have a
-// budget: figure, budget, verdict. A figure over its budget is reported but is not an error, because this machine may
-// be slow today. A budget without a figure is an error, unless -skip matches its benchmark.
+// budget. Each line has the figure, the budget and a verdict. A figure over its budget is reported but is not an error,
+// because the machine might be slow. A budget without a figure is an error, unless -skip matches its benchmark.
 package main
 
 import (
@@ -16,27 +16,27 @@ import (
 	"strings"
 )
 
-// budget is the limit of a figure.
+// budget is the limit for a figure.
 type budget struct {
 	what      string
-	benchmark string // its name, without the -N suffix for the number of processors
-	unit      string // of the figure, without the part from a bracket on
+	benchmark string // name of the benchmark, without the -N suffix for the number of processors
+	unit      string // unit of the figure, without a bracket and the text after it
 	limit     float64
 	atLeast   bool // the figure should be at least the limit; else at most
 	guides    bool // measured once per guide
 }
 
 var budgets = []budget{
-	{"all checks once, both 50 ms away: round trips in a chain", "BenchmarkPass/once", "chain", 5, false, true},
-	{"the same in wall time, in round trips", "BenchmarkPass/once", "rtt", 5, false, true},
-	{"times that kubectl takes in sequence", "BenchmarkPass/once", "kubectl/carrick", 40, true, true},
-	{"requests for one distinct read", "BenchmarkPass/once", "requests/read", 1, false, true},
-	{"a change until its verdict, median ms", "BenchmarkChange", "median-ms", 50, false, true},
-	{"a change until its verdict, 99 of 100, ms", "BenchmarkChange", "p99-ms", 150, false, true},
-	{"live and idle, percent of a core", "BenchmarkIdle", "%core", 1, false, true},
-	{"live on both sides, MB resident", "BenchmarkMemory", "MB-resident", 120, false, true},
-	{"carrick --help, ms", "BenchmarkHelp", "median-ms", 50, false, false},
-	{"first frame, ms", "BenchmarkFirstFrame", "median-ms", 150, false, false},
+	{"all checks once, 50 ms latency: sequential round trips", "BenchmarkPass/once", "chain", 5, false, true},
+	{"all checks once: wall time in round trips", "BenchmarkPass/once", "rtt", 5, false, true},
+	{"speed-up over sequential kubectl calls", "BenchmarkPass/once", "kubectl/carrick", 40, true, true},
+	{"requests per distinct read", "BenchmarkPass/once", "requests/read", 1, false, true},
+	{"time from a change to its verdict, median in ms", "BenchmarkChange", "median-ms", 50, false, true},
+	{"time from a change to its verdict, p99 in ms", "BenchmarkChange", "p99-ms", 150, false, true},
+	{"CPU use when idle, percent of a core", "BenchmarkIdle", "%core", 1, false, true},
+	{"resident memory with both sides live, MB", "BenchmarkMemory", "MB-resident", 120, false, true},
+	{"time for carrick --help, ms", "BenchmarkHelp", "median-ms", 50, false, false},
+	{"time to the first frame, ms", "BenchmarkFirstFrame", "median-ms", 150, false, false},
 }
 
 // figures maps package, benchmark and unit to the measured figure.
@@ -53,7 +53,7 @@ func (f figures) packages() []string {
 }
 
 func main() {
-	skip := flag.String("skip", "^$", "benchmarks that were left out, as go test has it: a regular expression")
+	skip := flag.String("skip", "^$", "regular expression of the skipped benchmarks, as in go test -skip")
 	flag.Parse()
 	left, err := regexp.Compile(*skip)
 	if err != nil {
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// read copies lines to on and returns the figures in them.
+// read copies lines to the file on and returns the figures in them.
 func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	out, in := figures{}, ""
 	failed := false
@@ -105,13 +105,13 @@ func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 		}
 	}
 	if failed {
-		return nil, fmt.Errorf("a benchmark failed: what it said stands above")
+		return nil, fmt.Errorf("a benchmark failed; its output is above")
 	}
 	return out, lines.Err()
 }
 
-// table prints every budget with its figures. It reports whether every budget has a figure, except those whose
-// benchmarks were skipped.
+// table prints every budget with its figures. It reports whether every budget has a figure, apart from the budgets
+// whose benchmarks match left.
 func table(got figures, left *regexp.Regexp) bool {
 	all := true
 	row := func(what, where, figure, wanted, verdict string) {
@@ -143,7 +143,7 @@ func table(got figures, left *regexp.Regexp) bool {
 		switch {
 		case found:
 		case left.MatchString(b.benchmark):
-			row(b.what, "", "", "", "left out")
+			row(b.what, "", "", "", "skipped")
 		default:
 			row(b.what, "", "", "", "not measured")
 			all = false
@@ -152,13 +152,13 @@ func table(got figures, left *regexp.Regexp) bool {
 	return all
 }
 
-// grown lists the units that are measured with different numbers of links, and their labels. The figures have no
-// budget, but a link among many should cost no more than a single link.
+// grown maps the units that are measured for different numbers of links to labels. The figures have no budget, but with
+// many links a link should cost no more than a single one.
 var grown = [][2]string{
-	{"s/link", "seconds a link"}, {"MB/link", "MB a link"}, {"unknown/link", "checks a link that could not be told"},
+	{"s/link", "seconds per link"}, {"MB/link", "MB per link"}, {"unknown/link", "unknown checks per link"},
 }
 
-// growth prints the cost of a link among many, one line per guide and figure.
+// growth prints the cost per link for different numbers of links, one line per guide and unit.
 func growth(got figures) {
 	many := map[[2]string]map[int]float64{} // by guide and unit, then by number of links
 	for key, n := range got {
@@ -182,7 +182,7 @@ func growth(got figures) {
 			if at[1] != unit[0] {
 				continue
 			}
-			line := fmt.Sprintf("%-38s %-10s", "many links at once: "+unit[1], at[0])
+			line := fmt.Sprintf("%-38s %-10s", "many links at the same time: "+unit[1], at[0])
 			for _, links := range slices.Sorted(maps.Keys(many[at])) {
 				line += fmt.Sprintf("  %d: %.3g", links, many[at][links])
 			}

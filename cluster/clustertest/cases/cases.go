@@ -1,6 +1,6 @@
-// Package cases records the attempts to break carrick: crashes, injected faults, missing permissions and hostile input.
-// A case is a subtest. If CARRICK_CASES names a file, each case appends a line to it. Command table summarizes that
-// file.
+// Package cases records test cases that try to break carrick: crashes, injected faults, missing permissions and hostile
+// input. A case is a subtest. If the environment variable CARRICK_CASES names a file, each case appends a line to that
+// file. Command table summarizes the file.
 package cases
 
 import (
@@ -18,7 +18,8 @@ const fileEnv = "CARRICK_CASES"
 // briefEnv is the environment variable that requests a brief run, which tests only the guides in briefly.
 const briefEnv = "CARRICK_BRIEF"
 
-// briefly lists, for each group of cases, the guides that a brief run tests. It skips groups that are not listed.
+// briefly maps each group of cases to the guides that a brief run tests. A brief run skips groups that are not in the
+// map.
 var briefly = map[string][]string{
 	"adopt":   {"liqo", "vsphere"},
 	"crash":   {"argocd", "liqo"},
@@ -35,15 +36,15 @@ var briefly = map[string][]string{
 // Brief reports whether this is a brief run.
 func Brief() bool { return os.Getenv(briefEnv) != "" }
 
-// LeftOut skips the test in a brief run, unless briefly lists the guide for this group of cases.
+// LeftOut skips the test in a brief run, unless briefly contains the guide for this group of cases.
 func LeftOut(t *testing.T, group, guide string) {
 	t.Helper()
 	if Brief() && !slices.Contains(briefly[group], guide) {
-		t.Skipf("left to the whole of make verify: %s is set", briefEnv)
+		t.Skipf("skipped, because %s is set; the full make verify runs this test", briefEnv)
 	}
 }
 
-// LeftOutHere calls LeftOut with the guide whose package contains the test. It skips nothing in other packages.
+// LeftOutHere calls LeftOut with the guide whose package contains the test. In other packages it does nothing.
 func LeftOutHere(t *testing.T, group string) {
 	t.Helper()
 	if guide, ok := strings.CutPrefix(packagePath(), "carrick/steps/guides/"); ok {
@@ -51,7 +52,7 @@ func LeftOutHere(t *testing.T, group string) {
 	}
 }
 
-// packagePath returns the import path of the tested package, or "".
+// packagePath returns the import path of the package under test, or "" if it is unknown.
 func packagePath() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -60,13 +61,13 @@ func packagePath() string {
 	return strings.TrimSuffix(info.Path, ".test")
 }
 
-// Case is one line of the file of cases, in JSON.
+// Case is one line of the file of cases, encoded as JSON.
 type Case struct {
-	Kind string `json:"kind"` // the group of the case: "crash", "fault"
-	Name string `json:"name"` // the name of the attempt; unique within its kind and package
+	Kind string `json:"kind"` // group of the case, such as "crash" or "fault"
+	Name string `json:"name"` // name of the case; unique within its kind and package
 	Held bool   `json:"held"`
-	// Package and Test are the import path and the top-level test of the case. Run is the ID of the test process. A test
-	// that runs again repeats all its cases.
+	// Package is the import path of the test's package, and Test the top-level test. Run is the ID of the test process. A
+	// test that runs again repeats all its cases, so only the last run counts.
 	Package string `json:"package,omitempty"`
 	Test    string `json:"test,omitempty"`
 	Run     int    `json:"run,omitempty"`
@@ -85,7 +86,8 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	})
 }
 
-// Whole records a test with all its subtests as one case. A brief run may skip it, see LeftOutHere.
+// Whole records a test with all its subtests as one case. It also calls LeftOutHere, which can skip the test in a brief
+// run.
 func Whole(t *testing.T, kind string) {
 	t.Helper()
 	LeftOutHere(t, kind)
@@ -96,7 +98,7 @@ func Whole(t *testing.T, kind string) {
 	})
 }
 
-// Note records a case that is not a subtest of its own.
+// Note records a case for which there is no subtest.
 func Note(t testing.TB, kind, name string, held bool) {
 	t.Helper()
 	path := os.Getenv(fileEnv)

@@ -9,17 +9,18 @@ import (
 	"testing"
 )
 
-// Disk mounts a file system with almost no free space. It requires root, and skips the test otherwise.
+// Disk mounts a file system with almost no free space and returns its path. It skips the test if the process does not
+// run as root.
 func Disk(tb testing.TB) (dir string) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
-		tb.Skip("a small disk can be had by root alone")
+		tb.Skip("mounting a small disk requires root")
 	}
 	dir = tb.TempDir()
 	if out, err := exec.Command(
 		"mount", "-t", "tmpfs", "-o", "size=256k", "carrick-proof", dir,
 	).CombinedOutput(); err != nil {
-		tb.Skipf("a small disk can't be had here: %v %s", err, out)
+		tb.Skipf("cannot mount a small disk: %v %s", err, out)
 	}
 	tb.Cleanup(func() {
 		if out, err := exec.Command("umount", "-l", dir).CombinedOutput(); err != nil {
@@ -29,7 +30,7 @@ func Disk(tb testing.TB) (dir string) {
 	return dir
 }
 
-// Fill uses up all space on a disk.
+// Fill uses up all space on the disk that is mounted at dir.
 func Fill(tb testing.TB, dir string) {
 	tb.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -46,7 +47,7 @@ func Fill(tb testing.TB, dir string) {
 	}
 }
 
-// Files returns the names of the files on a disk, except the filler.
+// Files returns the names of the files in dir, except the file from Fill.
 func Files(tb testing.TB, dir string) []string {
 	tb.Helper()
 	entries, err := os.ReadDir(dir)

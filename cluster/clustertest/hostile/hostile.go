@@ -1,5 +1,5 @@
-// Package hostile provides strings that an attacker could put into names, messages and logs, and finds the parts of
-// them that must not appear in any output.
+// Package hostile provides strings that an attacker could put into names, messages and logs. It also finds characters
+// and sequences that must not appear in any output.
 package hostile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are strings that a cluster or an API could return, by the attack that they attempt.
+// Texts maps the description of an attack to a string that attempts it.
 var Texts = map[string]string{
 	"clears the screen":       "\x1b[2J\x1b[1;1Hall is green",
 	"sets the title":          "\x1b]0;owned\x07title",
@@ -29,7 +29,7 @@ var Texts = map[string]string{
 	"looks like markup":       "</failure>]]><a/>&#27;[31m{{.}} %s %n ${link.name}",
 }
 
-// All joins all Texts into one line that is short enough for an annotation.
+// All joins most of Texts into one line that is short enough for an annotation.
 func All() string {
 	var all strings.Builder
 	for _, name := range []string{
@@ -42,7 +42,7 @@ func All() string {
 	return strings.ToValidUTF8(all.String(), "")
 }
 
-// Unfit returns the first part of a text that must not reach a terminal, file or log, or "" if there is none.
+// Unfit describes the first part of text that must not reach a terminal, file or log. It returns "" if there is none.
 func Unfit(text string) string {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -57,7 +57,7 @@ func Unfit(text string) string {
 func unfit(r rune, size int) string {
 	switch {
 	case r == utf8.RuneError && size == 1:
-		return "a byte that is no UTF-8"
+		return "a byte that is not valid UTF-8"
 	case r == 0x1b:
 		return "an escape character"
 	case r < 0x20 && r != '\n' && r != '\t', r == 0x7f:
@@ -65,14 +65,14 @@ func unfit(r rune, size int) string {
 	case r >= 0x80 && r < 0xa0:
 		return "an 8-bit control character"
 	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return "a character that turns the direction"
+		return "a character that changes the text direction"
 	case unicode.In(
 		r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector,
 	), r == 0x2800:
-		return "a mark that can't be seen"
+		return "an invisible character"
 	}
 	return ""
 }
 
-// Lines splits a text into lines, for outputs in which every line is one item. It drops the newlines at the end.
+// Lines splits text into lines. It ignores newlines at the end.
 func Lines(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }

@@ -15,10 +15,10 @@ import (
 	"unicode"
 )
 
-// leastSecret is the minimum length of a secret in bytes. A match of a shorter string proves nothing.
+// leastSecret is the minimum length of a secret in bytes. Shorter strings could match by chance.
 const leastSecret = 16
 
-// Seeker searches for secrets, in the forms in which they could leak.
+// Seeker searches output for secrets. It also finds encoded forms of them and parts of them.
 type Seeker struct{ forms []form }
 
 type form struct {
@@ -26,15 +26,15 @@ type form struct {
 	bytes     []byte
 }
 
-// Len returns the number of forms that are searched for.
+// Len returns the number of strings that Find searches for: the secrets, their encodings and their parts.
 func (s *Seeker) Len() int { return len(s.forms) }
 
-// Add adds a secret to search for. It returns an error for a secret shorter than leastSecret. For a secret that is long
-// or has several lines, Find also reports parts of it. For a PEM private key, Find ignores parts that contain only the
-// public key, because the certificate and the CSR contain it as well.
+// Add adds a secret to search for. It returns an error for a secret shorter than leastSecret. If a secret is long or
+// has several lines, Find also reports parts of it. For a PEM private key, Find ignores parts with only the public key,
+// because the certificate and the CSR contain the public key as well.
 func (s *Seeker) Add(name, secret string) error {
 	if len(secret) < leastSecret {
-		return fmt.Errorf("%s: a secret of %d characters proves nothing", name, len(secret))
+		return fmt.Errorf("%s: a secret of %d characters is too short for this test", name, len(secret))
 	}
 	var public []string
 	if der := publicPart(secret); der != nil {
@@ -70,7 +70,7 @@ func (s *Seeker) add(name, how, text string) {
 	s.forms = append(s.forms, form{name, how, []byte(text)})
 }
 
-// parts returns the parts of a secret to search for. A screen may show only some of a long secret.
+// parts returns the parts of a secret to search for, because a screen can show only a part of a long secret.
 func parts(secret string) []string {
 	const size = 32
 	out := []string{}
@@ -118,8 +118,8 @@ func publicPart(secret string) []byte {
 	return public
 }
 
-// encoded returns the base64 of a string at each possible offset within encoded data. Each result has only the
-// characters that the string alone determines.
+// encoded returns the base64 encodings of a string that is part of longer data. There is one result for each possible
+// offset. It has only the characters that do not depend on the surrounding data.
 func encoded(text string) []string {
 	var out []string
 	for shift, skip := range []int{0, 2, 3} {
@@ -138,8 +138,8 @@ func encoded(text string) []string {
 	return out
 }
 
-// Find returns the names of the secrets in data, each with the form in which it was found, or nil if there are none. It
-// searches data as it is, and again without line wraps, frames and colors.
+// Find returns the names of the secrets in data, each with the form in which it occurs, or nil if there are none. It
+// searches data unchanged, and again without line wraps, frames and colors.
 func (s *Seeker) Find(data []byte) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -165,7 +165,7 @@ func squeezed(data []byte) []byte {
 	return out
 }
 
-// withoutSequences drops control sequences: ESC [ … up to a letter.
+// withoutSequences removes control sequences, which start with ESC [ and end with a letter.
 func withoutSequences(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); i++ {

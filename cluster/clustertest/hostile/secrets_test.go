@@ -16,7 +16,7 @@ import (
 
 const planted = "gK3-planted/secret+4711=zZ"
 
-// A test of the test: a secret that is there is found, in whatever form.
+// Tests the Seeker itself: it must find a secret in every form.
 func TestASecretThatIsThereIsFound(t *testing.T) {
 	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	long := strings.Repeat("Ab3", 10) + planted + strings.Repeat("9xQ", 60) + "theEndOfIt-" + planted
@@ -58,8 +58,7 @@ func TestASecretThatIsThereIsFound(t *testing.T) {
 	}
 }
 
-// What a certificate request shows of a key is public, however it is aligned; each
-// line of what is private is found.
+// The public key in a certificate request is not a secret, at any offset. Each line of the private key is found.
 func TestAPublicKeyIsNoSecret(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 )
 
 // Merger merges objects as server-side apply does, with the code of k8s.io/apimachinery. It merges built-in kinds by
-// their schemas, and all others as custom resources without list types. It sets no defaults and validates nothing.
+// their schemas. It treats all other kinds as custom resources without list types. It sets no defaults and validates
+// nothing.
 type Merger struct {
 	mu       sync.Mutex
 	builtIn  managedfields.TypeConverter
@@ -32,7 +33,8 @@ func New() *Merger {
 	return &Merger{builtIn: builtInTypes(), managers: map[schema.GroupVersionKind]*managedfields.FieldManager{}}
 }
 
-// Apply returns the result of applying an object over live, which may be nil. A conflict is an *apierrors.StatusError.
+// Apply returns the result of applying an object to the existing object live, which can be nil. If fields conflict, the
+// error is an *apierrors.StatusError.
 func (m *Merger) Apply(
 	live, object *unstructured.Unstructured, manager string, force bool,
 ) (*unstructured.Unstructured, error) {
@@ -67,11 +69,11 @@ func (m *Merger) manager(kind schema.GroupVersionKind) (*managedfields.FieldMana
 	return fm, err
 }
 
-// sameVersion is a converter that does nothing, because each object is served in one version.
+// sameVersion is a converter that does nothing, because the fake API servers serve each kind in one version.
 type sameVersion struct{}
 
 func (sameVersion) Convert(_, _, _ any) error {
-	return errors.New("a state serves each object in one version")
+	return errors.New("a state can contain each object in one version only")
 }
 
 func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {

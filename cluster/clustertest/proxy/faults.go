@@ -19,11 +19,11 @@ type Fault struct {
 
 // Rule selects the requests that get a fault.
 type Rule struct {
-	Verbs     []string // none: all
-	Resources []string // none: all
-	Changes   bool     // only requests that may change something
-	Looks     bool     // only requests that change nothing
-	After     int      // number of matching requests that pass first
+	Verbs     []string // empty: all
+	Resources []string // empty: all
+	Changes   bool     // match only requests that can change the cluster
+	Looks     bool     // match only requests that cannot change the cluster
+	After     int      // number of matching requests to forward normally before the first fault
 	Times     int      // number of requests that get the fault; 0: all
 	Fault     Fault
 
@@ -36,8 +36,8 @@ func (r *Rule) fits(asked Request) bool {
 		(!r.Changes || asked.Changes()) && (!r.Looks || !asked.Changes())
 }
 
-// Set replaces the rules. The first rule that matches a request applies; without rules no request gets a fault.
-// Requests in flight are not affected: see Cut.
+// Set replaces the rules. A request gets the fault of the first rule that matches. Requests in flight are not affected:
+// see Cut.
 func (p *Proxy) Set(rules ...Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func Reset() Fault {
 	return Fault{"reset", func(_ http.ResponseWriter, r *http.Request, _ Request, _ http.Handler) { reset(r) }}
 }
 
-// ResetInBody passes a request on and resets the connection in the middle of the response.
+// ResetInBody forwards a request and resets the connection in the middle of the response.
 func ResetInBody() Fault {
 	return Fault{"reset in the body", func(w http.ResponseWriter, r *http.Request, _ Request, next http.Handler) {
 		half(w, r, next)
@@ -85,7 +85,7 @@ func ResetInBody() Fault {
 	}}
 }
 
-// Short passes a request on and ends the response normally after half of it.
+// Short forwards a request and ends the response after half of its body, without an error.
 func Short() Fault {
 	return Fault{
 		"a body that ends early",
@@ -93,11 +93,11 @@ func Short() Fault {
 	}
 }
 
-// half writes half of the response, or half of the first line of a stream.
+// half writes the first half of a response. For a watch, it writes half of the first event.
 func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	taken := &taking{header: http.Header{}, enough: cancel, stream: r.URL.Query().Get("watch") == "true"}
+	taken := &responseRecorder{header: http.Header{}, enough: cancel, stream: r.URL.Query().Get("watch") == "true"}
 	func() {
 		defer func() { _ = recover() }() // the truncation aborts the handler
 		next.ServeHTTP(taken, r.WithContext(ctx))
@@ -107,8 +107,8 @@ func half(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	_, _ = w.Write(taken.body.Bytes()[:taken.body.Len()/2])
 }
 
-// taking is an http.ResponseWriter that records a response.
-type taking struct {
+// responseRecorder is an http.ResponseWriter that records a response until it calls enough.
+type responseRecorder struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
@@ -116,11 +116,11 @@ type taking struct {
 	stream bool
 }
 
-func (t *taking) Header() http.Header  { return t.header }
-func (t *taking) WriteHeader(code int) { t.code = code }
-func (t *taking) Flush()               {}
+func (t *responseRecorder) Header() http.Header  { return t.header }
+func (t *responseRecorder) WriteHeader(code int) { t.code = code }
+func (t *responseRecorder) Flush()               {}
 
-func (t *taking) Write(b []byte) (int, error) {
+func (t *responseRecorder) Write(b []byte) (int, error) {
 	n, err := t.body.Write(b)
 	if t.stream {
 		t.enough()
@@ -180,7 +180,7 @@ func status(w http.ResponseWriter, code int, reason, message string) {
 	})
 }
 
-// CutWatch ends each watch normally after a while; other requests pass.
+// CutWatch ends each watch without an error after the given time. It forwards other requests.
 func CutWatch(after time.Duration) Fault {
 	return Fault{"a watch that is cut", func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler) {
 		if asked.Verb != "watch" {
@@ -189,27 +189,29 @@ func CutWatch(after time.Duration) Fault {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), after)
 		defer cancel()
-		defer func() { _ = recover() }() // an aborted response ends the watch like any other
+		defer func() { _ = recover() }() // an aborted response ends the watch, too
 		next.ServeHTTP(w, r.WithContext(ctx))
 	}}
 }
 
-// Expired responds to each watch with a 410 event; other requests pass.
+// Expired responds to each watch with a 410 event. It forwards other requests.
 func Expired() Fault {
-	return Fault{"a watch that says 410", func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler) {
-		if asked.Verb != "watch" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintln(
-			w,
-			`{"type":"ERROR","object":{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","code":410,"reason":"Expired","message":"The resourceVersion for the provided watch is too old."}}`,
-		)
-	}}
+	return Fault{
+		"a watch that returns 410", func(w http.ResponseWriter, r *http.Request, asked Request, next http.Handler) {
+			if asked.Verb != "watch" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintln(
+				w,
+				`{"type":"ERROR","object":{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Failure","code":410,"reason":"Expired","message":"The resourceVersion for the provided watch is too old."}}`,
+			)
+		},
+	}
 }
 
-// Hang never responds.
+// Hang sends no response.
 func Hang() Fault {
 	return Fault{"no answer", func(_ http.ResponseWriter, r *http.Request, _ Request, _ http.Handler) {
 		<-r.Context().Done()

@@ -21,13 +21,13 @@ type (
 	askedKey struct{} // key of the parsed Request in its context
 )
 
-var errIntercepted = errors.New("the answer is not passed on")
+var errIntercepted = errors.New("the proxy does not forward the answer")
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// roundTrip passes a request on as the user who sent it.
+// roundTrip forwards a request with the identity of the user who sent it.
 func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Authorization") != "" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return p.asOther.RoundTrip(r)
@@ -39,7 +39,7 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	if _, err := cert.Verify(
 		x509.VerifyOptions{Roots: p.trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
 	); err != nil {
-		return p.asOther.RoundTrip(r) // the API server treats it as anonymous, as it would without the proxy
+		return p.asOther.RoundTrip(r) // the API server treats the request as anonymous, as it would without the proxy
 	}
 	r.Header.Set("Impersonate-User", cert.Subject.CommonName)
 	r.Header.Del("Impersonate-Group")
@@ -49,7 +49,7 @@ func (p *Proxy) roundTrip(r *http.Request) (*http.Response, error) {
 	return p.asAdmin.RoundTrip(r)
 }
 
-// authority is the proxy's own CA, with the server certificate that the CA signed.
+// authority is the proxy's own CA, with a server certificate from this CA.
 type authority struct {
 	pem    []byte
 	server tls.Certificate
@@ -88,7 +88,7 @@ func newAuthority() (*authority, error) {
 	}, nil
 }
 
-// reset resets the connection of a request, and ends its handler.
+// reset resets the client's connection and aborts the request's handler.
 func reset(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 		resetConn(c)

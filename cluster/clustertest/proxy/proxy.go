@@ -1,9 +1,9 @@
-// Package proxy is a proxy between carrick and an API server that simulates failures of a network, a load balancer or a
+// Package proxy is a proxy between carrick and an API server. It simulates failures of a network, a load balancer or a
 // server. It terminates TLS, parses each request, and injects the faults of its rules.
 //
-// It forwards bearer tokens. It cannot forward client certificates. For the admin's certificate, its own connection
-// uses that certificate. For another client certificate of the cluster, it connects as the admin and impersonates the
-// certificate's user, so that the user's permissions apply.
+// The proxy forwards bearer tokens. It cannot forward client certificates. If a request has the admin's certificate,
+// the proxy sends it with that certificate, too. If a request has another client certificate of the cluster, the proxy
+// sends it as the admin and impersonates the certificate's user, so that the user's permissions apply.
 package proxy
 
 import (
@@ -28,7 +28,7 @@ import (
 
 // Proxy is a proxy for one API server.
 type Proxy struct {
-	URL string // address of the proxy, used instead of the API server's
+	URL string // the proxy's address, which replaces the API server's
 
 	admin   kubeconfig.Config // the admin's kubeconfig
 	trusted *x509.CertPool    // CAs for client certificates
@@ -36,18 +36,19 @@ type Proxy struct {
 	server  *http.Server
 	forward *httputil.ReverseProxy
 	asAdmin http.RoundTripper
-	asOther http.RoundTripper // without a client certificate
+	asOther http.RoundTripper // sends requests without a client certificate
 
 	mu     sync.Mutex
 	rules  []*Rule
 	before func(Request) bool
 	after  func(Request) bool
 	log    []Entry
-	done   int // changes that the API server has answered
+	done   int // number of changes that the API server has answered
 	conns  map[net.Conn]bool
 }
 
-// Entry is a request with the status code of its response, or 0 if there was no response. It never contains bodies.
+// Entry is a request with the status code of its response. The code is 0 if there was no response. Bodies are not
+// recorded.
 type Entry struct {
 	Request
 	Code int
@@ -67,7 +68,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	return Before(tb, k)
 }
 
-// Before starts a proxy in front of the API server of an admin's kubeconfig.
+// Before starts a proxy in front of the API server in admin, the kubeconfig of an administrator.
 func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	tb.Helper()
 	target, err := url.Parse(admin.Server)
@@ -81,7 +82,7 @@ func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	}
 	pair, err := tls.X509KeyPair(admin.ClientCert, []byte(admin.ClientKey.Reveal()))
 	if err != nil {
-		tb.Fatalf("the admin signs in without a client certificate: %v", err)
+		tb.Fatalf("the admin's kubeconfig has no client certificate: %v", err)
 	}
 	with, without := p.transport(pair), p.transport()
 	p.asAdmin, p.asOther = with, without
@@ -117,8 +118,8 @@ func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	return p
 }
 
-// Kubeconfig writes a copy of the admin's kubeconfig that uses the proxy as its server, and returns its path and its
-// context.
+// Kubeconfig writes a copy of the admin's kubeconfig with the proxy as its server. It returns the path and the context
+// of the copy.
 func (p *Proxy) Kubeconfig(tb testing.TB) (path, context string) {
 	tb.Helper()
 	k := p.admin
@@ -147,16 +148,16 @@ func (p *Proxy) Log() []Entry {
 	return slices.Clone(p.log)
 }
 
-// Changes returns the number of requests that may change something and that the API server has answered.
+// Changes returns the number of answered requests that could change the cluster.
 func (p *Proxy) Changes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Intercept calls before for each request that may change something, before the proxy passes it on. It calls after when
-// the response has arrived, before the proxy passes that on. If either returns false, the proxy resets the connection
-// instead. Either may be nil.
+// Intercept sets functions that are called for each request that can change the cluster. The proxy calls before when it
+// is about to forward the request. It calls after when it is about to forward the response. If a function returns
+// false, the proxy resets the connection instead. Either function can be nil.
 func (p *Proxy) Intercept(before, after func(Request) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +187,7 @@ func (p *Proxy) state(c net.Conn, s http.ConnState) {
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	asked := parse(r)
 	p.mu.Lock()
-	noted := &noting{w, p, len(p.log)}
+	noted := &statusRecorder{w, p, len(p.log)}
 	p.log = append(p.log, Entry{asked, 0})
 	fault, before := p.faultOf(asked), p.before
 	p.mu.Unlock()
@@ -203,7 +204,6 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	fault.serve(noted, r, asked, next)
 }
 
-// answered is called with each response of the API server.
 func (p *Proxy) answered(resp *http.Response) error {
 	asked, _ := resp.Request.Context().Value(askedKey{}).(Request)
 	p.mu.Lock()
@@ -218,24 +218,24 @@ func (p *Proxy) answered(resp *http.Response) error {
 	return nil
 }
 
-// noting is an http.ResponseWriter that records the status code of a response in the log.
-type noting struct {
+// statusRecorder is an http.ResponseWriter that records the status code of the response in the log.
+type statusRecorder struct {
 	http.ResponseWriter
 	p  *Proxy
 	at int // index in the log
 }
 
-func (n *noting) WriteHeader(code int) {
+func (n *statusRecorder) WriteHeader(code int) {
 	n.note(code)
 	n.ResponseWriter.WriteHeader(code)
 }
 
-func (n *noting) Write(b []byte) (int, error) {
+func (n *statusRecorder) Write(b []byte) (int, error) {
 	n.note(http.StatusOK)
 	return n.ResponseWriter.Write(b)
 }
 
-func (n *noting) note(code int) {
+func (n *statusRecorder) note(code int) {
 	n.p.mu.Lock()
 	defer n.p.mu.Unlock()
 	if e := &n.p.log[n.at]; e.Code == 0 {
@@ -243,4 +243,4 @@ func (n *noting) note(code int) {
 	}
 }
 
-func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (n *statusRecorder) Unwrap() http.ResponseWriter { return n.ResponseWriter }

@@ -55,7 +55,8 @@ func TestParse(t *testing.T) {
 
 const answer = `{"kind":"Secret","metadata":{"name":"x"}}`
 
-// before is a proxy before a server that tells who asks, and an admin's client.
+// before returns a proxy in front of a server that reports the user of each request, and an HTTP client with the
+// admin's certificate.
 func before(t *testing.T) (*Proxy, *http.Client) {
 	t.Helper()
 	a, err := newAuthority()
@@ -94,7 +95,7 @@ func clientOf(t *testing.T, p *Proxy, certs ...tls.Certificate) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// ask sends a request and tells its code, or that there was none, and what came.
+// ask sends a request and returns the status code, the body and the user. If there is no response, it returns an error.
 func ask(t *testing.T, c *http.Client, method, address, token string) (code int, body, who string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)

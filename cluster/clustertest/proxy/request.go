@@ -9,7 +9,7 @@ import (
 // Request is a parsed request to the API server.
 type Request struct {
 	Verb      string // get, list, watch, create, update, patch, delete
-	Resource  string // "secrets", "tenants.authentication.liqo.io", "namespaces/finalize"; a path if it is not a resource
+	Resource  string // "secrets", "tenants.authentication.liqo.io", "namespaces/finalize"; or a non-resource path
 	Namespace string
 	Name      string
 	DryRun    bool
@@ -26,7 +26,7 @@ func (r Request) String() string {
 
 var changing = []string{"create", "update", "patch", "delete"}
 
-// Changes reports whether the request may change the cluster: it is neither a dry run nor a review.
+// Changes reports whether the request can change the cluster. Dry runs and reviews cannot.
 func (r Request) Changes() bool {
 	kind, _, _ := strings.Cut(r.Resource, ".")
 	return slices.Contains(changing, r.Verb) && !r.DryRun && !strings.HasSuffix(kind, "reviews")
@@ -36,7 +36,6 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// parse parses a request of the Kubernetes API.
 func parse(r *http.Request) Request {
 	query := r.URL.Query()
 	out := Request{Verb: verbs[r.Method], DryRun: query.Has("dryRun")}

@@ -16,10 +16,10 @@ import (
 )
 
 // Wire simulates a slow network path between carrick and the API server of a side. It forwards bytes and does not
-// terminate TLS, so that measurements do not include a proxy. It delays each byte by half of the configured round-trip
+// terminate TLS, so measurements do not include the work of a proxy. It delays each byte by half of the round-trip
 // time.
 type Wire struct {
-	URL string // address of the wire, used instead of the API server's
+	URL string // the wire's address, which replaces the API server's
 
 	far    atomic.Int64 // one-way delay in nanoseconds
 	target string
@@ -48,14 +48,13 @@ func NewWire(tb testing.TB, box *clustertest.Sandbox, side string, roundTrip tim
 	return w
 }
 
-// Far sets the round-trip time.
+// Far changes the round-trip time.
 func (w *Wire) Far(roundTrip time.Duration) { w.far.Store(int64(roundTrip / 2)) }
 
-// way returns the one-way delay.
 func (w *Wire) way() time.Duration { return time.Duration(w.far.Load()) }
 
-// Kubeconfig writes a copy of the admin's kubeconfig of that side that uses the wire as its server, and returns its
-// path and its context.
+// Kubeconfig writes a copy of the admin's kubeconfig of a side with the wire as its server. It returns the path and the
+// context of the copy.
 func (w *Wire) Kubeconfig(tb testing.TB, box *clustertest.Sandbox, side string) (path, context string) {
 	tb.Helper()
 	data, err := os.ReadFile(box.Kubeconfigs[side])
@@ -85,7 +84,7 @@ func (w *Wire) close() {
 	w.work.Wait()
 }
 
-// keep registers a connection, so that close closes it, and reports whether the wire is still open.
+// keep registers a connection so that close closes it. It reports whether the wire is still open.
 func (w *Wire) keep(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,14 +125,14 @@ func (w *Wire) join(client net.Conn) {
 	}
 	defer w.drop(server)
 	var both sync.WaitGroup
-	// The client's kernel accepts the connection immediately, so the first byte is also delayed by the round trip that
-	// connecting would take.
+	// The client's kernel accepts the connection without delay. To make up for it, the first byte is also delayed by the
+	// round trip of a TCP handshake.
 	both.Go(func() { w.pass(server, client, 2*w.way()) })
 	both.Go(func() { w.pass(client, server, 0) })
 	both.Wait()
 }
 
-// late is a chunk of data, and the time at which it is due at the receiver.
+// late is a chunk of data that the receiver gets at the time due.
 type late struct {
 	data []byte
 	due  time.Time

@@ -3,8 +3,8 @@
 //
 //	share [-n SIZE] COMMAND [ARG …]
 //
-// CARRICK_SANDBOX names the sandbox binary. A sandbox starts when a test requests one and none is free. All stop with
-// the command. With -times, share then prints which tests held sandboxes longest.
+// CARRICK_SANDBOX is the path of the sandbox binary. A sandbox starts when a test requests one and none is idle. All
+// sandboxes stop when the command exits. With -times, share then prints the tests that used sandboxes longest.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 
 func main() {
 	size := flag.Int("n", 1, "at most `SIZE` sandboxes at a time")
-	times := flag.Bool("times", false, "say at the end which tests had sandboxes for the longest time")
+	times := flag.Bool("times", false, "print the tests that used sandboxes for the longest time")
 	flag.Parse()
 	code, err := share(*size, *times, flag.Args())
 	if err != nil {
@@ -75,7 +75,7 @@ func run(command []string, socket string) (int, error) {
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // only the command gets the signal, so that the sandboxes stop after it
+	go func() { // forward signals to the command only, so that the sandboxes stop after it
 		for s := range signals {
 			_ = cmd.Process.Signal(s)
 		}
@@ -87,8 +87,8 @@ func run(command []string, socket string) (int, error) {
 	return 0, err
 }
 
-// serve lends a sandbox, or the capacity for one, to each connection until the connection closes. The first line of a
-// connection says what it requests.
+// serve lends a sandbox, or capacity for one, to each connection until the connection closes. The borrower's first line
+// states which one it requests.
 func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	for {
 		conn, err := l.Accept()
@@ -107,7 +107,7 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 				defer held.add(who, time.Now())
 				defer pool.GiveRoom()
 				_, _ = io.WriteString(conn, "\n")
-				lines.Scan() // until the borrower closes the connection
+				lines.Scan() // wait until the borrower closes the connection
 				return
 			}
 			box, err := pool.Take()
@@ -122,7 +122,7 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 	}
 }
 
-// tally records how long tests held sandboxes, by test binary and top-level test.
+// tally records how long tests used sandboxes, by test binary and top-level test.
 type tally struct {
 	mu sync.Mutex
 	by map[string]time.Duration
@@ -135,7 +135,7 @@ func (t *tally) add(who string, since time.Time) {
 	t.by[test] += time.Since(since)
 }
 
-// print prints the tests that held sandboxes longest.
+// print prints the tests that used sandboxes longest.
 func (t *tally) print(w io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Forward forwards the connections of a listener to an address of this machine, until cut is called or the test ends.
+// Forward accepts connections on l and forwards them to an address on this machine, until cut is called or the test
+// ends.
 func Forward(t testing.TB, l net.Listener, to string) (cut func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

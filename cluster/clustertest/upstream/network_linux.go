@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Networks is a group of network namespaces that a bridge connects to each other and to this machine.
+// Networks is a group of network namespaces. A bridge connects them to each other and to this machine.
 type Networks struct {
 	bridge string
-	prefix string // of their addresses, without the last number
+	prefix string // prefix of the namespaces' addresses, without the last number
 	count  atomic.Int32
 }
 
@@ -30,11 +30,12 @@ type Network struct {
 	name    string
 }
 
-// bridges is the prefix of a bridge's name, which ends in the process ID. A namespace's name is that of its bridge with
-// a number.
+// bridges is the prefix of bridge names. A bridge's name ends with the process ID. A namespace's name is the name of
+// its bridge followed by a number.
 const bridges = "carrick-"
 
-// NewNetworks creates the bridge, and deletes it when the test ends. It skips the test if that is not permitted.
+// NewNetworks creates the bridge, and deletes it when the test ends. It skips the test if the process is not permitted
+// to create namespaces or bridges.
 func NewNetworks(t testing.TB) *Networks {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -48,7 +49,7 @@ func NewNetworks(t testing.TB) *Networks {
 	}
 	sweep()
 	pid := os.Getpid()
-	// 198.18.0.0/15 is reserved for network benchmarks (RFC 2544), so no machine uses it.
+	// 198.18.0.0/15 is reserved for network benchmarks (RFC 2544), so it does not conflict with a real network.
 	n := &Networks{bridge: bridges + strconv.Itoa(pid), prefix: fmt.Sprintf("198.%d.%d.", 18+pid>>8&1, pid&255)}
 	if err := ip("link", "add", n.bridge, "type", "bridge"); err != nil {
 		t.Skipf("a bridge between network namespaces is not permitted here: %v", err)
@@ -66,7 +67,7 @@ func NewNetworks(t testing.TB) *Networks {
 	return n
 }
 
-// sweep deletes the leftovers of tests that were killed.
+// sweep deletes bridges and namespaces that killed test processes left behind.
 func sweep() {
 	for folder, command := range map[string][]string{
 		"/sys/class/net": {"link", "delete"},
@@ -110,7 +111,8 @@ func (n *Networks) Add(t testing.TB) (*Network, error) {
 	return net, nil
 }
 
-// Forward forwards a loopback address of the namespace to the same address of this machine, until the test ends.
+// Forward makes a loopback address of this machine available in the namespace, until the test ends. It listens on the
+// same address in the namespace and forwards the connections.
 func (n *Network) Forward(t testing.TB, address string) error {
 	l, err := n.listen(address)
 	if err == nil {
@@ -123,7 +125,7 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine, and no other one gets its namespace
+		runtime.LockOSThread() // never unlocked, so that no other goroutine runs in the namespace
 		var namespace *os.File
 		if namespace, err = os.Open("/var/run/netns/" + n.name); err != nil {
 			return
@@ -137,8 +139,8 @@ func (n *Network) listen(address string) (l net.Listener, err error) {
 	return l, err
 }
 
-// command returns a command that runs in the namespace, with a private /run. WireGuard's sockets in /run are named
-// after interfaces, which have the same names in each namespace.
+// command returns a command that runs in the namespace, with its own /run. WireGuard's sockets in /run are named after
+// interfaces, and the interfaces have the same names in all namespaces.
 func (n *Network) command(ctx context.Context, program string, args []string) *exec.Cmd {
 	if n == nil {
 		return exec.CommandContext(ctx, program, args...)

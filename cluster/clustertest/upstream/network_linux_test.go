@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A program in a namespace reaches this machine's loopback only where an address of it is forwarded.
+// A program in a namespace can reach a loopback address of this machine only if the address is forwarded.
 func TestNetworks(t *testing.T) {
 	nets := NewNetworks(t)
 	here, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// What a test that was killed has left is deleted by the next one.
+// The next test deletes the namespaces and bridges of a killed test.
 func TestSweep(t *testing.T) {
 	NewNetworks(t) // or it is skipped
 	const name = bridges + "0"

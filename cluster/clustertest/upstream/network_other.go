@@ -22,10 +22,10 @@ func NewNetworks(t testing.TB) *Networks {
 	return nil
 }
 
-// Add returns an error.
+// Add always returns an error.
 func (*Networks) Add(testing.TB) (*Network, error) { return nil, errors.ErrUnsupported }
 
-// Forward returns an error.
+// Forward always returns an error.
 func (*Network) Forward(testing.TB, string) error { return errors.ErrUnsupported }
 
 func (*Network) command(ctx context.Context, program string, args []string) *exec.Cmd {

@@ -24,26 +24,26 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Runner runs the binaries of one side's Deployments on this machine, each with a token of its ServiceAccount and with
-// the arguments of its container. The pods are fake: nothing else runs in them.
+// Runner runs the binaries of one side's Deployments on this machine. Each binary gets a token of its ServiceAccount
+// and the arguments of its container. The Deployments' pods are fake: nothing runs in them.
 type Runner struct {
 	Box  *clustertest.Sandbox
 	Side string
-	Bin  string // the folder with the binaries
-	// More adds arguments after a container's own, by binary, such as ports that are free on this machine. An added flag
-	// replaces the container's argument for the same flag.
+	Bin  string // directory with the binaries
+	// More maps a binary to arguments that are added to its container's arguments, such as ports that are free on this
+	// machine. An added flag replaces the container's argument for the same flag.
 	More map[string][]string
-	// Env sets environment variables that a container would get from elsewhere (valueFrom), by name.
+	// Env contains the values of environment variables that the container gets from another object (valueFrom), by name.
 	Env map[string]string
-	// Container is the container whose program runs; "" is the first.
+	// Container is the name of the container whose program runs; "" means the first container.
 	Container string
-	// In is the network namespace in which the binary runs; nil is this machine's.
+	// In is the network namespace in which the binary runs; nil means this machine's.
 	In *Network
 }
 
-// Program is a running binary. It stops when the test ends, or by End.
+// Program is a running binary. It stops when the test ends or End is called.
 type Program struct {
-	Dir string // its own TMPDIR
+	Dir string // the program's TMPDIR
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -52,7 +52,7 @@ type Program struct {
 	now    *os.Process
 }
 
-// Write implements io.Writer for the program's output.
+// Write records the program's output.
 func (p *Program) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Program) runs(now *os.Process) {
 	p.now = now
 }
 
-// Tail returns the end of the program's output.
+// Tail returns the last 6000 bytes of the program's output.
 func (p *Program) Tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,20 +73,20 @@ func (p *Program) Tail() string {
 	return string(b[max(0, len(b)-6000):])
 }
 
-// Restart kills the process, which is then started again.
+// Restart kills the process. The runner then starts it again.
 func (p *Program) Restart(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now == nil {
-		t.Fatal("the program does not run")
+		t.Fatal("the program is not running")
 	}
 	if err := p.now.Kill(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// End stops the process, and returns when it has exited.
+// End stops the process and waits until it has exited.
 func (p *Program) End() {
 	p.cancel()
 	<-p.done
@@ -110,8 +110,9 @@ func (r Runner) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Start runs the binary of a Deployment's container until the test ends. A process that exits is restarted, as the
-// kubelet would do. prepare can fill the process's own TMPDIR before it starts. Start can be called from any goroutine.
+// Start runs the binary of a Deployment's container until the test ends. If the process exits, it is restarted, as by
+// the kubelet. prepare can create files in the program's TMPDIR before the program starts. Start can be called from any
+// goroutine.
 func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir string)) (*Program, error) {
 	var d appsv1.Deployment
 	text, err := r.Kubectl(t.Context(), "-n", namespace, "get", "deployment", name, "-o", "json")
@@ -124,7 +125,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	pod := d.Spec.Template.Spec
 	named := func(c corev1.Container) bool { return c.Name == r.Container }
 	c := pod.Containers[max(0, slices.IndexFunc(pod.Containers, named))]
-	program := c.Name // the image's entry point is not in the Deployment
+	program := c.Name // the Deployment does not contain the image's entry point
 	if len(c.Command) > 0 {
 		program = filepath.Base(c.Command[0])
 	}
@@ -158,7 +159,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	p.cancel = cancel
 	go func() {
 		defer close(p.done)
-		runtime.LockOSThread() // Pdeathsig is tied to the thread that started the program
+		runtime.LockOSThread() // Pdeathsig applies to the thread that starts the program
 		for ctx.Err() == nil {
 			cmd := r.In.command(ctx, filepath.Join(r.Bin, program), args)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
@@ -172,14 +173,14 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second): // its dependencies may not exist yet
+			case <-time.After(time.Second): // its dependencies might not exist yet
 			}
 		}
 	}()
 	t.Cleanup(func() {
 		p.End()
 		if t.Failed() {
-			t.Logf("%s of %s says at last:\n%s", program, r.Side, p.Tail())
+			t.Logf("last output of %s of %s:\n%s", program, r.Side, p.Tail())
 		}
 	})
 	return p, nil
@@ -202,7 +203,7 @@ func (r Runner) value(v corev1.EnvVar, namespace, deployment string) string {
 	return ""
 }
 
-// kubeconfig writes a kubeconfig with a token of a ServiceAccount.
+// kubeconfig writes a kubeconfig with a token for the given ServiceAccount.
 func (r Runner) kubeconfig(ctx context.Context, dir, namespace, account string) (string, error) {
 	admin, err := clientcmd.LoadFromFile(r.Box.Kubeconfigs[r.Side])
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package upstream runs the real programs of other projects on the control planes of a sandbox, instead of fakes. It
-// builds them from checkouts. make upstream sets CARRICK_UPSTREAM to the folder with the checkouts. A test whose
-// checkout does not exist is skipped with a message.
+// builds them from checkouts. make upstream sets CARRICK_UPSTREAM to the directory with the checkouts. A test whose
+// checkout does not exist is skipped.
 package upstream
 
 import (
@@ -19,28 +19,30 @@ import (
 )
 
 const (
-	// Folder is the environment variable that names the folder with checkouts.
+	// Folder is the environment variable that contains the directory of the checkouts.
 	Folder = "CARRICK_UPSTREAM"
-	// Table is the environment variable that names the file to which Try appends a line for each attempt.
+	// Table is the environment variable that contains the path of a file. Try appends a line to this file for each
+	// attempt.
 	Table = "CARRICK_UPSTREAM_TABLE"
 )
 
-// environ is the environment with which the test binary started. Tests may later change which CAs are trusted.
+// environ is the environment with which the test binary started. go build runs with it, because tests can change
+// variables such as those for trusted CAs.
 var environ = os.Environ()
 
 // Checkout is a cloned project.
 type Checkout struct {
 	Name    string
 	Dir     string
-	Version string // by git describe: "v1.2.0", "v1.2.0-31-g557c199"
+	Version string // output of git describe: "v1.2.0", "v1.2.0-31-g557c199"
 }
 
-// Find returns the checkout of that name. It skips the test if there is none.
+// Find returns the checkout of a project. If it does not exist, Find skips the test.
 func Find(t testing.TB, name string) Checkout {
 	t.Helper()
 	folder := os.Getenv(Folder)
 	if folder == "" {
-		t.Skipf("%s is not set: it is a folder with checkouts of other projects (make upstream)", Folder)
+		t.Skipf("%s is not set; set it to a directory with checkouts of other projects (make upstream)", Folder)
 	}
 	dir, err := filepath.Abs(filepath.Join(folder, name))
 	if err != nil {
@@ -56,7 +58,7 @@ func Find(t testing.TB, name string) Checkout {
 	return Checkout{name, dir, strings.TrimSpace(string(version))}
 }
 
-// Build builds programs of a Go project, by package, and returns the folder that holds them.
+// Build builds packages of a Go project and returns the directory with the binaries.
 func (c Checkout) Build(t testing.TB, packages ...string) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -68,9 +70,9 @@ func (c Checkout) Build(t testing.TB, packages ...string) string {
 	return bin
 }
 
-// Probe builds a main package from its source within a Go project, next to the project's own programs, and returns the
-// path of the binary. more adds files to the project, by path, such as files that export unexported names. Probe uses a
-// build overlay and does not change the checkout.
+// Probe builds a main package from source within a Go project, next to the project's own programs, and returns the path
+// of the binary. more maps paths to files that are added to the project, such as files that export unexported names.
+// Probe uses a build overlay and does not change the checkout.
 func (c Checkout) Probe(t testing.TB, source string, more map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -99,7 +101,7 @@ func (c Checkout) Probe(t testing.TB, source string, more map[string]string) str
 	return filepath.Join(dir, "probe")
 }
 
-// Try runs one attempt as a subtest, and appends a line about it to the table.
+// Try runs a test as a subtest and appends a line with its result to the table.
 func (c Checkout) Try(t *testing.T, what string, try func(t *testing.T)) {
 	t.Helper()
 	t.Run(what, func(t *testing.T) {
@@ -132,9 +134,9 @@ func note(line string) error {
 
 var latest = regexp.MustCompile(`tag: "?latest"?`)
 
-// Chart copies a chart from the checkout into the folder charts, and returns its version. version is the version that
-// chartpress would give the chart and its images when it publishes them; "" keeps the chart's version. The chart's
-// dependencies are taken from that folder, whatever their version.
+// Chart copies a chart from the checkout into the directory charts, and returns the chart's version. version is the
+// version that chartpress would set for the chart and its images when it publishes them; "" keeps the chart's own
+// version. The dependencies of the chart come from the directory charts, whatever their version.
 func (c Checkout) Chart(t testing.TB, at, charts, version string) string {
 	t.Helper()
 	from := filepath.Join(c.Dir, filepath.FromSlash(at))

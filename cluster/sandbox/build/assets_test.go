@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// programs makes a folder of programs that say their version as Kubernetes' do.
+// programs creates a folder of programs that print a version as Kubernetes' programs do.
 func programs(t *testing.T, folder, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -28,7 +28,7 @@ func programs(t *testing.T, folder, version string) string {
 	return folder
 }
 
-// chosen is what the script prints for a sandbox of v1.37.2.
+// chosen returns the output of the script for a sandbox of v1.37.2.
 func chosen(t *testing.T, env ...string) string {
 	t.Helper()
 	cmd := exec.Command("./assets.sh", "v1.37.2")

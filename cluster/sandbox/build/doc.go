@@ -1,3 +1,3 @@
-// Package build contains the scripts with which the Makefiles build carrick and the sandbox. The Go package exists for
-// their tests.
+// Package build contains the scripts that build carrick and the sandbox. It is a Go package so that the scripts can
+// have tests.
 package build

@@ -11,7 +11,7 @@ var (
 	replaced = regexp.MustCompile(`(?m)^(?:\t|replace )(\S+) => \S+ (v\S+)$`)
 )
 
-// versions returns the version of each module that a go.mod names.
+// versions maps each module in a go.mod to its version.
 func versions(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -27,7 +27,7 @@ func versions(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// Go compiles a package once for both programs only where it and all that it imports are of the same version.
+// Go compiles a package only once for both programs if the package and all its imports have the same versions in both.
 func TestBothProgramsHaveTheSameVersions(t *testing.T) {
 	program, shared := versions(t, "../../../go.mod"), 0
 	for module, sandbox := range versions(t, "../go.mod") {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// build runs the script around a shell script, with a line every so many seconds, and returns what it says on standard
-// error and its exit code.
+// build runs progress.sh around a shell script, with a progress line every so many seconds. It returns the output on
+// standard error and the exit code.
 func build(t *testing.T, every, script string) (said string, code int) {
 	t.Helper()
 	cmd := exec.Command("./progress.sh", "the planes", "2900", "480", "/bin/sh", "-c", script)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Keeper is the sandbox's handle to its keeper process.
+// Keeper is the sandbox's handle for its keeper process.
 type Keeper struct {
 	dir  string
 	pipe io.Closer
@@ -24,9 +24,9 @@ type Keeper struct {
 	err  error // why the keeper exited; set before gone is closed
 }
 
-// Keep starts a keeper, which creates dir. When this process exits, the keeper kills every process that called Hold,
-// and then removes dir. dir must be empty or not exist. The keeper creates the folder only after it has started, so the
-// folder is removed no matter when this process is killed.
+// Keep starts a keeper process, and the keeper creates dir. When this process exits, the keeper kills every process
+// that called Hold and removes dir. dir must be empty or must not exist. Because the keeper creates dir, no kill of
+// this process can leave dir behind.
 func Keep(dir string) (*Keeper, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -35,7 +35,7 @@ func Keep(dir string) (*Keeper, error) {
 	cmd := exec.Command(self, dir)
 	cmd.Args[0] = keeperArg
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not affected by the terminal's signals
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // ignores signals from the terminal
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func Keep(dir string) (*Keeper, error) {
 	return k, nil
 }
 
-// End kills every process that called Hold, removes the folder, and waits for both. If the keeper has died before it
-// could do so, End removes the folder itself and returns an error.
+// End kills every process that called Hold, removes the directory, and waits until both are done. If the keeper itself
+// failed, End removes the directory and returns an error.
 func (k *Keeper) End() error {
 	_ = k.pipe.Close()
 	<-k.gone
@@ -75,13 +75,13 @@ func (k *Keeper) End() error {
 	return nil
 }
 
-// Gone returns a channel that is closed when the keeper has exited, for whatever reason.
+// Gone returns a channel that is closed when the keeper exits for any reason.
 func (k *Keeper) Gone() <-chan struct{} { return k.gone }
 
-// IsKeeper reports whether this process was started by Keep.
+// IsKeeper reports whether Keep started this process.
 func IsKeeper() bool { return os.Args[0] == keeperArg }
 
-// RunKeeper is the keeper's main function and returns its exit code.
+// RunKeeper is the main function of the keeper. It returns an exit code.
 func RunKeeper() int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	dir := os.Args[1]
@@ -93,11 +93,11 @@ func RunKeeper() int {
 	fmt.Println("ok")
 	var held tethers
 	go held.accept(listener)
-	_, _ = io.Copy(io.Discard, os.Stdin) // returns when the sandbox's process has exited
+	_, _ = io.Copy(io.Discard, os.Stdin) // blocks until the sandbox exits
 	_ = listener.Close()
 	held.end()
 	if err := remove(dir); err != nil {
-		fmt.Fprintf(os.Stderr, "remove the sandbox's folder: %v\n", err)
+		fmt.Fprintf(os.Stderr, "remove the sandbox's directory: %v\n", err)
 		return 1
 	}
 	return 0
@@ -105,25 +105,25 @@ func RunKeeper() int {
 
 func prepare(dir string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the sandbox's folder: %w", err)
+		return nil, fmt.Errorf("create the sandbox's directory: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the sandbox's folder: %w", err)
+		return nil, fmt.Errorf("read the sandbox's directory: %w", err)
 	}
 	if len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty, and a sandbox removes its folder when it ends", dir)
+		return nil, fmt.Errorf("%s is not empty; use an empty directory, because the sandbox deletes it on exit", dir)
 	}
 	listener, err := net.Listen("unix", socket(dir))
 	if err != nil {
 		_ = os.Remove(dir)
-		return nil, fmt.Errorf("listen in the sandbox's folder: %w", err)
+		return nil, fmt.Errorf("listen in the sandbox's directory: %w", err)
 	}
 	return listener, nil
 }
 
-// tethers are the connections of the processes that called Hold. A process is alive while its connection is open, so
-// its PID is not reused until the connection closes.
+// tethers contains the connections from processes that called Hold. A connection closes when its process exits, so the
+// PID of an open connection cannot have been reused.
 type tethers struct {
 	mu    sync.Mutex
 	ended bool
@@ -149,7 +149,7 @@ func (t *tethers) hold(conn net.Conn) {
 	if err != nil || bad != nil || pid <= 1 || !t.add(conn, pid) {
 		return
 	}
-	_, _ = io.Copy(io.Discard, reader) // returns when the process has exited
+	_, _ = io.Copy(io.Discard, reader) // blocks until the process exits
 	t.mu.Lock()
 	delete(t.open, conn)
 	t.mu.Unlock()
@@ -170,7 +170,6 @@ func (t *tethers) add(conn net.Conn, pid int) bool {
 	return true
 }
 
-// end kills all connected processes and waits until they have exited.
 func (t *tethers) end() {
 	t.mu.Lock()
 	t.ended = true

@@ -1,13 +1,12 @@
-// Package leash ensures that no process and no folder of a sandbox outlives it, however it ends.
+// Package leash ensures that a sandbox leaves no process and no directory behind, even if it is killed.
 //
-// The first child of a sandbox is its keeper. It reads from a pipe whose write end only the sandbox has open, so it
-// notices when the sandbox exits, even after a kill -9. The other children keep a connection to the keeper's socket.
-// When the pipe closes, the keeper kills all connected processes, removes the folder and exits. When the keeper itself
-// is killed, the children's connections close, and they remove the folder and exit. A child that starts too late finds
-// no socket and does the same.
+// The first child process of a sandbox is its keeper. The keeper reads from a pipe. Only the sandbox has the write end
+// of the pipe, so the keeper notices when the sandbox exits, even after a kill -9. The other children keep a connection
+// to the keeper's socket. When the pipe closes, the keeper kills all connected processes, removes the directory and
+// exits. When the keeper itself is killed, the connections close. The children then remove the directory and exit. A
+// child that starts too late finds no socket and does the same.
 //
-// Pipes and sockets are used because every system closes them when a process exits. Linux's parent death signal is not
-// portable.
+// Every operating system closes pipes and sockets when a process exits. Linux's parent death signal is not portable.
 package leash
 
 import (
@@ -20,19 +19,19 @@ import (
 	"time"
 )
 
-// Variable is the environment variable with the path of the sandbox's folder, which children inherit.
+// Variable is the environment variable with the path of the sandbox's directory. Child processes inherit it.
 const Variable = "CARRICK_SANDBOX_DIR"
 
 const (
 	goneIn    = 5 * time.Second       // timeout for a killed process to exit
-	tryAgain  = 20 * time.Millisecond // between two attempts to remove the folder
+	tryAgain  = 20 * time.Millisecond // between two attempts to remove the directory
 	keeperArg = "carrick-sandbox-keeper"
 )
 
 func socket(dir string) string { return filepath.Join(dir, "leash") }
 
-// Hold ties this process to the sandbox that the environment names. When the sandbox exits, this process is killed, and
-// so is its process group if it leads one. Without such a sandbox, Hold does nothing.
+// Hold makes this process end with the sandbox in Variable. When the sandbox exits, this process is killed. If it leads
+// a process group, the whole group is killed. Hold does nothing if Variable is not set.
 func Hold() {
 	dir := os.Getenv(Variable)
 	if dir == "" {
@@ -46,25 +45,24 @@ func Hold() {
 		end(dir)
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, conn) // nothing is ever sent: returns when the keeper has exited
+		_, _ = io.Copy(io.Discard, conn) // nothing is ever sent: blocks until the keeper exits
 		end(dir)
 	}()
 }
 
-// end removes the folder and kills this process after its keeper has exited.
 func end(dir string) {
 	_ = remove(dir)
 	kill(os.Getpid())
 	os.Exit(1)
 }
 
-// kill kills the process pid and, if it leads a process group, the group.
+// kill kills the process pid. If pid leads a process group, it kills the whole group.
 func kill(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	_ = syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// remove removes dir. It retries while dying processes still write to it.
+// remove removes dir. It retries as long as dying processes still write to it.
 func remove(dir string) error {
 	deadline := time.Now().Add(goneIn)
 	for {

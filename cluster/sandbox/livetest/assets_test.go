@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// assets returns a command that starts a sandbox with a folder of the user's
-// own programs, of which there is one: a shell script.
+// assets returns a command that starts a sandbox with a folder of the user's own programs. The folder contains one
+// program, a shell script.
 func assets(t *testing.T, name, script string) (cmd *exec.Cmd, dir string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -94,8 +94,8 @@ func TestSandboxThatIsBuiltForAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(slim, "--empty").CombinedOutput()
-	want := "carrick-sandbox: find etcd: it is not in " + folder +
-		", and this carrick-sandbox was built without it; run make sandbox\n"
+	want := "carrick-sandbox: find etcd: the binary is not in " + folder +
+		", and this carrick-sandbox does not include it; run make sandbox\n"
 	if err == nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// namespace makes a namespace, and waits for its account.
+// namespace creates a namespace, and waits until its default ServiceAccount exists.
 func namespace(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	made, err := client.CoreV1().Namespaces().Create(t.Context(),
@@ -37,7 +37,7 @@ func namespace(t *testing.T, client kubernetes.Interface) string {
 	return made.Name
 }
 
-// as returns a client that has a token and nothing else.
+// as returns a client whose only credential is a token.
 func as(t *testing.T, config *rest.Config, token string) kubernetes.Interface {
 	t.Helper()
 	config = rest.AnonymousClientConfig(config)

@@ -1,3 +1,3 @@
-// Package livetest starts the sandbox program as carrick does, and tests it through its standard input and output. It
-// uses the program that CARRICK_SANDBOX names, or builds one.
+// Package livetest tests the sandbox program through its standard input and output, the way carrick uses it. It runs
+// the program in CARRICK_SANDBOX, or builds one if the variable is not set.
 package livetest

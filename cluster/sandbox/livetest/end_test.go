@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// own starts a sandbox for one test, which ends it.
+// own starts a sandbox for one test. It kills the sandbox after the test.
 func own(t *testing.T, args ...string) *sandbox {
 	t.Helper()
 	s, err := start(exec.Command(program, args...))
@@ -93,7 +93,7 @@ func TestKillOfKeeperEndsTheSandbox(t *testing.T) {
 	noneLeft(t, s.Dir)
 }
 
-// keeper returns the process that is there to clean up.
+// keeper returns the PID of the sandbox's keeper process.
 func keeper(t *testing.T, dir string) int {
 	t.Helper()
 	for _, line := range processes(t, dir) {
@@ -126,8 +126,8 @@ func TestKillWhileStartingLeavesNothing(t *testing.T) {
 	}
 }
 
-// holderVariable makes this test's own program start a sandbox and hold its
-// standard input, as carrick does.
+// holderVariable is the environment variable that makes this test's own program start a sandbox and hold the sandbox's
+// standard input open, as carrick does.
 const (
 	holderVariable = "LIVETEST_HOLDS"
 	folderVariable = "LIVETEST_FOLDER"

@@ -51,7 +51,7 @@ func TestEveryFaultCanBeSeeded(t *testing.T) {
 
 const space = "renku-user-sessions"
 
-// shown looks, by fault, at what must be wrong.
+// shown maps each fault to a check that the fault has its effect.
 var shown = map[string]func(t *testing.T, local, remote kubernetes.Interface){
 	"helm-value-missing": func(t *testing.T, local, _ kubernetes.Interface) {
 		list, err := local.AppsV1().Deployments("renku").List(t.Context(), metav1.ListOptions{LabelSelector: "release=renku"})

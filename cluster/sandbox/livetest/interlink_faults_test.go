@@ -42,7 +42,7 @@ func TestInterLinkHasEveryFault(t *testing.T) {
 	}
 }
 
-// joinedShown looks, by fault, at what must be wrong.
+// joinedShown maps each fault to a check that the fault has its effect.
 var joinedShown = map[string]func(*testing.T, *joined){
 	"by-hand": func(_ *testing.T, j *joined) { j.who("system:serviceaccount:default:default", true) },
 	"page":    followedInterLinkPage,
@@ -199,8 +199,7 @@ var joinedShown = map[string]func(*testing.T, *joined){
 	},
 }
 
-// watch holds a watch in which nothing happens through the endpoint, and returns
-// how long it lived.
+// watch opens an idle watch through the endpoint, and returns how long the watch lasted.
 func (j *joined) watch(t *testing.T, within time.Duration) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)

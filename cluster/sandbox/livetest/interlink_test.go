@@ -27,16 +27,16 @@ const (
 	gateCert = "web-ssl-kubernetes-api"
 )
 
-// joined is the scenario interlink, seeded.
+// joined is the running scenario interlink.
 type joined struct {
 	t      *testing.T
 	client kubernetes.Interface
 	edge   string
-	at     string // the address outside
-	gate   string // where the set-up by hand is reached there
+	at     string // the external address
+	gate   string // external address of the manual set-up
 }
 
-// seedJoined puts interlink into the shared sandbox until the test ends.
+// seedJoined seeds the scenario interlink in the shared sandbox, which is reset when the test ends.
 func seedJoined(t *testing.T, fault string) *joined {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
@@ -53,7 +53,7 @@ func seedJoined(t *testing.T, fault string) *joined {
 	return j
 }
 
-// ca is the endpoint's authority.
+// ca returns the CA of the endpoint's certificate.
 func (j *joined) ca() *x509.CertPool {
 	j.t.Helper()
 	held, err := j.client.CoreV1().Secrets("interlink-api").Get(j.t.Context(), gateCert, metav1.GetOptions{})
@@ -67,7 +67,7 @@ func (j *joined) ca() *x509.CertPool {
 	return pool
 }
 
-// get asks the endpoint, with a token where one is given.
+// get sends a request to the endpoint, with a token unless token is "".
 func (j *joined) get(path, token string, roots *x509.CertPool) (*http.Response, string, error) {
 	j.t.Helper()
 	client := &http.Client{
@@ -90,7 +90,7 @@ func (j *joined) get(path, token string, roots *x509.CertPool) (*http.Response, 
 	return r, string(body), err
 }
 
-// answers waits until the endpoint says that.
+// answers waits until the endpoint responds with status, and returns the response's body.
 func (j *joined) answers(path, token string, status int) string {
 	j.t.Helper()
 	said := ""
@@ -105,7 +105,7 @@ func (j *joined) answers(path, token string, status int) string {
 	return said
 }
 
-// token is one of the ServiceAccount default/default.
+// token returns a new token of the ServiceAccount default/default.
 func (j *joined) token() string {
 	j.t.Helper()
 	made, err := j.client.CoreV1().ServiceAccounts("default").CreateToken(
@@ -117,15 +117,14 @@ func (j *joined) token() string {
 	return made.Status.Token
 }
 
-// job runs a command of kubectl behind the virtual node, and returns its log and
-// whether it went well.
+// job runs a kubectl command on the virtual node. It returns the log, and reports whether the command succeeded.
 func (j *joined) job(image string, args ...string) (said string, well bool) {
 	j.t.Helper()
 	pod := j.ran(image, args...)
 	return j.log(pod.Namespace, pod.Name, "t"), pod.Status.Phase == corev1.PodSucceeded
 }
 
-// ran is the pod of such a Job when that is over.
+// ran runs such a Job and returns its pod when the pod has ended.
 func (j *joined) ran(image string, args ...string) *corev1.Pod {
 	j.t.Helper()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
@@ -169,7 +168,7 @@ func (j *joined) log(namespace, pod, container string) string {
 
 const kubectlImage = "registry.k8s.io/kubectl:v1.37.2"
 
-// who is what a job behind the virtual node says of itself.
+// who verifies the identity that a job on the virtual node has at the API server, and whether the job succeeds.
 func (j *joined) who(want string, well bool) {
 	j.t.Helper()
 	said, ok := j.job(kubectlImage, "auth", "whoami")
@@ -187,7 +186,7 @@ func (j *joined) read(name string) string {
 	return string(data)
 }
 
-// kubelet is the pod of the virtual kubelet that is there to stay.
+// kubelet returns the virtual kubelet's pod that is not being deleted.
 func (j *joined) kubelet() *corev1.Pod {
 	j.t.Helper()
 	pods, err := j.client.CoreV1().Pods("interlink").List(
@@ -205,7 +204,7 @@ func (j *joined) kubelet() *corev1.Pod {
 	return nil
 }
 
-// nodeIs waits until the virtual node is Ready, or is not.
+// nodeIs waits until the Ready condition of the virtual node has the status want.
 func (j *joined) nodeIs(want corev1.ConditionStatus) {
 	j.t.Helper()
 	eventually(j.t, happens, func() error {
@@ -314,7 +313,8 @@ func TestAJobAsksThroughTheEndpoint(t *testing.T) {
 	}
 }
 
-// TestANewCertificateTakesARestart looks at what a kubelet and nginx do with one.
+// TestANewCertificateTakesARestart verifies that a running nginx keeps the old certificate after a renewal, and uses
+// the new certificate after a restart.
 func TestANewCertificateTakesARestart(t *testing.T) {
 	j := seedJoined(t, "by-hand")
 	j.answers("/version", "", http.StatusOK)

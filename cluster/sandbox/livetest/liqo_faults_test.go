@@ -69,7 +69,7 @@ func TestLiqoSecondSeedChangesNothing(t *testing.T) {
 	}
 }
 
-// liqoShown looks, by fault, at what must be wrong.
+// liqoShown maps each fault to a check that the fault has its effect.
 var liqoShown = map[string]func(*testing.T){
 	"version-skew":          func(t *testing.T) { liqoVersions(t, "v1.2.0", "v1.1.2") },
 	"old-liqo":              func(t *testing.T) { liqoVersions(t, "v1.2.0", "v1.0.0") },
@@ -194,8 +194,8 @@ func webhookExpires(t *testing.T) {
 	}
 }
 
-// nodePortTaken sees a server whose port is refused: it never comes to its
-// endpoint, not even when the port is free again, as upstream.
+// nodePortTaken verifies that a gateway server whose node port is rejected never gets an endpoint. As in upstream, it
+// gets none even when the port is free again.
 func nodePortTaken(t *testing.T) {
 	p := newPair(t, "taken")
 	set(t, p.remote["GatewayServer"], int64(30742), "spec", "endpoint", "nodePort")
@@ -228,7 +228,7 @@ func nodePortTaken(t *testing.T) {
 	}
 }
 
-// liqoPage sees what the page forgets, and a credential that works.
+// liqoPage verifies the omissions of the page, and that the credential works.
 func liqoPage(t *testing.T) {
 	local := shared.dynamic(t, "local")
 	made, err := local.Resource(pairResources["Configuration"]).List(t.Context(), metav1.ListOptions{})

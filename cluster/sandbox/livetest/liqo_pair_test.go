@@ -29,9 +29,8 @@ var (
 	}
 )
 
-// A pair is the network half of one peering: a tenant namespace on each side,
-// of the same name, between two clusters with an id of their own. The server is
-// on the remote side.
+// pair is the networking part of one peering between two made-up clusters, with a tenant namespace of the same name on
+// each side. The gateway server is on the remote side.
 type pair struct {
 	id      string
 	port    int64
@@ -42,7 +41,7 @@ type pair struct {
 
 func (p *pair) space() string { return "liqo-tenant-" + p.id }
 
-// newPair returns a pair that is as it should be, and nowhere yet.
+// newPair returns a correct pair whose objects do not exist in the clusters yet.
 func newPair(t *testing.T, id string) *pair {
 	t.Helper()
 	ours, theirs := curve(t), curve(t)
@@ -96,7 +95,7 @@ func (p *pair) object(kind string, spec map[string]any) *unstructured.Unstructur
 	return o
 }
 
-// create makes all that the pair has, on both sides.
+// create creates all objects of the pair on both sides.
 func (p *pair) create(t *testing.T) {
 	t.Helper()
 	for side, objects := range map[string]map[string]*unstructured.Unstructured{"local": p.local, "remote": p.remote} {
@@ -118,8 +117,8 @@ func (p *pair) make(t *testing.T, side string, o *unstructured.Unstructured) {
 	}
 }
 
-// field returns a field of an object of the pair as it stands, "" where either
-// is not there.
+// field returns the current value of a field of one of the pair's objects, or "" if the object or the field does not
+// exist.
 func (p *pair) field(t *testing.T, side, kind, name string, fields ...string) string {
 	t.Helper()
 	o, err := p.clients[side].Resource(pairResources[kind]).Namespace(p.space()).Get(
@@ -135,13 +134,13 @@ func (p *pair) field(t *testing.T, side, kind, name string, fields ...string) st
 	return fmt.Sprint(value)
 }
 
-// connection returns the state of a side's Connection, "" where there is none.
+// connection returns the state of a side's Connection, or "" if the Connection does not exist.
 func (p *pair) connection(t *testing.T, side string) string {
 	t.Helper()
 	return p.field(t, side, "Connection", "gw-"+p.id, "status", "value")
 }
 
-// fares waits until both Connections have a state.
+// fares waits until both Connections have the state want.
 func (p *pair) fares(t *testing.T, want string) {
 	t.Helper()
 	eventually(t, happens, func() error {
@@ -180,7 +179,7 @@ func curve(t *testing.T) *ecdh.PrivateKey {
 	return k
 }
 
-// freeNodePort returns a node port that no UDP socket of this machine has.
+// freeNodePort returns a node port on which no UDP socket of this machine listens.
 func freeNodePort(t *testing.T) int64 {
 	t.Helper()
 	for range 200 {
@@ -193,7 +192,7 @@ func freeNodePort(t *testing.T) int64 {
 	return 0
 }
 
-// bound tells why a UDP port of loopback cannot be had, nil when it can.
+// bound returns an error if a UDP port on loopback cannot be bound.
 func bound(port int) error {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP("127.0.0.1"), Port: port})
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *pair) remove(t *testing.T, side, kind string) {
 	}
 }
 
-// spoiled are pairs that never connect: what is wrong, and what is to be seen.
+// spoiled lists pairs that never connect. spoil breaks the pair, and shows verifies the visible effect.
 var spoiled = []struct {
 	id    string
 	spoil func(t *testing.T, p *pair)
@@ -151,8 +151,8 @@ var spoiled = []struct {
 	}, absent("remote", "GatewayServer", "status", "endpoint")},
 }
 
-// A pair that is as it should be comes last: once it is connected, the spoiled
-// ones had their time.
+// TestLiqoConnectsNothingThatIsSpoiled creates a correct pair last. Once the correct pair is connected, the others have
+// had enough time to connect.
 func TestLiqoConnectsNothingThatIsSpoiled(t *testing.T) {
 	seedPairs(t, "")
 	var pairs []*pair
@@ -231,7 +231,7 @@ func crashes(side string) func(*testing.T, *pair) error {
 	}
 }
 
-// panics reports whether a gateway has logged a panic, runs on, and has no Connection.
+// panics returns a check that a gateway has logged a panic, is still running, and has no Connection.
 func panics(side string) func(*testing.T, *pair) error {
 	return func(t *testing.T, p *pair) error {
 		pods, err := shared.client(t, side).CoreV1().Pods(p.space()).List(t.Context(), metav1.ListOptions{})

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// refused fails unless a webhook denies YAML, in a dry run and for good.
+// refused fails the test unless a webhook denies YAML, both in a dry run and in a normal request.
 func (l *liqo) refused(side, yaml, why string) {
 	l.Helper()
 	for _, dry := range [][]string{{metav1.DryRunAll}, nil} {
@@ -100,8 +100,8 @@ func TestLiqoWebhooksOfTheConsumer(t *testing.T) {
 	}
 }
 
-// The consumer's own credential may not lift what the provider has put on a
-// slice.
+// TestLiqoConsumerCannotLiftACordon verifies that the consumer cannot remove the provider's cordon from a slice with
+// its own credentials.
 func TestLiqoConsumerCannotLiftACordon(t *testing.T) {
 	l := seedPeering(t, noNetwork)
 	l.peer()

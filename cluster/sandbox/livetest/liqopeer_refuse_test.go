@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A slice that lacks a label: no copy, no condition, no event. What comes after
-// it has long been answered.
+// TestLiqoSaysNothingAboutASliceThatLacksALabel verifies that a slice without a required label gets no copy, no
+// condition and no event. A complete slice that is created later is accepted first, so there was enough time.
 func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
 	l := seedPeering(t, noNetwork)
 	l.peer()
@@ -51,8 +51,8 @@ func TestLiqoSaysNothingAboutASliceThatLacksALabel(t *testing.T) {
 	}
 }
 
-// The replicator puts its finalizer on each Secret with both labels and the annotation, whatever that holds and
-// wherever it is.
+// TestLiqoHoldsSecretsOfAControlPlane verifies that the replicator adds its finalizer to each Secret with both labels
+// and the annotation, regardless of its content and namespace.
 func TestLiqoHoldsSecretsOfAControlPlane(t *testing.T) {
 	l := seedPeering(t, noNetwork)
 	l.tenants()
@@ -107,9 +107,9 @@ func TestLiqoHoldsSecretsOfAControlPlane(t *testing.T) {
 	l.accepted(atMilan, "second")
 }
 
-// sentinel makes a way to yet another cluster and waits until the replicator has
-// taken it: what was there before has been looked at by then. It leads to a
-// namespace of its own: in that of another it would take the copies for orphans.
+// sentinel creates a Secret for another cluster and waits until the replicator has accepted it. By then, the replicator
+// has processed all earlier objects. The Secret names a remote namespace of its own, because the replicator would
+// delete the copies in another cluster's namespace as orphans.
 func (l *liqo) sentinel(name string, config *api.Config) {
 	l.Helper()
 	id := "sentinel-" + name
@@ -145,7 +145,8 @@ func TestLiqoHangsWithoutTheRoleBinding(t *testing.T) {
 	l.gone("local", "Secret", atMilan, "cplane-secret")
 }
 
-// Who is known to the provider and has no rights is taken, and nothing arrives.
+// TestLiqoReplicatesNothingWithoutRights verifies that the credential of a user without permissions on the provider is
+// accepted, but that nothing is replicated.
 func TestLiqoReplicatesNothingWithoutRights(t *testing.T) {
 	l := seedPeering(t, noNetwork)
 	l.tenants()

@@ -26,10 +26,10 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Where the tests' peering stands: milan consumes, rome provides.
+// Names of the tests' peering, in which milan is the consumer and rome is the provider.
 const (
-	atMilan = "liqo-tenant-rome"  // milan's tenant namespace
-	atRome  = "liqo-tenant-milan" // rome's
+	atMilan = "liqo-tenant-rome"  // the tenant namespace in milan's cluster
+	atRome  = "liqo-tenant-milan" // the tenant namespace in rome's cluster
 	binding = "liqo-binding-liqo-remote-controlplane"
 )
 
@@ -47,14 +47,14 @@ var peeringResources = map[string]schema.GroupVersionResource{
 	"RoleBinding":         {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 }
 
-// liqo is the scenario of that name in the shared sandbox, until the test ends.
+// liqo is the scenario liqo in the shared sandbox, which is reset when the test ends.
 type liqo struct {
 	*testing.T
 	clients map[string]kubernetes.Interface
 	dynamic map[string]dynamic.Interface
 }
 
-// seedPeering seeds it, with a fault or "".
+// seedPeering seeds the scenario liqo, with a fault unless fault is "".
 func seedPeering(t *testing.T, fault string) *liqo {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
@@ -66,7 +66,7 @@ func seedPeering(t *testing.T, fault string) *liqo {
 	return l
 }
 
-// try applies YAML and returns what was refused.
+// try applies YAML and returns the API server's error.
 func (l *liqo) try(side, yaml string, dry ...string) error {
 	l.Helper()
 	objects, err := world.Parse([]byte(yaml))
@@ -100,7 +100,7 @@ func (l *liqo) in(side, kind, namespace string) dynamic.ResourceInterface {
 	return l.dynamic[side].Resource(resource).Namespace(namespace)
 }
 
-// get returns an object, nil where there is none.
+// get returns an object, or nil if the object does not exist.
 func (l *liqo) get(side, kind, namespace, name string) *unstructured.Unstructured {
 	l.Helper()
 	list, err := l.in(side, kind, namespace).List(l.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -120,7 +120,7 @@ func (l *liqo) delete(side, kind, namespace, name string) {
 	}
 }
 
-// gone waits until an object is.
+// gone waits until an object no longer exists.
 func (l *liqo) gone(side, kind, namespace, name string) {
 	l.Helper()
 	eventually(l.T, happens, func() error {
@@ -131,8 +131,7 @@ func (l *liqo) gone(side, kind, namespace, name string) {
 	})
 }
 
-// field waits until a field of an object has a value; fields are as in
-// kubectl's JSON paths, without filters.
+// field waits until a field of an object has the value want. path is like one of kubectl's JSON paths, without filters.
 func (l *liqo) field(side, kind, namespace, name, path, want string) {
 	l.Helper()
 	eventually(l.T, happens, func() error {
@@ -147,8 +146,8 @@ func (l *liqo) field(side, kind, namespace, name, path, want string) {
 	})
 }
 
-// valueAt returns a field, "" where there is none. conditions/TYPE is the status
-// of a condition.
+// valueAt returns a field, or "" if the field does not exist. The path conditions/TYPE returns the status of a
+// condition.
 func valueAt(o *unstructured.Unstructured, path string) any {
 	if kind, is := strings.CutPrefix(path, "conditions/"); is {
 		all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
@@ -166,8 +165,7 @@ func valueAt(o *unstructured.Unstructured, path string) any {
 	return value
 }
 
-// tenants makes the two tenant namespaces, and the Tenant with its binding on
-// the provider.
+// tenants creates the two tenant namespaces, and the Tenant and its RoleBinding on the provider.
 func (l *liqo) tenants() {
 	l.Helper()
 	l.apply("local", namespaceFor(atMilan, "rome"))
@@ -203,8 +201,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 `, binding, atRome, user)
 }
 
-// credentials returns the kubeconfig of a user of the remote side, whose
-// certificate that cluster itself has signed.
+// credentials returns the kubeconfig of a user of the remote cluster. The remote cluster has signed the user's
+// certificate.
 func (l *liqo) credentials(user string) *api.Config {
 	l.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -255,7 +253,7 @@ func (l *liqo) credentials(user string) *api.Config {
 	return config
 }
 
-// secret makes a Secret with a kubeconfig for rome, changed by change.
+// secret creates a Secret with a kubeconfig for rome. change can modify the Secret before it is created.
 func (l *liqo) secret(name string, config *api.Config, change func(*corev1.Secret)) {
 	l.Helper()
 	data, err := clientcmd.Write(*config)
@@ -280,13 +278,14 @@ func (l *liqo) secret(name string, config *api.Config, change func(*corev1.Secre
 	}
 }
 
-// accepted waits until the replicator has put its finalizer on a Secret. What that holds it reads later.
+// accepted waits until the replicator has added its finalizer to a Secret. The replicator reads the content of the
+// Secret later.
 func (l *liqo) accepted(namespace, name string) {
 	l.Helper()
 	l.field("local", "Secret", namespace, name, "metadata.finalizers", "[crdreplicator.liqo.io/operator]")
 }
 
-// peer makes all that authentication needs, and waits until it is accepted.
+// peer creates everything that authentication needs, and waits until the replicator has accepted the Secret.
 func (l *liqo) peer() {
 	l.Helper()
 	l.tenants()
@@ -294,7 +293,7 @@ func (l *liqo) peer() {
 	l.accepted(atMilan, "cplane-secret")
 }
 
-// threeLabels are those that a slice needs.
+// threeLabels contains the labels that a slice needs.
 const threeLabels = `liqo.io/replication: "true", liqo.io/remoteID: rome, liqo.io/remote-cluster-id: rome`
 
 func sliceYAML(name, labels, spec string) string {
@@ -306,7 +305,7 @@ spec: {providerClusterID: rome, %s}
 `, name, atMilan, labels, spec)
 }
 
-// granted waits until a slice is accepted in both ways, on the consumer.
+// granted waits until both conditions of a slice on the consumer are Accepted.
 func (l *liqo) granted(name string) {
 	l.Helper()
 	l.field("local", "ResourceSlice", atMilan, name, "conditions/Authentication", "Accepted")
@@ -322,7 +321,7 @@ spec: {%s}
 `, name, namespace, spec)
 }
 
-// unbind deletes the RoleBinding of the consumer.
+// unbind deletes the consumer's RoleBinding on the provider.
 func (l *liqo) unbind() {
 	l.Helper()
 	if err := l.clients["remote"].RbacV1().RoleBindings(atRome).Delete(
@@ -332,7 +331,7 @@ func (l *liqo) unbind() {
 	}
 }
 
-// restOf returns the client configuration of a kubeconfig.
+// restOf converts a kubeconfig to a client configuration.
 func (l *liqo) restOf(config *api.Config) *rest.Config {
 	l.Helper()
 	found, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// With networking off nothing waits for a tunnel, which is another test's.
+// noNetwork is the fault that turns Liqo's networking off, so that nothing waits for a tunnel. Another test covers
+// tunnels.
 const noNetwork = "networking-off"
 
 func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
@@ -93,7 +94,7 @@ func TestLiqoOffloadsANamespaceAndTakesItBack(t *testing.T) {
 	}
 }
 
-// virtualNodeReady waits for the Node.
+// virtualNodeReady waits until the Node of a virtual node is ready.
 func (l *liqo) virtualNodeReady(name string) {
 	l.Helper()
 	eventually(l.T, happens, func() error {
@@ -112,7 +113,7 @@ func (l *liqo) virtualNodeReady(name string) {
 	})
 }
 
-// identityWorks proves that the provider has really signed a slice's identity.
+// identityWorks verifies that the provider accepts the identity in the kubeconfig of a slice.
 func (l *liqo) identityWorks(slice string) {
 	l.Helper()
 	secret, err := l.clients["local"].CoreV1().Secrets(atMilan).Get(

@@ -22,14 +22,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// webNode is the folder of a seeded scenario, and what is said of it.
+// webNode is the web node's folder in a running scenario, with the scenario's answers.
 type webNode struct {
 	t       *testing.T
 	root    string
 	answers map[string]string
 }
 
-// seedPortal puts ondemand into the shared sandbox until the test ends.
+// seedPortal seeds the scenario ondemand in the shared sandbox, which is reset when the test ends.
 func seedPortal(t *testing.T, fault string) *webNode {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
@@ -40,7 +40,7 @@ func seedPortal(t *testing.T, fault string) *webNode {
 	return &webNode{t, said.Hosts["local"], said.Answers}
 }
 
-// read is what a file of the node holds; "" where there is none.
+// read returns the content of a file on the node, or "" if the file does not exist.
 func (n *webNode) read(name string) string {
 	n.t.Helper()
 	data, err := os.ReadFile(filepath.Join(n.root, name))
@@ -50,7 +50,7 @@ func (n *webNode) read(name string) string {
 	return string(data)
 }
 
-// web is a client that trusts what the node trusts.
+// web returns an HTTP client that trusts the CAs that the node trusts.
 func (n *webNode) web() *http.Client {
 	n.t.Helper()
 	pool := x509.NewCertPool()
@@ -62,7 +62,7 @@ func (n *webNode) web() *http.Client {
 	return client
 }
 
-// issuer is who the portal's file says.
+// issuer returns the issuer in ood_portal.yml.
 func (n *webNode) issuer() string {
 	n.t.Helper()
 	_, rest, _ := strings.Cut(n.read("/etc/ood/config/ood_portal.yml"), `oidc_provider_metadata_url: "`)
@@ -70,7 +70,7 @@ func (n *webNode) issuer() string {
 	return at
 }
 
-// signIn is the token of a user's login.
+// signIn logs a user in and returns the user's token.
 func (n *webNode) signIn(user string) string {
 	n.t.Helper()
 	r, err := n.web().PostForm(n.issuer()+"/protocol/openid-connect/token", url.Values{
@@ -90,14 +90,14 @@ func (n *webNode) signIn(user string) string {
 	return tokens.Access
 }
 
-// with is the remote cluster as who has a token sees it.
+// with returns a client for the remote cluster that authenticates with a token.
 func (n *webNode) with(token string) kubernetes.Interface {
 	config := rest.AnonymousClientConfig(shared.config(n.t, "remote"))
 	config.BearerToken = token
 	return clientOf(n.t, config)
 }
 
-// whoIs is what the remote API server makes of a token.
+// whoIs returns the user name that the remote API server derives from a token.
 func (n *webNode) whoIs(token string) (string, error) {
 	review, err := n.with(token).AuthenticationV1().SelfSubjectReviews().Create(
 		n.t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
@@ -108,7 +108,7 @@ func (n *webNode) whoIs(token string) (string, error) {
 	return review.Status.UserInfo.Username, nil
 }
 
-// logs waits for words in the node's syslog.
+// logs waits until the node's syslog contains words.
 func (n *webNode) logs(words string) {
 	n.t.Helper()
 	eventually(n.t, happens, func() error {
@@ -197,7 +197,7 @@ func TestAUserOfThePortalIsOneOfTheCluster(t *testing.T) {
 	})
 }
 
-// asked is what Prometheus says through the API server.
+// asked returns Prometheus' response to a query through the API server.
 func (n *webNode) asked() string {
 	n.t.Helper()
 	body, err := shared.client(n.t, "remote").CoreV1().RESTClient().Get().
@@ -210,7 +210,7 @@ func (n *webNode) asked() string {
 	return string(body)
 }
 
-// login is what the registry says to the robot account.
+// login returns the HTTP status of the registry's response to the robot account's login.
 func (n *webNode) login() int {
 	n.t.Helper()
 	ask, err := http.NewRequestWithContext(
@@ -267,7 +267,7 @@ func TestPortalHasEveryFault(t *testing.T) {
 	}
 }
 
-// holds looks for words in a file of the node.
+// holds returns a check that a file on the node contains words.
 func holds(name string, words ...string) func(*testing.T, *webNode) {
 	return func(t *testing.T, n *webNode) {
 		for _, w := range words {
@@ -278,7 +278,7 @@ func holds(name string, words ...string) func(*testing.T, *webNode) {
 	}
 }
 
-// bootstrapped waits for users' namespaces.
+// bootstrapped waits until the namespaces have the RoleBindings that the hook creates.
 func (n *webNode) bootstrapped(names ...string) {
 	n.t.Helper()
 	for _, name := range names {
@@ -292,12 +292,12 @@ func (n *webNode) bootstrapped(names ...string) {
 	}
 }
 
-// fails looks for what the syslog says of a login.
+// fails returns a check that the syslog reports a failed login of alice with this message.
 func fails(words string) func(*testing.T, *webNode) {
 	return func(_ *testing.T, n *webNode) { n.logs("exited with 1 for user alice. stderr was '" + words) }
 }
 
-// reapsAll looks for the binding that lets the reaper delete everywhere.
+// reapsAll verifies that the reaper's ClusterRoleBinding exists, which allows it to delete in every namespace.
 func reapsAll(t *testing.T, _ *webNode) {
 	if _, err := shared.client(t, "remote").RbacV1().ClusterRoleBindings().Get(
 		t.Context(), "job-pod-reaper", metav1.GetOptions{},
@@ -311,7 +311,7 @@ const (
 	clusterFile = "/etc/ood/config/clusters.d/kubernetes.yml"
 )
 
-// portalShown looks, by fault, at what must be wrong.
+// portalShown maps each fault to a check that the fault has its effect.
 var portalShown = map[string]func(*testing.T, *webNode){
 	"by-hand": func(_ *testing.T, n *webNode) { n.bootstrapped("user-bob") },
 	"page": func(t *testing.T, n *webNode) {
@@ -407,7 +407,8 @@ var portalShown = map[string]func(*testing.T, *webNode){
 	},
 }
 
-// mayRenew looks whether anything in the cluster lets root's token ask for another.
+// mayRenew verifies that the kubeconfig exists. If want is false, it also verifies that no RoleBinding in the namespace
+// ondemand has root's ServiceAccount as a subject.
 func mayRenew(t *testing.T, n *webNode, kubeconfig string, want bool) {
 	t.Helper()
 	if n.read(kubeconfig) == "" {

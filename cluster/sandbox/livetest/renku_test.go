@@ -18,16 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// seed puts renku into the shared sandbox, with a fault or "", until the test
-// ends.
+// seed seeds the scenario renku in the shared sandbox, with a fault unless fault is "". The sandbox is reset when the
+// test ends.
 func seed(t *testing.T, fault string) {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
 	shared.must(t, strings.TrimSpace("seed renku "+fault))
 }
 
-// versions are the resource versions of what a scenario puts into a side, by
-// kind and name.
+// versions returns the resource versions of a scenario's objects on a side, by kind and name.
 func versions(t *testing.T, side string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -115,7 +114,8 @@ func TestLogsComeThroughTheAPIServer(t *testing.T) {
 	}
 }
 
-// A Job that asks the other side's API server has its answer in its log.
+// TestJobThatAsksIsAnswered verifies that the log of a Job that sends a request to the other side's API server contains
+// the response.
 func TestJobThatAsksIsAnswered(t *testing.T) {
 	seed(t, "")
 	client, there := shared.client(t, "local"), shared.config(t, "remote")
@@ -196,7 +196,7 @@ func TestChartRepositoryIsTheOneOfTheRelease(t *testing.T) {
 	}
 }
 
-// repository returns where a release's dependencies come from.
+// repository returns the repository of a release's dependencies.
 func repository(t *testing.T, release *corev1.Secret) string {
 	t.Helper()
 	var decoded struct {
@@ -212,7 +212,7 @@ func repository(t *testing.T, release *corev1.Secret) string {
 	return decoded.Chart.Metadata.Dependencies[0].Repository
 }
 
-// unzip returns what Helm has packed into a release.
+// unzip decodes the content of a Helm release Secret.
 func unzip(t *testing.T, packed []byte) []byte {
 	t.Helper()
 	decoded, err := base64.StdEncoding.DecodeString(string(packed))

@@ -33,7 +33,8 @@ var (
 	shared  *sandbox // for the tests that leave it running
 )
 
-// programVariable names what the sandbox runs in the place of carrick's extension.
+// programVariable is the environment variable with the path of the program that the sandbox runs instead of carrick's
+// extension.
 const programVariable = "CARRICK_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -80,7 +81,7 @@ func runAll(m *testing.M) int {
 	return code
 }
 
-// sandbox is a sandbox that is ready.
+// sandbox is a running sandbox.
 type sandbox struct {
 	Ready       bool
 	Dir         string
@@ -95,8 +96,7 @@ type sandbox struct {
 	progress *text       // standard error
 }
 
-// start runs a command that is or becomes a sandbox and returns when that is
-// ready.
+// start runs a command that is or becomes a sandbox, and waits until the sandbox is ready.
 func start(cmd *exec.Cmd) (*sandbox, error) {
 	s, err := begin(cmd)
 	if err != nil {
@@ -114,7 +114,7 @@ func start(cmd *exec.Cmd) (*sandbox, error) {
 	}
 }
 
-// begin runs a command that is or becomes a sandbox.
+// begin runs a command that is or becomes a sandbox, and does not wait until the sandbox is ready.
 func begin(cmd *exec.Cmd) (*sandbox, error) {
 	s := &sandbox{cmd: cmd, lines: make(chan string), progress: &text{}}
 	var err error
@@ -146,17 +146,17 @@ func (s *sandbox) end() error {
 	return s.cmd.Wait()
 }
 
-// answer is what the sandbox says to a command.
+// answer is the sandbox's response to a command.
 type answer struct {
 	OK     bool
 	Error  string
 	Faults []struct{ Name, Title string }
-	// Answers and Hosts come with a scenario that has a machine.
+	// Answers and Hosts are set for scenarios with a machine.
 	Answers, Hosts map[string]string
 	Here           map[string]bool
 }
 
-// ask sends a command and returns its answer.
+// ask sends a command and returns the sandbox's response.
 func (s *sandbox) ask(t *testing.T, command string) answer {
 	t.Helper()
 	if _, err := fmt.Fprintln(s.in, command); err != nil {
@@ -173,14 +173,14 @@ func (s *sandbox) ask(t *testing.T, command string) answer {
 	return said
 }
 
-// tell sends a command and returns whether it succeeded, else why not.
+// tell sends a command and reports whether it succeeded. fault is the error message.
 func (s *sandbox) tell(t *testing.T, command string) (ok bool, fault string) {
 	t.Helper()
 	said := s.ask(t, command)
 	return said.OK, said.Error
 }
 
-// must sends a command that has to succeed.
+// must sends a command and fails the test if the command fails.
 func (s *sandbox) must(t *testing.T, command string) {
 	t.Helper()
 	if ok, fault := s.tell(t, command); !ok {
@@ -188,7 +188,7 @@ func (s *sandbox) must(t *testing.T, command string) {
 	}
 }
 
-// config returns a side's admin.
+// config returns the client configuration of a side's admin.
 func (s *sandbox) config(t *testing.T, side string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfigs[side])
@@ -222,7 +222,7 @@ func (s *sandbox) dynamic(t *testing.T, side string) dynamic.Interface {
 	return client
 }
 
-// eventually looks until there is no error, or fails the test with the last.
+// eventually calls look until it returns nil. After the timeout within, it fails the test with look's last error.
 func eventually(t *testing.T, within time.Duration, look func() error) {
 	t.Helper()
 	deadline := time.After(within)
@@ -241,8 +241,7 @@ func eventually(t *testing.T, within time.Duration, look func() error) {
 	}
 }
 
-// noneLeft fails unless every process and file of the sandbox in dir is gone
-// soon.
+// noneLeft fails the test unless all processes and files of the sandbox in dir soon disappear.
 func noneLeft(t *testing.T, dir string) {
 	t.Helper()
 	eventually(t, gone, func() error {
@@ -256,8 +255,8 @@ func noneLeft(t *testing.T, dir string) {
 	})
 }
 
-// processes returns the number and command of every process that has dir in
-// its command line, as all of a sandbox but its first have.
+// processes returns the PID and the command of every process whose command line contains dir. This applies to all
+// processes of a sandbox except the first.
 func processes(t *testing.T, dir string) []string {
 	t.Helper()
 	out, err := exec.Command("ps", "-axww", "-o", "pid=,stat=,args=").Output()
@@ -274,7 +273,7 @@ func processes(t *testing.T, dir string) []string {
 	return found
 }
 
-// text collects what several goroutines write and read.
+// text is a buffer that several goroutines can read and write.
 type text struct {
 	mu  sync.Mutex
 	all bytes.Buffer

@@ -129,7 +129,7 @@ func TestSessionThatCannotBePlayedIsRefused(t *testing.T) {
 	})
 }
 
-// session is an AmaltheaSession, as JSON.
+// session returns an AmaltheaSession as JSON.
 func session(name, ingress, host, class string) string {
 	return fmt.Sprintf(`{"apiVersion":"amalthea.dev/v1alpha1","kind":"AmaltheaSession",
 		"metadata":{"name":%q,"namespace":%q},
@@ -150,7 +150,7 @@ func createSession(t *testing.T, data string) error {
 	return err
 }
 
-// fares is an error unless a session is in a state, and found at url.
+// fares returns an error unless a session has the state and the URL.
 func fares(t *testing.T, name, state, url string) error {
 	t.Helper()
 	s, err := shared.dynamic(t, "remote").Resource(sessions).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
@@ -165,7 +165,7 @@ func fares(t *testing.T, name, state, url string) error {
 	return nil
 }
 
-// leftOf is an error while something of a session is left.
+// leftOf returns an error while any object of a session exists.
 func leftOf(t *testing.T, client kubernetes.Interface, name string) error {
 	t.Helper()
 	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name}

@@ -19,7 +19,7 @@ const extensionSpace = "vsphere-extensions"
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// programs are the processes of the extension's pods, and not of what wraps them.
+// programs returns the PIDs of the extension's processes, without the processes that wrap them.
 func programs(t *testing.T, dir string) []int {
 	t.Helper()
 	var found []int
@@ -37,7 +37,7 @@ func programs(t *testing.T, dir string) []int {
 	return found
 }
 
-// endpoints are the ready ones of the extension's Service, by their addresses.
+// endpoints returns the addresses of the ready endpoints of the extension's Service.
 func (g *guest) endpoints() (ready []string) {
 	g.t.Helper()
 	slices, err := g.client.DiscoveryV1().EndpointSlices(extensionSpace).List(
@@ -56,7 +56,7 @@ func (g *guest) endpoints() (ready []string) {
 	return ready
 }
 
-// get waits until a claim of Bob's that many pods write to would get a class.
+// get waits until a new shared claim in Bob's namespace would get the StorageClass.
 func (g *guest) get(class string) {
 	g.t.Helper()
 	eventually(g.t, happens, func() error {
@@ -148,7 +148,8 @@ func TestTheExtensionHasItsAccountAndItsFiles(t *testing.T) {
 	g.get("nfs-client")
 }
 
-// Without a program its pods wait, and say why.
+// TestWithoutAProgramThereIsNoExtension verifies that without the carrick program the extension's pods wait, and that
+// their status says why.
 func TestWithoutAProgramThereIsNoExtension(t *testing.T) {
 	t.Setenv(programVariable, filepath.Join(t.TempDir(), "none"))
 	s := own(t)
@@ -166,7 +167,7 @@ func TestWithoutAProgramThereIsNoExtension(t *testing.T) {
 			pods.Items[0].Name, &corev1.PodLogOptions{},
 		).DoRaw(t.Context())
 		if w := pods.Items[0].Status.ContainerStatuses[0].State.Waiting; err != nil || w == nil ||
-			w.Reason != "CreateContainerError" || !strings.Contains(string(data), "there is no program carrick") {
+			w.Reason != "CreateContainerError" || !strings.Contains(string(data), "the binary carrick does not exist") {
 			return fmt.Errorf("%+v says %s, %w", pods.Items[0].Status.ContainerStatuses, data, err)
 		}
 		return nil

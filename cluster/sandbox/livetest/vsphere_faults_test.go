@@ -45,7 +45,7 @@ const (
 	pipeline    = "kale-marshal-pvc"
 )
 
-// guestShown looks, by fault, at what must be wrong.
+// guestShown maps each fault to a check that the fault has its effect.
 var guestShown = map[string]func(*testing.T, *guest){
 	"by-hand": func(_ *testing.T, g *guest) {
 		g.get("nfs-client")
@@ -153,7 +153,7 @@ var guestShown = map[string]func(*testing.T, *guest){
 			conn.Close()
 			t.Error("something listens")
 		}
-		g.logs("nfs-provisioner", provisioner, "stand-in: the export does not answer")
+		g.logs("nfs-provisioner", provisioner, "stand-in: the export does not respond")
 		g.waits("alice", pipeline)
 	},
 	"access-denied": func(_ *testing.T, g *guest) {
@@ -278,7 +278,7 @@ var guestShown = map[string]func(*testing.T, *guest){
 	},
 }
 
-// ensure makes a claim that may be there.
+// ensure creates a claim unless it already exists.
 func (g *guest) ensure(c *corev1.PersistentVolumeClaim) {
 	g.t.Helper()
 	if _, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(
@@ -288,7 +288,7 @@ func (g *guest) ensure(c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// defaults waits until so many classes are the default one.
+// defaults waits until exactly want StorageClasses are marked as the default.
 func (g *guest) defaults(want int) {
 	g.t.Helper()
 	eventually(g.t, happens, func() error {
@@ -308,7 +308,7 @@ func (g *guest) defaults(want int) {
 	})
 }
 
-// levels waits until the profiles' namespaces have a level.
+// levels waits until the profiles' namespaces have the Pod Security level want.
 func (g *guest) levels(want string) {
 	g.t.Helper()
 	eventually(g.t, happens, func() error {
@@ -322,7 +322,7 @@ func (g *guest) levels(want string) {
 	})
 }
 
-// bundle is whom the API server trusts of the webhook.
+// bundle returns the CA bundle with which the API server verifies the webhook.
 func (g *guest) bundle() []byte {
 	g.t.Helper()
 	hook, err := g.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(
@@ -349,7 +349,7 @@ func (g *guest) certificate() *x509.Certificate {
 	return pair.Leaf
 }
 
-// authorsCA looks for the CA that the page's repository ships.
+// authorsCA verifies that the CA bundle is the CA that the page's repository contains.
 func authorsCA(t *testing.T, g *guest) {
 	t.Helper()
 	block, _ := pem.Decode(g.bundle())
@@ -361,7 +361,7 @@ func authorsCA(t *testing.T, g *guest) {
 	}
 }
 
-// warnings are what an API server warns of.
+// warnings collects the warnings that an API server returns.
 type warnings struct{ all string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.all += text + "\n" }

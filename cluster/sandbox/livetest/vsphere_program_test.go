@@ -24,11 +24,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// extensionCommand makes this test's own program take the place of carrick's extension.
+// extensionCommand is the argument with which this test's own program replaces carrick's extension.
 const extensionCommand = "vsphere-extension"
 
-// extend is the least that such a program does: a webhook that gives shared claims a
-// class, and readiness. It says who it is to the API server, where it has a kubeconfig.
+// extend is a minimal extension: a webhook that sets the StorageClass of shared claims, and a readiness endpoint. If it
+// has a kubeconfig, it also sends a request to the API server with its identity.
 func extend(args []string) int {
 	flags := flag.NewFlagSet(extensionCommand, flag.ContinueOnError)
 	class, listen, health := flags.String("class", "", ""), flags.String("listen", "", ""), flags.String("health", "", "")

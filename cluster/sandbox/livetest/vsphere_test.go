@@ -27,14 +27,14 @@ var (
 
 const labelsFile = "namespace-labels-data-4df5t8mdgf"
 
-// guest is the scenario vsphere, seeded.
+// guest is the running scenario vsphere.
 type guest struct {
 	t      *testing.T
 	client kubernetes.Interface // local
 	told   map[string]string
 }
 
-// seedGuest puts vsphere into the shared sandbox until the test ends.
+// seedGuest seeds the scenario vsphere in the shared sandbox, which is reset when the test ends.
 func seedGuest(t *testing.T, fault string) *guest {
 	t.Helper()
 	t.Cleanup(func() { shared.must(t, "reset") })
@@ -45,7 +45,7 @@ func seedGuest(t *testing.T, fault string) *guest {
 	return &guest{t: t, client: shared.client(t, "local"), told: said.Answers}
 }
 
-// claim asks for a volume; without a class it is the default one.
+// claim returns a PersistentVolumeClaim. If class is "", the claim names no StorageClass.
 func (g *guest) claim(
 	namespace, name, class string, mode corev1.PersistentVolumeAccessMode,
 ) *corev1.PersistentVolumeClaim {
@@ -72,7 +72,7 @@ func (g *guest) make(c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// classOf is the class that a claim would get.
+// classOf returns the StorageClass that the API server would set on a claim, from a dry run.
 func (g *guest) classOf(c *corev1.PersistentVolumeClaim) (string, error) {
 	made, err := g.client.CoreV1().PersistentVolumeClaims(c.Namespace).Create(
 		g.t.Context(), c, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
@@ -83,7 +83,7 @@ func (g *guest) classOf(c *corev1.PersistentVolumeClaim) (string, error) {
 	return *made.Spec.StorageClassName, nil
 }
 
-// bound waits until a claim has a volume, and returns it.
+// bound waits until a claim is bound, and returns its volume.
 func (g *guest) bound(namespace, name string) *corev1.PersistentVolume {
 	g.t.Helper()
 	var v *corev1.PersistentVolume
@@ -98,7 +98,7 @@ func (g *guest) bound(namespace, name string) *corev1.PersistentVolume {
 	return v
 }
 
-// says waits for an event of an object, with these words in it.
+// says waits for an event on an object with a reason and these words.
 func (g *guest) says(namespace, object, reason, words string) {
 	g.t.Helper()
 	eventually(g.t, happens, func() error {
@@ -120,7 +120,7 @@ func (g *guest) says(namespace, object, reason, words string) {
 	})
 }
 
-// logs waits until the pods of a label have said something.
+// logs waits until the logs of the pods with a label contain words.
 func (g *guest) logs(namespace, label, words string) {
 	g.t.Helper()
 	eventually(g.t, happens, func() error {
@@ -142,7 +142,7 @@ func (g *guest) logs(namespace, label, words string) {
 	})
 }
 
-// waits tells that a claim is not bound, which is sure once an event says why.
+// waits verifies that a claim is pending. Call it after an event has reported the reason.
 func (g *guest) waits(namespace, name string) {
 	g.t.Helper()
 	c, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Get(g.t.Context(), name, metav1.GetOptions{})
@@ -202,7 +202,8 @@ func TestGuestCluster(t *testing.T) {
 	}
 }
 
-// The Supervisor's default class comes back, and that of somebody else stays.
+// TestTheDefaultClassIsTheDeclaredOne verifies that the Supervisor's default StorageClass is restored, and that a
+// default StorageClass of another provisioner is kept.
 func TestTheDefaultClassIsTheDeclaredOne(t *testing.T) {
 	g := seedGuest(t, "second-default")
 	g.patch(
@@ -293,10 +294,10 @@ func TestAProfileHasANamespace(t *testing.T) {
 	})
 	// Nothing is done while no controller runs, nor by a file that is none.
 	g.patch(configMaps, "kubeflow", labelsFile, `{"data":{"namespace-labels.yaml":"- a list\n"}}`)
-	g.logs("kubeflow", "kustomize.component=profiles", "is no map of texts")
+	g.logs("kubeflow", "kustomize.component=profiles", "is not a map of strings")
 }
 
-// writer is a pod that writes a file of its own, waits for another's and prints both.
+// writer returns a pod that writes its own file, waits for another pod's file and prints both.
 func (g *guest) writer(namespace, claim, own, other string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "writer-" + own, Labels: map[string]string{"app": "writer"}},

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Mutual returns a server's TLS configuration that accepts only one client. It has a serving certificate for names, and
-// requires a client certificate for the user client. The authority must have signed both.
+// Mutual returns the TLS configuration of a server with a certificate for names. The server accepts only client
+// certificates of this CA whose common name is client.
 func (a *Authority) Mutual(client string, names ...string) (*tls.Config, error) {
 	pair, err := a.Server(names...)
 	if err != nil {
@@ -20,7 +20,7 @@ func (a *Authority) Mutual(client string, names ...string) (*tls.Config, error) 
 	}
 	clients := x509.NewCertPool()
 	if !clients.AppendCertsFromPEM(a.Cert) {
-		return nil, errors.New("no certificate of the authority")
+		return nil, errors.New("the CA file contains no certificate")
 	}
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -29,7 +29,7 @@ func (a *Authority) Mutual(client string, names ...string) (*tls.Config, error) 
 		ClientCAs:    clients,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if got := state.PeerCertificates[0].Subject.CommonName; got != client {
-				return fmt.Errorf("%s is not %s", got, client)
+				return fmt.Errorf("the client certificate's common name is %s, not %s", got, client)
 			}
 			return nil
 		},

@@ -1,5 +1,5 @@
-// Package pki creates the certificates of a control plane in kubeadm's layout: a CA for servers and clients, another CA
-// for the front proxy of the aggregation layer, and a signing key for ServiceAccount tokens.
+// Package pki creates the certificates of a control plane in kubeadm's layout. It creates a CA for servers and clients,
+// another CA for the front proxy of the aggregation layer, and a signing key for ServiceAccount tokens.
 package pki
 
 import (
@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// validity is the lifetime of certificates, which is longer than any sandbox runs.
+// validity is the lifetime of a certificate. No sandbox runs that long.
 const validity = 365 * 24 * time.Hour
 
-// Pair is a certificate and its private key, both in PEM.
+// Pair is a PEM-encoded certificate with its private key.
 type Pair struct{ Cert, Key []byte }
 
-// Write writes the pair to folder/name.crt and folder/name.key and returns both paths.
+// Write writes folder/name.crt and folder/name.key and returns both paths.
 func (p Pair) Write(folder, name string) (cert, key string, err error) {
 	cert, key = filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key")
 	if err := os.WriteFile(cert, p.Cert, 0o600); err != nil {
@@ -64,7 +64,7 @@ func NewAuthority(name string) (*Authority, error) {
 	return &Authority{Pair: pair, cert: cert, key: key}, nil
 }
 
-// Client issues a client certificate for a user with groups.
+// Client issues a client certificate. The API server reads the user and the groups from its subject.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	return a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -72,13 +72,12 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	})
 }
 
-// Server issues a serving certificate for names, which are DNS names and IP addresses. The first one is also the common
-// name.
+// Server issues a serving certificate for the given DNS names and IP addresses. The first one is also the common name.
 func (a *Authority) Server(names ...string) (Pair, error) {
 	return a.ServerUntil(time.Now().Add(validity), names...)
 }
 
-// ServerUntil is like Server, with an expiry time.
+// ServerUntil is like Server, but the certificate expires at end.
 func (a *Authority) ServerUntil(end time.Time, names ...string) (Pair, error) {
 	template := &x509.Certificate{
 		NotAfter:    end,
@@ -105,7 +104,7 @@ func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	return sign(template, a.cert, key, a.key)
 }
 
-// NewSigningKey creates a key pair for ServiceAccount tokens and returns both keys in PEM.
+// NewSigningKey creates a PEM-encoded key pair that signs ServiceAccount tokens.
 func NewSigningKey() (private, public []byte, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -125,7 +124,6 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), err
 }
 
-// sign fills in template and signs the certificate for key with the parent's key.
 func sign(template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

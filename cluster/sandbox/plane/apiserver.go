@@ -18,8 +18,7 @@ import (
 
 const lookEvery = 50 * time.Millisecond
 
-// onFreePort starts a program on a free port, and retries with another port if a different program has taken it
-// meanwhile.
+// onFreePort calls start with a free port. If another process takes the port first, it retries with another port.
 func onFreePort(start func(port int) error) error {
 	for tries := 3; ; tries-- {
 		port, err := freePort()
@@ -43,7 +42,7 @@ func (p *Plane) startAPIServer() error {
 		CertDir:      p.folder(),
 		EtcdURL:      p.etcd.URL,
 		StartTimeout: startWithin,
-		// On shutdown, an API server continues to serve its watches for a minute. Do not wait for that.
+		// On shutdown, an API server keeps serving its watches for a minute. Kill it instead.
 		StopTimeout: time.Millisecond,
 		Out:         out,
 		Err:         out,
@@ -60,8 +59,7 @@ func (p *Plane) startAPIServer() error {
 	return nil
 }
 
-// configure sets the flags that kubeadm sets for the API server. They replace envtest's defaults, which are meant for
-// tests of controllers.
+// configure replaces envtest's default flags, which are meant for controller tests, with kubeadm's flags.
 func (p *Plane) configure(flags *envtest.Arguments) {
 	s := p.secrets
 	flags.
@@ -80,7 +78,7 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("kubelet-client-certificate", s.kubeletCert).
 		Set("kubelet-client-key", s.kubeletKey).
 		Set("kubelet-certificate-authority", s.authorityFile).
-		// InternalDNS comes first, because it is the loopback address of the sandbox's log server.
+		// InternalDNS is first, because it resolves to the loopback address of the sandbox's log server.
 		Set("kubelet-preferred-address-types", "InternalDNS,InternalIP,ExternalIP,Hostname").
 		Set("proxy-client-cert-file", s.proxyCert).
 		Set("proxy-client-key-file", s.proxyKey).
@@ -92,14 +90,14 @@ func (p *Plane) configure(flags *envtest.Arguments) {
 		Set("profiling", "false")
 }
 
-// StopAPIServer kills the API server and the components that depend on it, and waits until its port no longer answers.
-// etcd and its data are kept.
+// StopAPIServer kills the API server and the components that depend on it. It waits until the port is closed. etcd
+// keeps running with its data.
 func (p *Plane) StopAPIServer(ctx context.Context) error {
 	if p.stopped {
 		return nil
 	}
 	p.killComponents()
-	_ = p.api.Stop() // the error is expected: the stop timed out and the server was killed
+	_ = p.api.Stop() // always an error, because the server is killed
 	p.stopped = true
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))
 	for {
@@ -109,13 +107,13 @@ func (p *Plane) StopAPIServer(ctx context.Context) error {
 		}
 		conn.Close()
 		if err := pause(ctx); err != nil {
-			return fmt.Errorf("the API server of %s still answers: %w", p.Name, err)
+			return fmt.Errorf("the API server of %s still responds: %w", p.Name, err)
 		}
 	}
 }
 
-// StartAPIServer restarts the API server on the same port with the same certificates, and waits until it is ready. It
-// also starts the components that depend on it, but does not wait until they are ready.
+// StartAPIServer restarts the API server with the same port and certificates, and waits until it is ready. It also
+// starts the components that depend on the API server, but does not wait for them.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
 	if !p.stopped {
 		return nil
@@ -130,7 +128,7 @@ func (p *Plane) StartAPIServer(ctx context.Context) error {
 	return p.runComponents()
 }
 
-// ready waits until the API server reports that it is ready.
+// ready waits until the API server is ready.
 func (p *Plane) ready(ctx context.Context) error {
 	client, err := rest.HTTPClientFor(p.Config)
 	if err != nil {
@@ -161,8 +159,8 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// freePort returns a free port of the loopback interface. The port is below the ephemeral range, so that it is still
-// free when a stopped server restarts.
+// freePort returns a free loopback port. The port is below the ephemeral range, so that it is still free when a stopped
+// server restarts.
 func freePort() (int, error) {
 	for range 100 {
 		port := 20000 + rand.IntN(10000)

@@ -13,18 +13,18 @@ import (
 
 const stagesFile = "stages.yaml"
 
-// component is a program of the control plane that envtest does not start.
+// component is a control plane program that envtest does not start.
 type component struct {
 	name  string
 	flags []string
 }
 
-// noFolder is the path of a folder that cannot exist. By default the controller manager would create and watch
-// /usr/libexec/kubernetes if it had the permission.
+// noFolder is a directory that cannot exist. By default the controller manager would create and watch
+// /usr/libexec/kubernetes.
 const noFolder = "/proc/no-flexvolume"
 
-// Client-side rate limits of the controller manager. It creates a ServiceAccount for each of its controllers before it
-// starts them. With the default limits that alone takes five seconds.
+// Client-side rate limits for the controller manager. It creates a ServiceAccount for each of its controllers before it
+// starts them. With the default limits, this takes five seconds.
 const (
 	unlimitedQPS   = "--kube-api-qps=1000"
 	unlimitedBurst = "--kube-api-burst=2000"
@@ -39,8 +39,8 @@ func (p *Plane) controllerManager() component {
 		"--leader-elect=false",
 		"--secure-port=0",
 		unlimitedQPS, unlimitedBurst,
-		// kwok reports the readiness of a node only once. Without this flag, the controller manager would consider the
-		// node lost after a minute and evict its pods.
+		// kwok reports a node as Ready only once. Without this flag, the controller manager would consider the node lost
+		// after a minute and evict its pods.
 		"--node-monitor-grace-period=8760h",
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + p.secrets.accountPrivate,
@@ -68,12 +68,11 @@ func (p *Plane) kwok() component {
 	return component{roles.Kwok, []string{
 		"--kubeconfig=" + p.file(roles.Kwok+".kubeconfig"),
 		"--config=" + p.file(stagesFile),
-		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // other nodes are not managed by kwok
+		"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", // kwok ignores all other nodes
 		"--cidr=" + p.PodCIDR,
 	}}
 }
 
-// runComponents starts all components.
 func (p *Plane) runComponents() error {
 	if err := os.WriteFile(p.file(stagesFile), stages(), 0o600); err != nil {
 		return err
@@ -86,8 +85,8 @@ func (p *Plane) runComponents() error {
 	return nil
 }
 
-// killComponents kills all components. Some would exit anyway, because they lose their API server and with it their
-// lease. The others would back off for longer after each loss, eventually for minutes.
+// killComponents kills all components. Without the API server, some of them would exit when they lose their lease. The
+// others would retry with growing backoff, up to minutes.
 func (p *Plane) killComponents() {
 	for _, r := range p.running {
 		r.kill()
@@ -95,11 +94,11 @@ func (p *Plane) killComponents() {
 	p.running = nil
 }
 
-// run starts a component and restarts it when it exits. If that fails, run sends the error to died.
+// run starts a component and restarts it when it exits. When it gives up, it sends the error to died.
 func (p *Plane) run(c component) error {
 	start := func() (*exec.Cmd, error) {
 		if err := p.life.Err(); err != nil {
-			return nil, err // its folder is being removed
+			return nil, err // the sandbox's directory is being removed
 		}
 		out, err := p.log(c.name)
 		if err != nil {
@@ -119,10 +118,10 @@ func (p *Plane) run(c component) error {
 	return nil
 }
 
-// failed returns an error for a component that has exited. It includes the end of the component's log.
+// failed returns the error for a component that exited. It includes the end of the component's log.
 func (p *Plane) failed(component string, err error) error {
 	if err == nil {
-		err = errors.New("it ended")
+		err = errors.New("the process exited")
 	}
 	return fmt.Errorf("%s of %s: %w%s", component, p.Name, err, tail(p.logPath(component)))
 }
@@ -136,5 +135,5 @@ func tail(path string) string {
 	}
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	lines = lines[max(0, len(lines)-tailLines):]
-	return "\nthe end of its log:\n  " + strings.Join(lines, "\n  ")
+	return "\nlast lines of its log:\n  " + strings.Join(lines, "\n  ")
 }

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// LackingWatches returns an error unless n more inotify instances are available on this machine.
+// LackingWatches returns an error unless n more inotify instances are available.
 func LackingWatches(n int) error {
 	limit, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 	if err != nil {
-		return nil // a kernel without inotify
+		return nil // the kernel has no inotify
 	}
 	return lacking(n, string(bytes.TrimSpace(limit)), func() (io.Closer, error) {
 		fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)

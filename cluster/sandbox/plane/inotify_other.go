@@ -2,5 +2,5 @@
 
 package plane
 
-// LackingWatches returns nil: only Linux limits inotify.
+// LackingWatches returns nil, because only Linux limits inotify instances.
 func LackingWatches(int) error { return nil }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// machine has so many inotify instances left, and counts those that are open.
+// machine fakes a machine with a limited number of free inotify instances, and counts the open instances.
 type machine struct{ free, open int }
 
 func (m *machine) Close() error { m.open--; return nil }
@@ -25,9 +25,9 @@ func (m *machine) init() (io.Closer, error) {
 func TestTooFewInotifyInstancesAreSaid(t *testing.T) {
 	m := &machine{free: 5}
 	err := lacking(22, "128", m.init)
-	const want = `watch files: fs.inotify.max_user_instances is 128, which leaves 5 inotify instances of the 22 ` +
-		`that the control planes use: they read files once a minute, and other programs fail with "too many open files"; ` +
-		`run: sudo sysctl fs.inotify.max_user_instances=512`
+	const want = `watch files: fs.inotify.max_user_instances is 128, so only 5 inotify instances are free of the 22 ` +
+		`that the control planes use. The control planes then read files once a minute, and other programs fail with ` +
+		`"too many open files". Run: sudo sysctl fs.inotify.max_user_instances=512`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}

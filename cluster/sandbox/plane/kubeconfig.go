@@ -11,8 +11,7 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-// writeKubeconfigs writes a kubeconfig for the user and one for each component into the sandbox's folder. It sets
-// Kubeconfig and Config to the user's.
+// writeKubeconfigs writes a kubeconfig for the user and one for each component. It also sets p.Kubeconfig and p.Config.
 func (p *Plane) writeKubeconfigs() error {
 	p.Kubeconfig = filepath.Join(p.sandbox, p.Name+".kubeconfig")
 	if err := p.writeKubeconfig(p.Kubeconfig, p.Context()+"-admin", masters); err != nil {
@@ -21,7 +20,7 @@ func (p *Plane) writeKubeconfigs() error {
 	users := map[string][]string{
 		roles.ControllerManager: nil,
 		roles.Scheduler:         nil,
-		roles.Kwok:              {masters}, // permissions for the nodes that it creates, and all pods
+		roles.Kwok:              {masters}, // creates nodes and updates all pods
 	}
 	for name, groups := range users {
 		if err := p.writeKubeconfig(p.file(name+".kubeconfig"), "system:"+name, groups...); err != nil {
@@ -36,7 +35,7 @@ func (p *Plane) writeKubeconfigs() error {
 	return nil
 }
 
-// writeKubeconfig writes a self-contained kubeconfig with a single context.
+// writeKubeconfig writes a self-contained kubeconfig with one context.
 func (p *Plane) writeKubeconfig(path, user string, groups ...string) error {
 	pair, err := p.secrets.authority.Client(user, groups...)
 	if err != nil {

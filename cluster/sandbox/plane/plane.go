@@ -1,7 +1,7 @@
-// Package plane runs one real control plane on this machine. It consists of etcd and kube-apiserver, which envtest
-// starts, kube-controller-manager, kube-scheduler, and kwok, which fakes the nodes and their pods.
+// Package plane runs a real control plane on this machine. envtest starts etcd and kube-apiserver. This package starts
+// kube-controller-manager, kube-scheduler and kwok, which fakes nodes and their pods.
 //
-// Package world creates the objects of the cluster. Package leash ensures that everything ends with the sandbox.
+// Package world creates the cluster's objects. Package leash ends all processes with the sandbox.
 package plane
 
 import (
@@ -21,56 +21,56 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-const startWithin = 5 * time.Minute // for a cold disk and two busy cores
+const startWithin = 5 * time.Minute // long enough for a slow disk and two busy cores
 
-// Settings are the parameters in which the two control planes differ.
+// Settings contains the parameters that differ between the two control planes.
 type Settings struct {
-	Name        string // such as "local": used for its folder, logs and context
+	Name        string // for example "local"; part of the names of its directory, logs and context
 	PodCIDR     string
 	ServiceCIDR string
-	ServiceIP   string // the first of ServiceCIDR, where pods find the API server
-	Advertise   string // the address of the API server in its own endpoints
+	ServiceIP   string // first address of ServiceCIDR; pods reach the API server there
+	Advertise   string // API server's address in the endpoints of the Service kubernetes
 }
 
 // NoIssuers is an authentication configuration without external token issuers.
 const NoIssuers = `{"apiVersion":"apiserver.config.k8s.io/v1beta1","kind":"AuthenticationConfiguration","jwt":[]}`
 
-// Context returns the name of the kubeconfig's context.
+// Context returns the name of the kubeconfig context.
 func (s Settings) Context() string { return "sandbox-" + s.Name }
 
 // Plane is a running control plane.
 type Plane struct {
 	Settings
-	Config     *rest.Config // with a cluster admin's credentials
-	Kubeconfig string       // path of a kubeconfig for the same admin
-	FrontProxy []byte       // PEM, the CA of the API server's client certificate for aggregated API servers
-	// Authentication is the path of the authentication configuration, which names external token issuers. It is empty
-	// until a scenario writes one. The API server reloads it when it changes.
+	Config     *rest.Config // cluster admin's credentials
+	Kubeconfig string       // path of the cluster admin's kubeconfig
+	FrontProxy []byte       // PEM of the CA that signs the API server's client certificate for aggregated API servers
+	// Authentication is the path of the API server's authentication configuration. It contains no external token issuers
+	// until a scenario adds one. The API server reloads the file automatically.
 	Authentication string
-	// Network routes the API server's requests to pods.
+	// Network routes requests from the API server to pods.
 	Network *podnet.Network
 
-	sandbox string // the sandbox's folder
+	sandbox string // the sandbox's directory
 	secrets secrets
 	port    int
 	etcd    *envtest.Etcd
 	api     *envtest.APIServer
-	running []*process // in addition to etcd and the API server
+	running []*process // components other than etcd and the API server
 	died    chan<- error
-	life    context.Context // context of the sandbox: after it is done, programs are not restarted
+	life    context.Context // the sandbox's context: programs are not restarted after it is done
 	stopped bool
 }
 
-// Start starts a control plane and waits until its API server is ready. The folders Binaries and Logs in the sandbox's
-// folder must exist. A component that exits later is restarted until life is done. If a restart fails, the error is
-// sent to died.
+// Start starts a control plane and waits until its API server is ready. The directories Binaries(sandbox) and
+// Logs(sandbox) must exist. Components that exit are restarted until life is done. If a restart fails, the error goes
+// to died.
 func Start(ctx, life context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
 	p := &Plane{Settings: settings, sandbox: sandbox, died: died, life: life}
 	if err := os.Mkdir(p.folder(), 0o700); err != nil {
 		return nil, err
 	}
 	if err := p.secrets.make(p); err != nil {
-		return nil, fmt.Errorf("make the certificates of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("create the certificates of %s: %w", p.Name, err)
 	}
 	p.FrontProxy = p.secrets.frontProxy.Cert
 	p.Authentication = p.file("authentication.yaml")
@@ -98,8 +98,8 @@ func Start(ctx, life context.Context, sandbox string, settings Settings, died ch
 	return p, p.runComponents()
 }
 
-// startNetwork creates the API server's route to pods. The socket has a short name in the sandbox's own folder, because
-// systems limit the length of socket paths.
+// startNetwork creates the API server's route to pods. The length of socket paths is limited, so the socket has a short
+// name directly in the sandbox's directory.
 func (p *Plane) startNetwork() error {
 	var err error
 	if p.Network, err = podnet.Start(filepath.Join(p.sandbox, "net-"+p.Name[:1]), p.PodCIDR); err != nil {
@@ -114,17 +114,17 @@ const (
 		`{"name":"cluster","connection":{"proxyProtocol":"HTTPConnect","transport":{"uds":{"udsName":%q}}}}]}`
 )
 
-// Stopped reports whether the API server is stopped.
+// Stopped reports whether StopAPIServer has stopped the API server.
 func (p *Plane) Stopped() bool { return p.stopped }
 
 func (p *Plane) folder() string            { return filepath.Join(p.sandbox, p.Name) }
 func (p *Plane) file(name string) string   { return filepath.Join(p.folder(), name) }
 func (p *Plane) binary(name string) string { return filepath.Join(Binaries(p.sandbox), name) }
 
-// Binaries returns the folder in a sandbox's folder that contains the components' programs.
+// Binaries returns the directory for control plane programs in the sandbox's directory.
 func Binaries(sandbox string) string { return filepath.Join(sandbox, "bin") }
 
-// Logs returns the folder in a sandbox's folder that contains the components' logs.
+// Logs returns the directory for log files in the sandbox's directory.
 func Logs(sandbox string) string { return filepath.Join(sandbox, "logs") }
 
 func (p *Plane) logPath(component string) string {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Limits for restarting programs. A program that exits is restarted, as a kubelet would do, because kwok 0.8.0
-// sometimes crashes on start when its nodes and its pods compile their stages at the same time. A program is given up
-// if it exits more than maxRestarts times without running for goodLife in between.
+// Like a kubelet, keepUp restarts programs that exit. kwok 0.8.0 sometimes crashes at startup, because its nodes and
+// pods compile their stages concurrently. keepUp gives up after maxRestarts restarts, unless the program ran for at
+// least goodLife in between.
 const (
 	maxRestarts = 3
 	goodLife    = time.Minute
 )
 
-// process is a program that is restarted until it is killed.
+// process is a program that restarts until it is killed.
 type process struct {
 	start func() (*exec.Cmd, error)
-	ended chan struct{} // closed when the program was killed or given up
+	ended chan struct{} // closed when the program was killed or keepUp has given up
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	killed bool
 }
 
-// keepUp starts a program as the leader of a process group, and restarts it when it exits. If it gives up, it calls
+// keepUp starts a program as the leader of a process group and restarts it when it exits. If it gives up, it calls
 // gaveUp with the program's error.
 func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, error) {
 	cmd, err := start()
@@ -44,7 +44,7 @@ func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, erro
 	return r, nil
 }
 
-// watch waits for the program. It returns nil when the program was killed, or an error when it was given up.
+// watch restarts the program when it exits. It returns nil after kill, and the program's error when it gives up.
 func (r *process) watch() error {
 	restarts, since := 0, time.Now()
 	for {
@@ -62,7 +62,8 @@ func (r *process) watch() error {
 	}
 }
 
-// restart restarts the program, or reports that it was killed.
+// restart restarts the program unless kill was called. killed reports whether it was. If may is false, restart returns
+// an error instead.
 func (r *process) restart(may bool) (killed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +71,7 @@ func (r *process) restart(may bool) (killed bool, err error) {
 		return true, nil
 	}
 	if !may {
-		return false, errors.New("it does not stay up")
+		return false, errors.New("it exits again after every restart")
 	}
 	cmd, err := r.start()
 	if err == nil {
@@ -79,7 +80,7 @@ func (r *process) restart(may bool) (killed bool, err error) {
 	return false, err
 }
 
-// kill kills the program and its process group, and waits until the program has exited.
+// kill kills the program's process group and waits until the program has exited.
 func (r *process) kill() {
 	r.mu.Lock()
 	r.killed = true

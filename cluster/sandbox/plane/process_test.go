@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// shell returns what starts a shell script, and the file to which each start
-// adds a line.
+// shell returns a function that starts a shell script, and the path of a file to which each start appends a line.
 func shell(t *testing.T, script string) (start func() (*exec.Cmd, error), starts string) {
 	t.Helper()
 	starts = filepath.Join(t.TempDir(), "starts")

@@ -14,12 +14,11 @@ import (
 const (
 	masters          = "system:masters"
 	frontProxyClient = "front-proxy-client"
-	kubeletClient    = "kube-apiserver-kubelet-client" // user of the API server for requests to kubelets
+	kubeletClient    = "kube-apiserver-kubelet-client" // user name of the API server in requests to kubelets
 )
 
-// secrets are the keys and certificates of a control plane, with their files.
 type secrets struct {
-	authority      *pki.Authority // signs servers, clients and certificate signing requests
+	authority      *pki.Authority // CA for servers, clients and CertificateSigningRequests
 	authorityFile  string
 	authorityKey   string
 	frontProxy     *pki.Authority
@@ -60,7 +59,7 @@ func (s *secrets) make(p *Plane) error {
 	if s.kubeletCert, s.kubeletKey, err = kubelet.Write(p.folder(), kubeletClient); err != nil {
 		return err
 	}
-	// If these two files exist, envtest uses them unchanged.
+	// envtest uses these two files if they exist.
 	serving, err := s.authority.Server("kube-apiserver", "kubernetes", "kubernetes.default",
 		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
 		"127.0.0.1", p.ServiceIP, p.Advertise)
@@ -73,8 +72,8 @@ func (s *secrets) make(p *Plane) error {
 	return s.makeAccountKey(p)
 }
 
-// KubeletTLS returns the TLS configuration of a fake kubelet of this cluster at localhost. It has a serving
-// certificate, and accepts only the API server's client certificate.
+// KubeletTLS returns the TLS configuration for a fake kubelet on localhost. The cluster's CA signs its certificate, and
+// only the API server is accepted as a client.
 func (p *Plane) KubeletTLS() (*tls.Config, error) {
 	return p.secrets.authority.Mutual(kubeletClient, "localhost")
 }
@@ -91,7 +90,7 @@ func (s *secrets) makeAccountKey(p *Plane) error {
 	)
 }
 
-// certificates is the API server's client CA for envtest. Unlike envtest's own CA, it gives access to its key.
+// certificates gives envtest the client CA of the API server. envtest's own CA would not expose its key.
 type certificates struct {
 	file      string
 	authority *pki.Authority

@@ -7,20 +7,19 @@ import (
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-// played is a jq expression that selects the pods that kwok must not mark as running, because a fake kubelet in the
-// sandbox decides whether they run. They are pods that run carrick's extension or a volume provisioner, mount an NFS
-// volume, have an image that cannot be pulled, or mount a claim and run to completion. Without it, kwok would report
-// the last kind as completed although nothing ran.
+// played is a jq expression that selects pods that kwok must not mark as running. For these pods, a fake kubelet in the
+// sandbox decides. They run carrick's extension or a volume provisioner, mount an NFS volume, have an image that cannot
+// be pulled, or mount a claim and run to completion. kwok would report the latter as completed although nothing ran.
 const played = `((.spec.containers[], (.spec.initContainers // [])[]) | select(.image | test("sso71-openshift|vsphere-extensions-jvm")) | .name), ` +
 	`(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
 	`(.spec.volumes[]? | select(.nfs) | .name), ` +
 	`(select(.spec.restartPolicy != "Always") | .spec.volumes[]? | select(.persistentVolumeClaim) | .name)`
 
-// mine is a jq expression for the condition that keeps kwok from marking a pod as running. A fake kubelet sets it while
-// the pod's volumes are not mounted or its network is not set up.
+// mine is a jq expression for a pod condition. A fake kubelet sets the condition to False until the pod's volumes are
+// mounted and its network is set up. kwok does not mark the pod as running in the meantime.
 const mine = `.status.conditions.[] | select( .type == "PodReadyToStartContainers" ) | .status`
 
-// waits is kwok's stage for a pod that another fake runs. It only sets the pod's initial status and assigns an address.
+// waits is a kwok stage for pods that another fake runs. It sets only the initial status and the address of the pod.
 const waits = `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata: {name: pod-waits}
@@ -55,15 +54,15 @@ spec:
       {{ end }}
 `
 
-// stages returns kwok's stages of nodes and pods. They are kwok's default stages, except for the pods that another fake
-// runs. A Job's pods succeed immediately although nothing ran.
+// stages returns kwok's default stages for nodes and pods, changed to exclude pods that another fake runs. The default
+// stages would complete a Job's pods immediately.
 func stages() []byte {
 	return []byte(strings.Join([]string{
 		node.DefaultNodeInit, readied(pod.DefaultPodReady), pod.DefaultPodComplete, pod.DefaultPodDelete, waits,
 	}, "\n---\n"))
 }
 
-// readied returns kwok's stage that marks a pod ready, restricted to the pods that kwok runs.
+// readied restricts kwok's stage for ready pods to the pods that kwok runs.
 func readied(stock string) string {
 	const selector = "    matchExpressions:\n"
 	return strings.Replace(stock, selector, selector+

@@ -1,10 +1,10 @@
-// Package podnet routes requests of a control plane's API server to pods. The API server's egress selector (Kubernetes,
-// KEP-1281) sends all requests to the cluster (webhooks, aggregated APIs, kubelets) to a Unix socket of this package
-// that accepts CONNECT.
+// Package podnet routes requests from a control plane to pods. The API server's egress selector (Kubernetes, KEP-1281)
+// sends all requests to webhooks, aggregated APIs and kubelets to a Unix socket. This package accepts CONNECT on that
+// socket.
 //
-// A pod's port is forwarded to the port on this machine that a fake has registered. Without a registration, connections
-// fail. Therefore pods need no addresses of this machine, and any number of them, also of other sandboxes, can listen
-// on the same port. All other addresses are dialled unchanged.
+// A fake can forward a port of its pod to a port on this machine. Connections to pod ports that are not forwarded fail.
+// So any number of pods can listen on the same port, even pods of other sandboxes. Connections to all other addresses
+// are dialled directly.
 package podnet
 
 import (
@@ -22,12 +22,12 @@ import (
 
 const (
 	askWithin  = 5 * time.Second // timeout for the client's CONNECT request
-	dialWithin = 4 * time.Second // less than the timeout of a webhook call
+	dialWithin = 4 * time.Second // must be less than the timeout of a webhook call
 )
 
 // Network is the route from an API server to the pods of its cluster.
 type Network struct {
-	Socket string // path of the API server's Unix socket
+	Socket string // path of the Unix socket
 
 	pods     netip.Prefix
 	listener net.Listener
@@ -36,13 +36,13 @@ type Network struct {
 	leads map[netip.AddrPort]*lead // by address and port of the pod
 }
 
-// lead is the forwarding of one port of a pod.
+// lead is the forwarding for one pod port.
 type lead struct {
 	to   string
 	open map[net.Conn]bool
 }
 
-// Start listens on a Unix socket until Close. cidr contains the addresses of all pods.
+// Start listens on a Unix socket until Close is called. cidr must contain the addresses of all pods.
 func Start(socket, cidr string) (*Network, error) {
 	pods, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -50,7 +50,7 @@ func Start(socket, cidr string) (*Network, error) {
 	}
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the API server's way to pods: %w", err)
+		return nil, fmt.Errorf("listen for the API server's connections to pods: %w", err)
 	}
 	n := &Network{Socket: socket, pods: pods, listener: listener, leads: map[netip.AddrPort]*lead{}}
 	go n.accept()
@@ -60,8 +60,9 @@ func Start(socket, cidr string) (*Network, error) {
 // Close stops listening.
 func (n *Network) Close() { _ = n.listener.Close() }
 
-// Lead forwards a pod's port to an address of this machine until release is called. After that, new connections fail,
-// and open ones are closed. Pod addresses are reused, so release does not affect the port of a later pod.
+// Lead forwards a pod port to an address on this machine until release is called. After release, new connections fail
+// and open connections are closed. Pod addresses are reused, so release does not affect later pods with the same
+// address.
 func (n *Network) Lead(pod string, port int, to string) (release func(), err error) {
 	at, err := netip.ParseAddrPort(net.JoinHostPort(pod, strconv.Itoa(port)))
 	if err != nil {
@@ -93,7 +94,6 @@ func (n *Network) accept() {
 	}
 }
 
-// serve forwards a connection to the address in its CONNECT request.
 func (n *Network) serve(conn net.Conn) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(askWithin))
@@ -123,7 +123,7 @@ func (n *Network) serve(conn net.Conn) {
 	both(conn, in, other)
 }
 
-// find returns the address to dial for host. l is nil unless host is a pod's port.
+// find returns the address to dial for host. l is nil unless host is a pod port.
 func (n *Network) find(host string) (to string, l *lead, err error) {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil || !n.pods.Contains(at.Addr()) {
@@ -137,7 +137,7 @@ func (n *Network) find(host string) (to string, l *lead, err error) {
 	return l.to, l, nil
 }
 
-// hold records a connection to a pod's port, so that Lead's release can close it.
+// hold records a connection to a pod port. The function that Lead returns can then close it.
 func (n *Network) hold(l *lead, conn net.Conn) (release func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,7 @@ func both(conn net.Conn, in io.Reader, other net.Conn) {
 	<-done
 }
 
-// half closes the write side of a connection and keeps the read side open.
+// half closes the write side of a connection.
 func half(conn net.Conn) {
 	if w, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = w.CloseWrite()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// listen says its name to whoever comes, and then what it is told.
+// listen starts a server that sends its name to each client, and then echoes the client's data. It returns its address.
 func listen(t *testing.T, name string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,8 @@ func start(t *testing.T) *Network {
 	return n
 }
 
-// ask asks for an address, and returns the connection and what was answered.
+// ask sends a request to the network's socket. It returns the connection, a reader of it, and the response's status
+// line.
 func ask(t *testing.T, n *Network, request string) (net.Conn, *bufio.Reader, string) {
 	t.Helper()
 	conn, err := net.Dial("unix", n.Socket)

@@ -12,19 +12,19 @@ import (
 	"syscall"
 )
 
-// AssetsVariable is the environment variable with the folder of existing control plane binaries, by the convention of
-// controller-runtime's envtest.
+// AssetsVariable is the environment variable with the directory of the user's own control plane binaries. envtest in
+// controller-runtime uses the same name.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// builtFor is a folder of control plane binaries. A build with the tag assets uses them instead of including its own.
-// The Makefile sets builtFor with -ldflags.
+// builtFor is a directory with control plane binaries. The Makefile sets it with -ldflags. A build with the tag assets
+// runs these binaries, because it embeds none.
 var builtFor string
 
-// Check returns an error if this build omits a role and the user's machine has no program for it.
+// Check returns an error if this build lacks a program and the user does not have it either.
 func Check() error {
 	for _, name := range leftOut {
 		if _, ok := Asset(name); !ok {
-			return fmt.Errorf("find %s: it is not in %s, and this carrick-sandbox was built without it; run make sandbox",
+			return fmt.Errorf("find %s: the binary is not in %s, and this carrick-sandbox does not include it; run make sandbox",
 				name, strings.Join(assetFolders(), " nor in "))
 		}
 	}
@@ -35,8 +35,8 @@ func assetFolders() []string {
 	return slices.DeleteFunc([]string{os.Getenv(AssetsVariable), builtFor}, func(s string) bool { return s == "" })
 }
 
-// Link creates folder with a symlink for each role. All of them point to this program, except that kubectl points to
-// the user's own if Asset returns one. The servers always run through this program, which ends them with the sandbox.
+// Link creates the directory folder with one symlink per role. kubectl points to the user's own kubectl if Asset finds
+// one. All other symlinks point to this program, because it ends the servers with the sandbox.
 func Link(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,8 +57,8 @@ func Link(folder string) error {
 	return nil
 }
 
-// Asset returns the path of the program name, and whether it exists and is not this program. It looks in
-// KUBEBUILDER_ASSETS, or else in the folder that was set at build time.
+// Asset returns the path of the user's own program name. It searches KUBEBUILDER_ASSETS first and then the directory
+// from build time. It returns false if neither contains the program, or if the program is this binary.
 func Asset(name string) (string, bool) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -77,9 +77,9 @@ func Asset(name string) (string, bool) {
 	return "", false
 }
 
-// Wrap runs the program at path with this program's arguments and standard streams, and forwards termination signals.
-// It returns the exit code, or 128 plus the signal number if a signal ended the program. The child stays in this
-// process group, so killing the group ends both.
+// Wrap runs the program at path with this program's arguments and standard streams. It forwards termination signals to
+// the program. It returns the program's exit code, or 128 plus the signal number if a signal ended the program. Both
+// stay in the same process group, so killing the group ends both.
 func Wrap(path string) int {
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -97,7 +97,7 @@ func Wrap(path string) int {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &exit) {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-			return 128 + int(status.Signal()) // as shells do
+			return 128 + int(status.Signal()) // as in shells
 		}
 		return max(exit.ExitCode(), 1)
 	} else if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// folderOf makes a folder with a file for each name.
+// folderOf creates a folder with an empty executable file for each name.
 func folderOf(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -47,7 +47,7 @@ func TestRoleThatIsLeftOutHasToBeFound(t *testing.T) {
 		t.Error(err)
 	}
 	builtFor = less
-	want := "find kubectl: it is not in " + less + ", and this carrick-sandbox was built without it; run make sandbox"
+	want := "find kubectl: the binary is not in " + less + ", and this carrick-sandbox does not include it; run make sandbox"
 	if err := Check(); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}

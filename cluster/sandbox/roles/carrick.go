@@ -7,11 +7,11 @@ import (
 	"carrick/cluster/sandbox/standin/extension"
 )
 
-// runCarrick runs carrick as a part of the sandbox, so that it ends with the sandbox.
+// runCarrick runs carrick as a child process that ends with the sandbox.
 func runCarrick() int {
 	path, ok := extension.Find()
 	if !ok {
-		fmt.Fprintln(os.Stderr, "there is no program carrick beside the sandbox's")
+		fmt.Fprintln(os.Stderr, "the binary carrick does not exist next to carrick-sandbox")
 		return 1
 	}
 	return Wrap(path)

@@ -7,11 +7,11 @@ import (
 	"carrick/cluster/sandbox/standin/endpoint"
 )
 
-// runNginx runs this machine's nginx as a part of the sandbox, so that it ends with the sandbox.
+// runNginx runs this machine's nginx as a child process that ends with the sandbox.
 func runNginx() int {
 	path, ok := endpoint.FindNginx()
 	if !ok {
-		fmt.Fprintln(os.Stderr, "there is no nginx on this machine")
+		fmt.Fprintln(os.Stderr, "nginx is not installed on this machine")
 		return 1
 	}
 	return Wrap(path)

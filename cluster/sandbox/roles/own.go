@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins of kubectl
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -14,7 +14,7 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// leftOut are the roles that this build omits.
+// leftOut lists the programs that this build does not embed.
 var leftOut []string
 
 func runEtcd() int {

@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// leftOut are the roles that this build omits.
+// leftOut lists the programs that this build does not embed.
 var leftOut = []string{Etcd, APIServer, Kubectl}
 
 func runEtcd() int      { return absent() }
 func runAPIServer() int { return absent() }
 func runKubectl() int   { return absent() }
 
-// absent runs if the user's own program has been removed since Check. It returns an exit code.
+// absent runs only if the user has removed the program after Check.
 func absent() int {
 	fmt.Fprintln(os.Stderr, Check())
 	return 1

@@ -1,13 +1,13 @@
-// Package roles contains the programs that this binary can run as. It selects one by the name under which the binary
-// was started.
+// Package roles contains the programs that are embedded in this binary. The binary runs as the program whose name it
+// was started under.
 //
-// Each entry is upstream's own main function, copied verbatim. Package plane sets the flags and decides when a role
-// starts. The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
+// Each program is a verbatim copy of upstream's main function. Package plane sets the flags and decides when to start a
+// program. The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
 package roles
 
 import (
 	"path/filepath"
-	_ "time/tzdata" // CronJobs need time zones
+	_ "time/tzdata" // for CronJobs with time zones
 
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/cli"
@@ -22,7 +22,7 @@ import (
 	kwoksignals "sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// Names under which the binary can be started.
+// Names of the programs.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -30,12 +30,11 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubectl           = "kubectl"
 	Kwok              = "kwok"
-	Nginx             = "nginx"   // this machine's own nginx
-	Carrick           = "carrick" // in pods of carrick's extension
+	Nginx             = "nginx"   // nginx of this machine
+	Carrick           = "carrick" // carrick in pods of its extension
 )
 
-// Role is a program, with its name and its main function. The function exits the process itself or returns its exit
-// code.
+// Role is an embedded program. Main returns the exit code or exits the process.
 type Role struct {
 	Name string
 	Main func() int
@@ -57,7 +56,7 @@ func All() []Role {
 	}
 }
 
-// Find returns the role of a program that was started as arg0, and whether there is one.
+// Find returns the role for the base name of arg0, or false if there is none.
 func Find(arg0 string) (Role, bool) {
 	for _, r := range All() {
 		if r.Name == filepath.Base(arg0) {
@@ -78,7 +77,7 @@ func runKwok() int {
 		return 1
 	}
 	command := kwok.NewCommand(ctx)
-	command.Version = "" // its --version conflicts with the one that Kubernetes' components share
+	command.Version = "" // its --version would conflict with the common --version flag of Kubernetes components
 	command.PersistentFlags().AddFlagSet(flags)
 	if err := command.ExecuteContext(ctx); err != nil {
 		logger.Error("Execute exit", "err", err)

@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// argoCD starts the scenario's only fake: Argo CD's application controller in the local cluster.
+// argoCD starts a fake application controller in the local cluster. The scenario has no other fakes.
 func argoCD(ctx context.Context, sides Sides, _ map[string]bool) (*Play, error) {
 	controller, err := argocd.Start(ctx, sides[local].Config)
 	if err != nil {

@@ -23,12 +23,12 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// WatchVariable is the environment variable that sets the idle timeout of watches in the proxy with the fault
-// watches-cut. Tests use it, because nginx's default is a minute.
+// WatchVariable is the environment variable for the proxy's idle timeout with the fault watches-cut. Tests set it,
+// because nginx's default is a minute.
 const WatchVariable = "CARRICK_SANDBOX_WATCH_CUT"
 
-// joined is the running scenario interlink. It has InterLink's virtual kubelet in the local cluster, the cluster's
-// external endpoint, cert-manager, and a folder that represents the edge node. The edge node shares this machine's
+// joined is the running scenario interlink. In the local cluster it has InterLink's virtual kubelet, cert-manager and
+// an external endpoint. It also has a directory that represents the edge node. The edge node shares this machine's
 // network.
 type joined struct {
 	side    *Side // the local cluster
@@ -36,14 +36,13 @@ type joined struct {
 	edge    *edge.Machine
 	signer  *certmanager.Player
 	gate    *endpoint.Player
-	place   *endpoint.Place // where the cluster is reachable
+	place   *endpoint.Place // external address of the cluster, for the edge node
 	kubelet *virtualkubelet.Player
 	admin   *approver
-	wrong   map[string]string // configuration keys that faults set, with their values
+	wrong   map[string]string // configuration keys and values that faults set
 	renewed bool              // a fault has renewed the endpoint's certificate
 }
 
-// interlink starts the scenario.
 func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -105,8 +104,8 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// answers returns answers to the guide's questions. If this machine has only one loopback address, the port differs
-// between sandboxes.
+// answers returns answers for the guide's questions. If this machine has only one loopback address, each sandbox uses
+// another port.
 func (j *joined) answers() map[string]string {
 	out := map[string]string{"exposure.address": j.place.Address, "exposure.sources": "172.30.0.0/16", "test.watch": "0"}
 	if !j.place.Own() {
@@ -121,7 +120,7 @@ func (j *joined) values() (world.Values, error) {
 	if given := os.Getenv(WatchVariable); given != "" {
 		within, err := time.ParseDuration(given)
 		if err != nil || within < time.Second {
-			return nil, fmt.Errorf("%s=%s is no time of a second or more", WatchVariable, given)
+			return nil, fmt.Errorf("%s=%s is not a duration of at least 1s", WatchVariable, given)
 		}
 		cut = fmt.Sprintf(" proxy_read_timeout %ds;", int(within.Seconds()))
 	}
@@ -140,7 +139,7 @@ func (j *joined) values() (world.Values, error) {
 	}, nil
 }
 
-// settle waits until the virtual kubelet has read its configuration and each fake has run one pass.
+// settle waits until the virtual kubelet has read its configuration and each fake has reconciled once.
 func (j *joined) settle(ctx context.Context) error {
 	if err := world.Until(ctx, "the virtual kubelet's pod", func() (bool, error) {
 		pods, err := j.client.CoreV1().Pods("interlink").List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})
@@ -153,7 +152,7 @@ func (j *joined) settle(ctx context.Context) error {
 				return true, nil
 			}
 		}
-		return false, errors.New("it has read nothing yet")
+		return false, errors.New("the virtual kubelet has not read its configuration yet")
 	}); err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// approver fakes an admin who approves the virtual kubelet's certificate signing requests, as upstream's documentation
-// requires (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"). No controller of Kubernetes
-// approves them.
+// approver fakes an admin who approves the virtual kubelet's CertificateSigningRequests. Upstream's documentation
+// requires this (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"), because no Kubernetes
+// controller approves them.
 type approver struct {
 	client kubernetes.Interface
 	end    func()
@@ -35,7 +35,7 @@ func startApprover(ctx context.Context, side *Side) (*approver, error) {
 	return a, err
 }
 
-// Look approves pending requests.
+// Look approves all pending requests.
 func (a *approver) Look(ctx context.Context) error {
 	if a.away.Load() {
 		return nil
@@ -55,7 +55,7 @@ func (a *approver) Look(ctx context.Context) error {
 				Reason: "KubectlApprove", Message: "This CSR was approved by kubectl certificate approve.",
 			}}
 			_, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{FieldManager: "kubectl"})
-			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // already approved, or deleted
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // already approved or deleted
 				faults = append(faults, err)
 			}
 		}

@@ -29,24 +29,25 @@ const (
 	kubeletKey     = "InterLinkConfig.yaml"
 )
 
-// pending is how long the fault node-pending keeps the Node NotReady after a start. Upstream's Node is NotReady for 30
-// seconds.
+// pending is how long the Node stays NotReady after a start with the fault node-pending. Upstream's Node is NotReady
+// for 30 seconds.
 const pending = 15 * time.Second
 
-// interlinkActs returns the faults that only an act causes, each with a description.
+// interlinkActs returns descriptions of the faults in joined.acts, by fault.
 func interlinkActs() map[string]string {
 	return map[string]string{
 		"certificate-expired": "The endpoint's certificate expired an hour ago, and cert-manager backs off after a failure.",
-		"certificate-renewed": "The endpoint's certificate was renewed, but the proxy still serves the old one.",
+		"certificate-renewed": "The endpoint's certificate was renewed, but the proxy still serves the old certificate.",
 		"export-off":          "The plugin on the edge mounts nothing: ExportPodData is not true in its configuration.",
 		"endpoint-closed":     "A firewall rejects connections to the endpoint.",
 		"no-address":          "The cluster has no load balancer implementation, so Services get no address.",
 		"node-pending":        "The virtual node is not ready for some seconds after each start of the virtual kubelet.",
-		"serving-pending":     "The virtual kubelet's certificate request is not approved, so no log of a job can be read.",
+		"serving-pending": "The virtual kubelet's certificate request is not approved, so the logs of jobs " +
+			"cannot be read.",
 	}
 }
 
-// interlinkUnder maps each fault that builds on another fault to that fault.
+// interlinkUnder returns the faults that require another fault. Each value is the required fault.
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
@@ -59,7 +60,7 @@ func interlinkUnder() map[string]string {
 	return under
 }
 
-// acts returns the actions of faults that YAML objects cannot express.
+// acts returns functions for the faults that YAML cannot express.
 func (j *joined) acts() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		byHand: j.byHand,
@@ -93,8 +94,9 @@ func (j *joined) acts() map[string]func(context.Context) error {
 	}
 }
 
-// byHand does the part of the manual set-up that YAML cannot. It sets the endpoint and its CA, which did not exist
-// before, in the virtual kubelet's configuration, and makes the plugin mount the files that it receives.
+// byHand does what YAML cannot express in the manual set-up. It writes the endpoint's address and CA to the virtual
+// kubelet's configuration, because they are not known when the YAML is applied. It also makes the plugin mount the
+// files that it receives.
 func (j *joined) byHand(ctx context.Context) error {
 	var ca []byte
 	err := world.Until(ctx, "the endpoint's certificate", func() (bool, error) {
@@ -119,7 +121,7 @@ func (j *joined) byHand(ctx context.Context) error {
 	return j.configure(ctx, set)
 }
 
-// configure sets top-level keys of the virtual kubelet's configuration and restarts the virtual kubelet.
+// configure sets top-level keys in the virtual kubelet's configuration and restarts the virtual kubelet.
 func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -151,7 +153,7 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 		if _, err := texts.Update(ctx, held, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
 			return err
 		}
-		written := time.Now().Truncate(time.Second) // timestamps have a resolution of one second
+		written := time.Now().Truncate(time.Second) // Kubernetes timestamps have a resolution of one second
 		if err := world.Until(
 			ctx, "the next second", func() (bool, error) { return time.Since(written) > time.Second, nil },
 		); err != nil {
@@ -161,7 +163,7 @@ func (j *joined) configure(ctx context.Context, set map[string]string) error {
 	return j.restart(ctx, kubeletSpace, kubeletDeploy, fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 }
 
-// renew reissues the endpoint's certificate once, after the proxy has read the first certificate.
+// renew reissues the endpoint's certificate once. It first waits until the proxy has read the first certificate.
 func (j *joined) renew(ctx context.Context) error {
 	if j.renewed {
 		return nil
@@ -179,8 +181,8 @@ func (j *joined) renew(ctx context.Context) error {
 	return j.signer.Renew(ctx, apiNamespace, apiCertificate)
 }
 
-// upgraded writes the CA into the virtual kubelet's configuration as the chart does. The configuration is invalid after
-// that.
+// upgraded writes the CA to the virtual kubelet's configuration the way the chart does. This makes the configuration
+// invalid.
 func (j *joined) upgraded(ctx context.Context) error {
 	texts := j.client.CoreV1().ConfigMaps(kubeletSpace)
 	held, err := texts.Get(ctx, kubeletConfig, metav1.GetOptions{})
@@ -195,11 +197,11 @@ func (j *joined) upgraded(ctx context.Context) error {
 	return j.startAgain(ctx)
 }
 
-// startAgain deletes the virtual kubelet's pod, so that the virtual kubelet reads the invalid configuration, and waits
-// until the new one has exited.
+// startAgain deletes the virtual kubelet's pod, so that a new pod reads the invalid configuration. It waits until the
+// new virtual kubelet has exited.
 func (j *joined) startAgain(ctx context.Context) error {
 	deleted := false
-	return world.Until(ctx, "the virtual kubelet to end as it starts", func() (bool, error) {
+	return world.Until(ctx, "the virtual kubelet to exit at startup", func() (bool, error) {
 		pods, err := j.client.CoreV1().Pods(kubeletSpace).List(ctx, metav1.ListOptions{LabelSelector: "app=virtual-node"})
 		if err != nil {
 			return false, err
@@ -218,8 +220,8 @@ func (j *joined) startAgain(ctx context.Context) error {
 	})
 }
 
-// restart restarts the pods of a Deployment, at most once for each reason. It waits until the new pods run and the old
-// ones no longer exist.
+// restart restarts the pods of a Deployment, but only once per reason. It waits until only new pods exist and all of
+// them run.
 func (j *joined) restart(ctx context.Context, namespace, name, reason string) error {
 	deployments := j.client.AppsV1().Deployments(namespace)
 	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, reason)
@@ -235,7 +237,7 @@ func (j *joined) restart(ctx context.Context, namespace, name, reason string) er
 		}
 		s := d.Status
 		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 &&
-			s.AvailableReplicas == 1, errors.New("its pods are not there yet")
+			s.AvailableReplicas == 1, errors.New("its pods are not ready yet")
 	})
 }
 

@@ -7,18 +7,18 @@ import (
 	"carrick/cluster/sandbox/standin/liqopeer"
 )
 
-// noAddress is the fault that load balancers of the provider's cluster get no address.
+// With the fault noAddress, load balancers in the provider's cluster get no address.
 const noAddress = "load-balancer-pending"
 
-// liqoBehaviours returns the faults that change the behaviour of fakes, each with a description.
+// liqoBehaviours returns descriptions of the faults that change how fakes behave, by fault.
 func liqoBehaviours() map[string]string {
 	return map[string]string{
 		noAddress: "The provider's cluster has no load balancer implementation, so Services get no address.",
 	}
 }
 
-// liqo starts the fakes of the scenario liqo: Liqo's networking in each cluster, then authentication and offloading
-// between the clusters.
+// liqo starts a fake of Liqo's networking in each cluster. Then it starts the fakes of authentication and offloading
+// between both clusters.
 func liqo(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {

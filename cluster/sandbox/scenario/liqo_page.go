@@ -20,16 +20,16 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names in the set-up by Liqo's page on declarative peering. The page's YAML is in the fault page. The consumer's
-// credential is created here, because the provider's cluster must sign it first.
+// Names from Liqo's page on declarative peering. The page's YAML is in the fault page. This package creates the
+// consumer's credentials, because the provider's cluster must sign them first.
 const (
 	credential    = "cplane-secret"
-	consumer      = "liqo-consumer" // the user name and the name of the CertificateSigningRequest
+	consumer      = "liqo-consumer" // name of the user and of the CertificateSigningRequest
 	consumerSpace = "liqo-tenant-rome"
 	providerSpace = "liqo-tenant-milan"
 )
 
-// liqoPage creates the Secret with a kubeconfig for the provider's cluster. An existing Secret is left unchanged.
+// liqoPage creates the Secret with a kubeconfig for the provider's cluster, unless the Secret exists.
 func liqoPage(ctx context.Context, sides Sides) error {
 	here, err := kubernetes.NewForConfig(sides[local].Config)
 	if err != nil {
@@ -64,7 +64,7 @@ func liqoPage(ctx context.Context, sides Sides) error {
 	return err
 }
 
-// signed requests a client certificate from a cluster, approves the request and returns the certificate in PEM.
+// signed requests and approves a client certificate for key. It returns the certificate as PEM.
 func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: consumer}}, key,
@@ -79,7 +79,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	}}
 	request.Name = consumer
-	// A request that an aborted attempt has left behind has another key.
+	// An aborted attempt can leave a request with another key.
 	if err := requests.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 	}
 	request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubectlApprove",
-		Message: "The page's admin approved it.",
+		Message: "Approved by the admin, as in the published guide.",
 	})
 	if _, err := requests.UpdateApproval(ctx, consumer, request, metav1.UpdateOptions{}); err != nil {
 		return nil, err
@@ -103,7 +103,6 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 	return request.Status.Certificate, nil
 }
 
-// liqoKubeconfig returns a self-contained kubeconfig for the cluster of a side.
 func liqoKubeconfig(side *Side, certificate []byte, key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// webhookRunsOut is the remaining validity of the webhook certificate with the fault webhook-cert-expiring. Liqo issues
-// it for a year.
+// webhookRunsOut is the remaining validity of the webhook certificate with the fault webhook-cert-expiring. Normally
+// Liqo's certificate is valid for a year.
 const webhookRunsOut = 3 * 24 * time.Hour
 
-// webhookNames are the DNS names under which the API server calls the webhooks.
+// webhookNames lists the webhooks' DNS names.
 var webhookNames = []string{"liqo-webhook.liqo.svc", "liqo-webhook.liqo.svc.cluster.local"}
 
-// liqoValues returns the values for the scenario's YAML. It creates what an installation of Liqo creates: the webhook
-// certificate and the key pair of authentication-keys. It also creates one WireGuard key pair per side, as a user who
-// follows the page does.
+// liqoValues returns the values for ${…} in the scenario's YAML. They contain the webhook certificate and the key pair
+// of authentication-keys, which Liqo creates on installation. They also contain a WireGuard key pair for each side,
+// which users create according to the page.
 func liqoValues() (world.Values, error) {
 	authority, err := pki.NewAuthority("liqo-webhook")
 	if err != nil {

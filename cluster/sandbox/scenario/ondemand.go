@@ -26,15 +26,15 @@ import (
 // issuerWithin is the timeout for the API server to load a new issuer.
 const issuerWithin = 5 * time.Minute
 
-// issuer is the identity provider of the portal, and the CA that signs the certificates of its services.
+// issuer is the portal's identity provider, with the CA that signs the certificates of its services.
 type issuer struct {
 	authority *pki.Authority
 	provider  *oidc.Provider
-	spoilt    bool // changed by a fault, so the next play must not reuse it
+	spoilt    bool // changed by a fault, so the next run of the scenario must not reuse it
 }
 
-// portal is the running scenario ondemand. It has a folder that represents the web node, the portal's identity
-// provider, which the remote API server also trusts, and the services next to the remote cluster.
+// portal is the running scenario ondemand. It has a directory that represents the web node, an identity provider that
+// the remote API server trusts, and the services next to the remote cluster.
 type portal struct {
 	*issuer
 	side     *Side // the remote cluster
@@ -44,7 +44,6 @@ type portal struct {
 	prefixed bool        // the API server prefixes user names with the issuer
 }
 
-// ondemand starts the scenario.
 func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -101,8 +100,8 @@ func ondemand(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// portalIssuer returns the issuer of the previous play. It creates a new one if there is none or if a fault has changed
-// it.
+// portalIssuer returns the issuer from the previous run of the scenario. It creates a new one if there is none, or if a
+// fault has changed it.
 func (s *Stage) portalIssuer() (*issuer, error) {
 	if s.issuer != nil && !s.issuer.spoilt {
 		return s.issuer, nil
@@ -122,8 +121,8 @@ func (s *Stage) portalIssuer() (*issuer, error) {
 	return s.issuer, nil
 }
 
-// monitoring starts a Prometheus that returns the number of the cluster's containers, or no metrics if empty is set. It
-// returns the objects of the Prometheus, or none on a machine with only loopback addresses.
+// monitoring starts a fake Prometheus and returns its objects. The Prometheus reports the number of containers, or
+// nothing if p.empty is set. monitoring returns no objects if this machine has only loopback addresses.
 func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.Unstructured, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {
@@ -153,7 +152,8 @@ func (p *portal) monitoring(ctx context.Context, all *closers) ([]*unstructured.
 	return prometheus.Objects(), nil
 }
 
-// trust adds the provider to the API server's authentication configuration, which the API server reloads automatically.
+// trust adds the provider to the API server's authentication configuration. The API server reloads the file
+// automatically.
 func (p *portal) trust() error {
 	username := map[string]any{"claim": "preferred_username", "prefix": ""}
 	if p.prefixed {
@@ -171,7 +171,7 @@ func (p *portal) trust() error {
 	if err != nil {
 		return err
 	}
-	// Renaming the file ensures that the API server never reads a partial file.
+	// Rename, so that the API server never reads a partial file.
 	part := p.side.Authentication + ".new"
 	if err := os.WriteFile(part, data, 0o600); err != nil {
 		return err
@@ -179,12 +179,12 @@ func (p *portal) trust() error {
 	return os.Rename(part, p.side.Authentication)
 }
 
-// settle waits until the API server trusts the provider, and then logs the users in. With some faults the login fails.
+// settle waits until the API server trusts the provider, and then logs in the users. With some faults the login fails.
 func (p *portal) settle(ctx context.Context) error {
 	if err := p.known(ctx); err != nil {
 		return err
 	}
-	_ = p.node.Look(ctx) // a failed login is only logged, in the node's syslog
+	_ = p.node.Look(ctx) // a failed login is only logged to the node's syslog
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (p *portal) known(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return world.Until(ctx, "the API server to know the stand-in's issuer", func() (bool, error) {
+	return world.Until(ctx, "the API server to accept tokens of the stand-in's issuer", func() (bool, error) {
 		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
 			ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
 		)
@@ -214,6 +214,6 @@ func (p *portal) known(ctx context.Context) error {
 			want = p.provider.Issuer + "#" + want
 		}
 		got := review.Status.UserInfo.Username
-		return got == want, fmt.Errorf("it takes %s for %q", want, got)
+		return got == want, fmt.Errorf("the token's user is %s, not %q", want, got)
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// Faults of the services that the web node uses.
+// Faults in the services that the web node uses.
 const (
 	noAudience       = "no-audience"
 	usernamePrefixed = "username-prefixed"
@@ -24,26 +24,27 @@ const (
 	registryRefuses  = "registry-refuses"
 )
 
-// namespaceUnbound is a fault in objects. The node's hook is that of by-hand and binds the reaper.
+// namespaceUnbound is a fault in the cluster's objects. It also sets USE_JOB_POD_REAPER, so that the web node's hook
+// creates a RoleBinding for the reaper.
 const namespaceUnbound = "namespace-unbound"
 
-// byHand is a correct manual set-up. The faults in files build on it.
+// byHand is a correct manual set-up. The faults in files require it.
 const byHand = "by-hand"
 
-// change is a fault in one file of the web node.
+// change is a fault in one file on the web node.
 type change struct {
 	title string
 	do    func(*portal) error
 }
 
-// changes are the faults in one file of the web node. All of them build on byHand.
+// changes contains the faults in files on the web node, by name. All of them require byHand.
 var changes = map[string]change{
 	"token-expired": {
 		"Root's token on the web node has expired, so root can no longer renew it.", func(p *portal) error {
 			return p.node.Write(siteToken, expired(), 0o600)
 		},
 	},
-	"admin-kubeconfig": {"Root's kubeconfig on the web node is the cluster admin's own.", func(p *portal) error {
+	"admin-kubeconfig": {"Root's kubeconfig on the web node contains the cluster admin's credentials.", func(p *portal) error {
 		return p.node.Write(siteKubeconfig, p.admin(), 0o600)
 	}},
 	"ca-missing": {
@@ -51,7 +52,7 @@ var changes = map[string]change{
 		func(p *portal) error { return p.node.Remove(siteCA) },
 	},
 	"hooks-env": {
-		"The hook's settings are in hooks.env, as the published page says, but nothing reads that file.",
+		"The hook's settings are in hooks.env, as in the published guide, but nothing reads that file.",
 		func(p *portal) error {
 			text, err := p.node.Read(webnode.HookEnv)
 			if err != nil || p.node.Has(wrongEnv) {
@@ -89,7 +90,7 @@ var changes = map[string]change{
 		setting("NETWORK_POLICY_ALLOW_CIDR", "127.0.0.1/32"),
 	},
 	"prefix-differs": {
-		"hook.env and the cluster file have different prefixes for user namespaces.", setting("NAMESPACE_PREFIX", "ood-"),
+		"hook.env and the cluster file have different prefixes for users' namespaces.", setting("NAMESPACE_PREFIX", "ood-"),
 	},
 	"token-endpoint": {
 		"IDP_ISSUER_URL in hook.env is the token endpoint, as in the package's example, and not the issuer.",
@@ -106,13 +107,13 @@ var changes = map[string]change{
 		}
 		return p.node.Write(siteHook, text, 0o600)
 	}},
-	"no-pre-hook": {"The portal's file names no pre-hook: users get no namespace.", func(p *portal) error {
+	"no-pre-hook": {"The portal's settings file sets no pre-hook: users get no namespace.", func(p *portal) error {
 		return p.node.Edit(webnode.Portal, func(text string) string {
 			return strings.ReplaceAll(text, "\npun_pre_hook_root_cmd:", "\n# pun_pre_hook_root_cmd:")
 		})
 	}},
 	"auth-typo": {
-		"auth.type in the cluster file is odic, as on the published page: the adapter does nothing.",
+		"auth.type in the cluster file is odic, as in the published guide: the adapter does nothing.",
 		replacing(siteCluster, `type: "oidc"`, `type: "odic"`),
 	},
 	"tilde": {
@@ -123,7 +124,7 @@ var changes = map[string]change{
 `),
 	},
 	"no-endpoint": {
-		"The cluster file names no server: users' kubectl connects to https://localhost:8080.", func(p *portal) error {
+		"The cluster file sets no server: users' kubectl connects to https://localhost:8080.", func(p *portal) error {
 			return p.node.Edit(siteCluster, func(text string) string {
 				before, rest, found := strings.Cut(text, "    server:\n")
 				_, after, ends := strings.Cut(rest, "    auth:\n")
@@ -135,7 +136,7 @@ var changes = map[string]change{
 		},
 	},
 	"kubectl-missing": {
-		"The cluster file's bin is not a kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl"),
+		"The key bin in the cluster file does not point to kubectl.", replacing(siteCluster, "/usr/local/bin/kubectl", "/usr/bin/kubectl"),
 	},
 }
 
@@ -154,18 +155,19 @@ func replacing(file, old, with string) func(*portal) error {
 	}
 }
 
-// once returns a function that prepends first to a string, unless the string already starts with it.
+// once returns a function that prepends first to a string unless it is already there.
 func once(first string) func(string) string {
 	return func(text string) string { return first + strings.TrimPrefix(text, first) }
 }
 
-// ondemandActs returns the faults that only an act causes, each with a description.
+// ondemandActs returns descriptions of the faults in portal.acts, by fault.
 func ondemandActs() map[string]string {
 	all := map[string]string{
-		noAudience:       "The portal's client has no audience mapper: users' tokens are not for the API server.",
-		usernamePrefixed: "The API server prefixes user names with the issuer: the hook's bindings match no user.",
+		noAudience: "The portal's client has no audience mapper: the audience of users' tokens does not include the " +
+			"API server.",
+		usernamePrefixed: "The API server prefixes usernames with the issuer: the hook's RoleBindings match no user.",
 		prometheusEmpty:  "Prometheus has no pod metrics: the namespace reaper considers every namespace unused.",
-		"issuer-down":    "The identity provider does not answer.",
+		"issuer-down":    "The identity provider does not respond.",
 		registryRefuses:  "The registry no longer accepts the login of the robot account.",
 	}
 	for name, c := range changes {
@@ -174,7 +176,7 @@ func ondemandActs() map[string]string {
 	return all
 }
 
-// ondemandUnder maps each fault that builds on another fault to that fault.
+// ondemandUnder returns the faults that require another fault. Each value is the required fault.
 func ondemandUnder() map[string]string {
 	under := map[string]string{
 		"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand,
@@ -185,7 +187,7 @@ func ondemandUnder() map[string]string {
 	return under
 }
 
-// acts returns the actions of faults that YAML objects cannot express.
+// acts returns functions for the faults that YAML cannot express.
 func (p *portal) acts() map[string]func(context.Context) error {
 	acts := map[string]func(context.Context) error{
 		byHand: p.byHand, "page": p.page,
@@ -194,7 +196,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 		namespaceUnbound: func(context.Context) error { return setting("USE_JOB_POD_REAPER", "true")(p) },
 		registryRefuses:  func(context.Context) error { p.registry.Refuse(); return nil },
 		usernamePrefixed: func(context.Context) error { p.spoilt, p.prefixed = true, true; return p.trust() },
-		"issuer-down": func(ctx context.Context) error { // the API server has already fetched the keys
+		"issuer-down": func(ctx context.Context) error { // the API server has already fetched the signing keys
 			if err := p.known(ctx); err != nil {
 				return err
 			}
@@ -210,7 +212,7 @@ func (p *portal) acts() map[string]func(context.Context) error {
 	return acts
 }
 
-// mint returns a token of the ServiceAccount ondemand that is valid for life.
+// mint requests a token for the ServiceAccount ondemand. The token is valid for life.
 func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
 	client, err := kubernetes.NewForConfig(p.side.Config)
 	if err != nil {
@@ -220,12 +222,12 @@ func (p *portal) mint(ctx context.Context, life time.Duration) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	made, err := client.CoreV1().ServiceAccounts("ondemand").CreateToken(ctx, "ondemand", request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("a token for root on the web node: %w", err)
+		return "", fmt.Errorf("create a token for root on the web node: %w", err)
 	}
 	return made.Status.Token, nil
 }
 
-// values returns the values of hook.env in a correct set-up.
+// values returns the variables in hook.env of a correct set-up.
 func (p *portal) values() map[string]string {
 	return map[string]string{
 		"NAMESPACE_PREFIX": "user-", "NETWORK_POLICY_ALLOW_CIDR": "172.30.0.0/16",

@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/sandbox/standin/webnode"
 )
 
-// Paths of files in a correctly configured site, and paths from the published page.
+// Paths in a correct set-up, and paths from the published page.
 const (
 	siteKubeconfig = "/etc/ood/hooks/kubeconfig"
 	siteToken      = "/etc/ood/hooks/token"
@@ -38,7 +38,7 @@ USE_JOB_POD_REAPER=false
 `
 )
 
-// byHand creates the files of a correct set-up. Existing files are left unchanged.
+// byHand creates the files of a correct set-up, unless they exist.
 func (p *portal) byHand(ctx context.Context) error {
 	if p.node.Has(siteKubeconfig) {
 		return nil
@@ -88,7 +88,7 @@ func (p *portal) byHand(ctx context.Context) error {
 	return p.hooked(siteHook)
 }
 
-// siteScript is a wrapper script around the package's hooks.
+// siteScript is a wrapper script for the package's hooks.
 const siteScript = `#!/bin/bash
 while [ $# -gt 0 ]; do case "$1" in --user) ONDEMAND_USERNAME="$2"; shift 2;; *) shift;; esac; done
 [ -n "${ONDEMAND_USERNAME:-}" ] || { echo "no user" >&2; exit 1; }
@@ -108,8 +108,8 @@ func (p *portal) hooked(path string) error {
 	return p.node.Edit(webnode.Portal, func(text string) string { return text + block })
 }
 
-// page creates the files of a user who has followed the published page literally: hooks.env, a cluster file with the
-// mistakes of the page's example, a literal token in root's own kubeconfig, and a renewal for which the token lacks the
+// page creates the files of a user who has followed the published page literally. These are hooks.env, a cluster file
+// with the mistakes in the page's example, a literal token in root's kubeconfig, and a renewal job without the required
 // permission.
 func (p *portal) page(ctx context.Context) error {
 	if p.node.Has(pageKubeconfig) {
@@ -152,7 +152,7 @@ func (p *portal) page(ctx context.Context) error {
 	return p.hooked(pageHook)
 }
 
-// kubeconfig returns root's kubeconfig on the web node, with a token or the path of a token file.
+// kubeconfig returns root's kubeconfig on the web node. The token is in tokenFile if that is set.
 func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	user := map[string]any{"token": token}
 	if tokenFile != "" {
@@ -161,7 +161,7 @@ func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	return config(map[string]any{"server": p.side.Config.Host, "certificate-authority": ca}, user)
 }
 
-// admin returns a kubeconfig of the cluster's admin.
+// admin returns a kubeconfig with the cluster admin's credentials.
 func (p *portal) admin() string {
 	encode := base64.StdEncoding.EncodeToString
 	return config(
@@ -212,9 +212,8 @@ v2:
 `, more, p.side.Config.Host, ca, auth)
 }
 
-// expired returns a token of the ServiceAccount that expired a day ago. Its signature is invalid, because the API
-// server does not issue expired tokens. The API server rejects an expired token and an invalid signature with the same
-// error.
+// expired returns an expired token with an invalid signature, because the API server never issues a token that has
+// already expired. The API server returns the same error for both defects.
 func expired() string {
 	encode := base64.RawURLEncoding.EncodeToString
 	ended := time.Now().Add(-24 * time.Hour).Unix()

@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/sandbox/standin/charts"
 )
 
-// release is a pseudo-object in the scenarios' YAML that no API server serves. It stands for a chart that a user
-// installed with Helm.
+// release represents a chart that a user installed with Helm. Scenarios declare it in their YAML, but it is never sent
+// to an API server.
 type release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -20,27 +20,26 @@ type release struct {
 		Chart   string         `json:"chart"`
 		Version string         `json:"version"`
 		Values  map[string]any `json:"values"`
-		// Before is the superseded revision of the same chart, possibly of an older version. Only Helm's Secret of it
-		// exists.
+		// Before is the previous revision. It can have an older chart version. Only Helm's Secret remains of it.
 		Before *struct {
 			Version string         `json:"version"`
 			Values  map[string]any `json:"values"`
 		} `json:"before"`
-		// Only restricts the chart's objects to these kinds and omits the release Secret, like leftovers of an
-		// installation. Empty means that everything exists.
+		// If Only is not empty, only objects of these kinds exist, and the release Secret does not. This looks like
+		// leftovers from an uninstalled chart.
 		Only []string `json:"only"`
 	} `json:"spec"`
 }
 
-// fails is the annotation of an object that does not become ready, or of a Release with such an object. Stage.Seed does
-// not wait for it.
+// fails is the annotation of objects that never become ready. It is also valid on a Release. Stage.Seed does not wait
+// for annotated objects.
 const fails = "sandbox.carrick/fails"
 
 func isRelease(o *unstructured.Unstructured) bool {
 	return o.GetAPIVersion() == "sandbox.carrick/v1" && o.GetKind() == "Release"
 }
 
-// expand returns the objects that Helm would have created for a release object.
+// expand returns the objects that Helm would create for a Release.
 func (p *Play) expand(o *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var r release
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &r, true); err != nil {

@@ -19,7 +19,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Renku's namespace and Helm release.
+// Namespace and Helm release of Renku.
 const (
 	renkuNamespace = "renku"
 	renkuRelease   = "renku"
@@ -30,9 +30,9 @@ const noticeWithin = 2 * time.Minute
 
 func behaviours() map[string]string { return renkuapi.Faults() }
 
-// renku starts the fakes of the scenario renku: a chart repository, Renku's API with its Keycloak and the ingress of
-// sessions, the session operator and metrics-server on the remote cluster, CSI drivers on both clusters, and the
-// requests of local pods to the remote API server.
+// renku starts the fakes of the scenario renku. These are a chart repository, Renku's API with Keycloak and the ingress
+// of sessions, the session operator and metrics-server on the remote cluster, and CSI drivers on both clusters. It also
+// sends requests from local pods to the remote API server.
 func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -94,8 +94,8 @@ func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, er
 	}, nil
 }
 
-// metrics starts the fake metrics-server of a side and returns its objects. It returns none on a machine with only
-// loopback addresses.
+// metrics starts a fake metrics-server and returns its objects. It returns no objects if this machine has only loopback
+// addresses.
 func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	m, err := standin.StartMetrics(side.FrontProxy)
 	if errors.Is(err, standin.ErrNoAddress) {
@@ -108,7 +108,7 @@ func metrics(side *Side, all *closers) ([]*unstructured.Unstructured, error) {
 	return m.Objects(), nil
 }
 
-// settle waits until the CSI drivers are registered and the fake Renku has detected each pod of its services.
+// settle waits until the CSI drivers are registered and the fake Renku has detected all its pods.
 func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*csi.Driver) error {
 	for _, d := range drivers {
 		if err := d.Look(ctx); err != nil {
@@ -121,7 +121,7 @@ func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*c
 	}
 	ctx, cancel := context.WithTimeout(ctx, noticeWithin)
 	defer cancel()
-	return world.Until(ctx, "Renku's stand-in to see its pods", func() (bool, error) {
+	return world.Until(ctx, "Renku's stand-in to list its pods", func() (bool, error) {
 		pods, err := client.CoreV1().Pods(renkuNamespace).List(ctx, metav1.ListOptions{
 			LabelSelector: "release=" + renkuRelease +
 				",app in (renku-data-service,renku-k8s-watcher,renku-data-tasks,renku-secrets-storage)",
@@ -131,7 +131,7 @@ func settle(ctx context.Context, sides Sides, api *renkuapi.Server, drivers []*c
 		}
 		for _, pod := range pods.Items {
 			if _, ok := api.Log(pod.Namespace, pod.Name, pod.Spec.Containers[0].Name); !ok && pod.DeletionTimestamp == nil {
-				return false, fmt.Errorf("it does not speak for %s yet", pod.Name)
+				return false, fmt.Errorf("it writes no log for pod %s yet", pod.Name)
 			}
 		}
 		return len(pods.Items) > 0, nil

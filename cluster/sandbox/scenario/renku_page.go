@@ -23,7 +23,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names that the published page uses.
+// Names from the published page.
 const (
 	pageSessions = "renku-user-sessions"
 	pageSecret   = "cross-cluster-sa-secret"
@@ -31,11 +31,12 @@ const (
 	restartedAt  = "kubectl.kubernetes.io/restartedAt"
 )
 
-// pageRestarts are the services that the page restarts in its last step. The page forgets data-tasks.
+// pageRestarts lists the services that the page restarts in its last step. The page should also restart data-tasks, but
+// does not.
 var pageRestarts = []string{"data-service", "k8s-watcher", "secrets-storage"}
 
-// page fakes an admin who follows the published page literally. After the YAML has been applied, it writes the
-// kubeconfig into the local cluster, registers the cluster with Renku, and restarts the services.
+// page fakes an admin who follows the published page literally. After the YAML is applied, it writes the kubeconfig to
+// the local cluster, registers the cluster with Renku and restarts the services.
 type page struct {
 	sides Sides
 	api   *renkuapi.Server
@@ -76,8 +77,7 @@ func (p *page) follow(ctx context.Context) error {
 	return p.pool(ctx, id)
 }
 
-// kubeconfig returns the page's example kubeconfig with the data of the token Secret. The example has no current
-// context.
+// kubeconfig fills the token Secret's data into the page's example kubeconfig. The example has no current context.
 func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]byte, error) {
 	var secret *corev1.Secret
 	err := world.Until(ctx, "the token of "+pageSecret, func() (bool, error) {
@@ -104,8 +104,8 @@ func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]by
 	}, "", "  ")
 }
 
-// register posts the page's payload to Renku and returns the cluster's ID, or "" if a cluster of that name already
-// exists.
+// register posts the page's payload to Renku and returns the cluster's ID. It returns "" if a cluster with the same
+// name exists.
 func (p *page) register(ctx context.Context) (id string, err error) {
 	var made struct{ ID string }
 	status, err := p.admin(ctx, http.MethodPost, "/clusters", pageCluster, &made)
@@ -113,26 +113,26 @@ func (p *page) register(ctx context.Context) (id string, err error) {
 	case status == http.StatusConflict:
 		return "", nil
 	case err == nil && status != http.StatusCreated:
-		return "", fmt.Errorf("no cluster was registered: Renku answered %d", status)
+		return "", fmt.Errorf("register the cluster: Renku returned status %d", status)
 	}
 	return made.ID, err
 }
 
-// pool requests the page's resource pool. Renku always refuses, because it has not loaded the kubeconfig, neither
-// before nor after the restart.
+// pool requests the resource pool from the page. Renku always returns 404, because it has not loaded the kubeconfig.
+// This is the case before and after the restart.
 func (p *page) pool(ctx context.Context, id string) error {
 	status, err := p.admin(
 		ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil,
 	)
 	if status != http.StatusNotFound {
-		return fmt.Errorf("the page's pool: Renku answered %d where 404 is due: %w", status, err)
+		return fmt.Errorf("the published guide's resource pool: Renku returned status %d, not 404: %w", status, err)
 	}
 	return nil
 }
 
-// frame follows the page's section on security. It sends the page's last payload, converted to JSON, in place of the
-// first. Renku accepts it neither as PUT nor as PATCH (422, because the row has lost the TLS flag of the first
-// payload), so frame registers the cluster again.
+// frame follows the page's section on security. It sends the page's last payload as JSON instead of the first one.
+// Renku rejects the last payload in a PUT and in a PATCH (422, because the row no longer has the TLS flag from the
+// first payload). So frame creates the cluster again.
 func (p *page) frame(ctx context.Context) error {
 	var rows []struct {
 		ID, Name    string
@@ -159,7 +159,7 @@ func (p *page) frame(ctx context.Context) error {
 	return nil
 }
 
-// admin sends a request to Renku's API as one of its admins.
+// admin sends a request to Renku's API as a Renku admin.
 func (p *page) admin(ctx context.Context, method, path, body string, out any) (int, error) {
 	client, err := p.client()
 	if err != nil {
@@ -181,14 +181,14 @@ func (p *page) admin(ctx context.Context, method, path, body string, out any) (i
 func (p *page) client() (*http.Client, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(p.api.CA()) {
-		return nil, errors.New("no certificate of Renku's authority")
+		return nil, errors.New("Renku's CA contains no certificate")
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	return &http.Client{Transport: transport}, nil
 }
 
-// call posts body as JSON and decodes the response into out. It returns the status, and an error if the status is not a
-// success.
+// call sends a request with a JSON body and decodes the response into out. It returns the status code, and an error
+// unless the status code is 2xx.
 func call(ctx context.Context, client *http.Client, method, url, token, body string, out any) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -216,7 +216,8 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 	return answer.StatusCode, json.Unmarshal(data, out)
 }
 
-// restart restarts the page's services once, as kubectl rollout restart does, and waits until all pods are new.
+// restart restarts the services in pageRestarts once, as kubectl rollout restart does. It waits until all their pods
+// are new.
 func restart(ctx context.Context, here kubernetes.Interface) error {
 	deployments := here.AppsV1().Deployments(renkuNamespace)
 	for _, service := range pageRestarts {

@@ -1,6 +1,6 @@
 package scenario
 
-// pageCluster is the payload on the page, verbatim.
+// pageCluster is the published page's first payload for a cluster, verbatim.
 const pageCluster = `{
   "name": "Remote Cluster",
   "config_name": "remote-cluster.yaml",
@@ -15,8 +15,8 @@ const pageCluster = `{
   "session_ingress_use_default_cluster_tls_cert": true
 }`
 
-// pageAnnotations are the annotations of the page's last payload, without the parts that are not valid JSON: shell
-// quotes around one value and commas before closing braces.
+// pageAnnotations contains the annotations in the published page's last payload. It omits what is invalid in
+// JSON: shell quotes around one value, and commas before closing braces.
 const pageAnnotations = `{
   "nginx.ingress.kubernetes.io/enable-cors": "true",
   "nginx.ingress.kubernetes.io/cors-allow-origin": "https://<local hostname>",
@@ -26,7 +26,7 @@ const pageAnnotations = `{
   "nginx.ingress.kubernetes.io/configuration-snippet": "more_set_headers \"Content-Security-Policy: frame-ancestors 'self' https://<local hostname>\";\n"
 }`
 
-// pagePool is the resource pool on the page.
+// pagePool is the published page's payload for a resource pool.
 const pagePool = `{
   "quota": {"cpu": 5, "memory": 250, "gpu": 0, "id": "renku-resource-pool-1-priority-class"},
   "public": false,

@@ -1,5 +1,5 @@
-// Package scenario runs scenarios: it applies the objects of package world, and starts the fakes of package standin. A
-// scenario consists of one file in this package, with a function that starts its fakes, and a folder in package world.
+// Package scenario runs scenarios. It applies the objects in package world and starts the fakes in package standin. A
+// scenario has one file in this package and one directory in package world.
 package scenario
 
 import (
@@ -24,20 +24,20 @@ import (
 
 // Side is one of the two clusters of a scenario.
 type Side struct {
-	Config     *rest.Config // of the cluster's admin
-	FrontProxy []byte       // PEM, the CA of the API server's client certificate for aggregated API servers
+	Config     *rest.Config // the cluster admin's credentials
+	FrontProxy []byte       // PEM of the CA that signs the API server's client certificate for aggregated API servers
 	// Authentication is the path of the API server's authentication configuration.
 	Authentication string
 	Kubelet        *kubelet.Server
-	KubeletTLS     *tls.Config     // for another log server of nodes, like Kubelet
-	Network        *podnet.Network // the route from the API server to pods
+	KubeletTLS     *tls.Config     // for fake kubelets in addition to Kubelet
+	Network        *podnet.Network // route from the API server to pods
 	World          *world.Cluster
 }
 
-// Programs are the paths of programs that fakes run. "" means that the program does not exist on this machine.
+// Programs contains the paths of programs that fakes run. A path is "" if this machine does not have the program.
 type Programs struct{ Kubectl, Nginx, Carrick string }
 
-// Sides are the two clusters, by name.
+// Sides maps the names of the sides to the sides.
 type Sides map[string]*Side
 
 // Names of the sides.
@@ -46,24 +46,25 @@ const (
 	remote = "remote"
 )
 
-// kind describes a scenario.
+// kind contains the fakes, faults and answers of a scenario.
 type kind struct {
-	// start starts the fakes with the given behaviours. They run until ctx is done or the play's Close is called.
+	// start starts the fakes with the faults in wrong. They run until ctx is done or Play.Close is called.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost replaces start in a scenario that also needs a folder that represents a machine, or programs. Its faults
-	// are in Play.Acts.
+	// onHost replaces start in scenarios that need programs, or a directory that represents a machine. Their faults are
+	// in Play.Acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
-	// behaviours returns the faults that change the behaviour of fakes and have no objects, each with a description.
+	// behaviours returns descriptions of the faults that change how fakes behave and have no objects.
 	behaviours func() map[string]string
-	// acted returns the faults that only an act causes, each with a description.
+	// acted returns descriptions of the faults in Play.Acts.
 	acted func() map[string]string
-	// under maps a fault to the fault on which it builds. The latter is applied first.
+	// under maps a fault to the fault that it requires. The required fault is applied first.
 	under map[string]string
-	// answers are answers to the guide's questions, as a user types them. With them, a walk shows the whole guide.
+	// answers contains answers by question key, in the form that a user types. They make the guide ask for everything
+	// that it supports.
 	answers map[string]string
 }
 
-// with returns a fault, preceded by the faults on which it builds. It returns none for "".
+// with returns the fault, preceded by the faults that it requires, in the order of application. It returns nil for "".
 func (k kind) with(fault string) []string {
 	var all []string
 	for f := fault; f != ""; f = k.under[f] {
@@ -72,7 +73,7 @@ func (k kind) with(fault string) []string {
 	return all
 }
 
-// kinds are the scenarios that start fakes. All other scenarios consist only of objects.
+// kinds contains the scenarios with fakes, by name. All other scenarios have only objects.
 var kinds = map[string]kind{
 	"argocd":    {start: argoCD},
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
@@ -87,46 +88,46 @@ var kinds = map[string]kind{
 
 // Play is a running scenario.
 type Play struct {
-	Values  world.Values                            // for ${…} in its YAML
-	Charts  *charts.Repository                      // the source of its Releases; nil: none
-	Objects map[string][]*unstructured.Unstructured // by side, in addition to the objects in YAML
+	Values  world.Values                            // for ${…} in the YAML
+	Charts  *charts.Repository                      // source of the Releases, or nil
+	Objects map[string][]*unstructured.Unstructured // by side; in addition to the objects in YAML
 	// Settle waits until the fakes have processed the applied objects.
 	Settle func(context.Context) error
-	// Acts are the actions of faults that YAML objects cannot express. They are idempotent.
+	// Acts contains idempotent functions for the faults that YAML cannot express, by fault.
 	Acts  map[string]func(context.Context) error
 	Close func()
-	// Hosts are the folders that represent machines, by side.
+	// Hosts contains the directories that represent machines, by side.
 	Hosts map[string]string
-	// Here contains the sides in Hosts that share this machine's network.
+	// Here contains the sides whose machine shares this machine's network.
 	Here map[string]bool
-	// Answers are answers to the guide's questions that are known only while the scenario runs.
+	// Answers contains answers that are known only while the scenario runs, by question key.
 	Answers map[string]string
-	// Given are the keys of the Answers with which carrick's demo prefills its link, because a user cannot know them.
+	// Given lists the keys in Answers that a user cannot know. carrick's demo writes these answers to its link.
 	Given []string
 
 	began  time.Time
 	faults []string // active faults in the order of the requests
 }
 
-// Stage runs scenarios.
+// Stage runs scenarios on the two clusters.
 type Stage struct {
-	life  context.Context // context of the sandbox: the fakes stop when it is done
-	dir   string          // the sandbox's folder
+	life  context.Context // the sandbox's context: the fakes stop when it is done
+	dir   string          // the sandbox's directory
 	sides Sides
-	// programs are the programs of this machine that fakes run.
+	// programs contains the paths of this machine's programs that fakes run.
 	programs Programs
 	plays    map[string]*Play
-	// issuer is the identity provider that the remote API server trusts. It is kept across resets, because the API
-	// server needs ten seconds to load a new issuer.
+	// issuer is the identity provider that the remote API server trusts. It survives resets, because the API server needs
+	// ten seconds to load a new one.
 	issuer *issuer
 }
 
-// NewStage returns a stage on which no scenario runs. Its fakes stop when ctx is done.
+// NewStage returns a Stage. The fakes in its scenarios stop when ctx is done.
 func NewStage(ctx context.Context, dir string, sides Sides, programs Programs) *Stage {
 	return &Stage{life: ctx, dir: dir, sides: sides, programs: programs, plays: map[string]*Play{}}
 }
 
-// Faults returns the faults of a scenario, each with a description.
+// Faults returns the descriptions of a scenario's faults, by name.
 func (*Stage) Faults(scenario string) (map[string]string, error) {
 	faults, err := world.Faults(scenario)
 	if err != nil {
@@ -140,20 +141,20 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Told is the information that a walk through a scenario needs. An empty field means none.
+// Told is what carrick's demo needs to know about a scenario.
 type Told struct {
-	// Answers are answers to the guide's questions, as a user types them, by the question's key. With them, a walk
-	// shows the whole guide.
+	// Answers contains answers by question key, in the form that a user types. They make the guide ask for everything
+	// that it supports.
 	Answers map[string]string `json:"answers,omitempty"`
-	// Given are the answers with which carrick's demo prefills its link.
+	// Given contains the answers that carrick's demo writes to its link.
 	Given map[string]string `json:"given,omitempty"`
-	// Hosts are the folders that represent machines, by side.
+	// Hosts contains the directories that represent machines, by side.
 	Hosts map[string]string `json:"hosts,omitempty"`
-	// Here contains the sides in Hosts that share this machine's network.
+	// Here contains the sides whose machine shares this machine's network.
 	Here map[string]bool `json:"here,omitempty"`
 }
 
-// Told returns the information about a scenario. It is complete only while the scenario runs.
+// Told describes a scenario. The description is complete only while the scenario runs.
 func (s *Stage) Told(scenario string) Told {
 	told := Told{Answers: kinds[scenario].answers}
 	play := s.plays[scenario]
@@ -170,8 +171,8 @@ func (s *Stage) Told(scenario string) Told {
 	return told
 }
 
-// Seed applies a scenario to the clusters, with a fault unless fault is "", and waits until both are ready. Faults
-// accumulate until Reset. Seed is idempotent.
+// Seed applies a scenario to the clusters and waits until everything is ready. If fault is not "", it also applies that
+// fault. Faults accumulate until Reset. Seed is idempotent.
 func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	play, err := s.play(scenario, fault)
 	if err != nil {
@@ -194,8 +195,8 @@ func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	return play.Settle(ctx)
 }
 
-// play returns the play of a scenario with a fault, and starts it if necessary. A fault that changes the behaviour of
-// fakes restarts them, because they get their behaviours when they start.
+// play returns the running scenario, and starts it if necessary. Fakes learn their faults only when they start, so a
+// fault that changes how they behave restarts them.
 func (s *Stage) play(scenario, fault string) (*Play, error) {
 	faults, err := s.Faults(scenario)
 	if err != nil {
@@ -203,7 +204,7 @@ func (s *Stage) play(scenario, fault string) (*Play, error) {
 	}
 	if _, known := faults[fault]; !known && fault != "" {
 		return nil, fmt.Errorf(
-			"%s has no fault %q; it has %s", scenario, fault, strings.Join(slices.Sorted(maps.Keys(faults)), ", "),
+			"scenario %s has no fault %q (faults: %s)", scenario, fault, strings.Join(slices.Sorted(maps.Keys(faults)), ", "),
 		)
 	}
 	old := s.plays[scenario]
@@ -259,7 +260,7 @@ func (s *Stage) start(scenario string, wrong map[string]bool) (*Play, error) {
 	return play, nil
 }
 
-// has returns the active faults. A nil play has none.
+// has returns the active faults. p can be nil.
 func (p *Play) has() []string {
 	if p == nil {
 		return nil
@@ -267,9 +268,9 @@ func (p *Play) has() []string {
 	return p.faults
 }
 
-// apply applies a side's objects to its cluster and waits until they are ready.
+// apply applies the objects of one side and waits until they are ready.
 func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) error {
-	var yaml []string // faults with objects; behaviours have no folder
+	var yaml []string // only faults with objects: the others have no directory
 	yaml = append(yaml, play.faults...)
 	objects, err := world.Scenario(scenario, side, yaml, play.Values)
 	if err != nil {
@@ -295,7 +296,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 			awaited = append(awaited, made...)
 		}
 	}
-	// Objects of a fault replace those of the chart.
+	// An object of a fault replaces the chart's object with the same name.
 	installed = world.Without(installed, own)
 	if err := cluster.Apply(ctx, "sandbox-"+scenario, own); err != nil {
 		return err
@@ -306,7 +307,7 @@ func (s *Stage) apply(ctx context.Context, scenario, side string, play *Play) er
 	return cluster.Await(ctx, append(awaited, play.Objects[side]...))
 }
 
-// Reset stops and forgets every play. Objects in the clusters are left to package world.
+// Reset stops the fakes of all scenarios. Package world resets the objects in the clusters.
 func (s *Stage) Reset() {
 	for _, play := range s.plays {
 		play.Close()
@@ -314,7 +315,7 @@ func (s *Stage) Reset() {
 	clear(s.plays)
 }
 
-// closers are cleanup functions, called in the order in which they were added.
+// closers are cleanup functions in the order of their calls.
 type closers []func()
 
 func (c closers) close() {

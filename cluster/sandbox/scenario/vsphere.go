@@ -22,8 +22,8 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// guest is the running scenario vsphere. It fakes Kubeflow's profile controller, cert-manager, storage and NFS in a
-// guest cluster (local), which the Supervisor (remote) declares.
+// guest is the running scenario vsphere. The local cluster is a guest cluster, and the Supervisor (remote) declares it.
+// In the local cluster, the scenario fakes Kubeflow's profile controller, cert-manager, storage and NFS.
 type guest struct {
 	side      *Side // the local cluster
 	client    kubernetes.Interface
@@ -32,12 +32,11 @@ type guest struct {
 	export    *nfs.Server
 	volumes   *volumes.Player
 	extension *extension.Player
-	program   bool // the carrick program exists on this machine, for the extension's pods
-	noVolumes bool // a fault keeps claims pending
-	answered  bool // the extension has responded once
+	program   bool // this machine has carrick, for the extension's pods
+	noVolumes bool // claims stay pending because of a fault
+	answered  bool // the extension has responded at least once
 }
 
-// vsphere starts the scenario.
 func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	var all closers
 	defer func() {
@@ -73,7 +72,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// start starts the fakes. On error it returns the functions that stop those that have started.
+// start starts the fakes. ends stops all fakes that were started, even if start returns an error.
 func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	api := g.side.Config
 	if g.client, err = kubernetes.NewForConfig(api); err != nil {
@@ -120,7 +119,7 @@ func (g *guest) values() (world.Values, error) {
 	}, nil
 }
 
-// settle waits until each fake has run one pass, and all pending claims have their volumes.
+// settle waits until each fake has reconciled once and all pending claims have volumes.
 func (g *guest) settle(ctx context.Context) error {
 	if err := g.profiles.Look(ctx); err != nil {
 		return fmt.Errorf("the profile controller's stand-in: %w", err)

@@ -26,11 +26,11 @@ const (
 	pipelineClaim  = "kale-marshal-pvc"
 )
 
-// vsphereActs returns the faults that only an act causes, each with a description.
+// vsphereActs returns descriptions of the faults in guest.acts, by fault.
 func vsphereActs() map[string]string {
 	return map[string]string{
 		"export-closed": "The NFS server's port is closed: existing mounts hang, and new claims stay pending.",
-		"write-denied": "The NFS server squashes the cluster's root user, which cannot create folders: new claims " +
+		"write-denied": "The NFS server squashes the cluster's root user, which cannot create directories: new claims " +
 			"stay pending.",
 		"webhook-down": "The extension's program exits at startup: the API server skips the webhook, and claims " +
 			"stay unchanged.",
@@ -38,7 +38,7 @@ func vsphereActs() map[string]string {
 	}
 }
 
-// vsphereUnder maps each fault that builds on another fault to that fault.
+// vsphereUnder returns the faults that require another fault. Each value is the required fault.
 func vsphereUnder() map[string]string {
 	under := map[string]string{byWebhook: byHand}
 	for _, fault := range []string{
@@ -57,7 +57,7 @@ func vsphereUnder() map[string]string {
 	return under
 }
 
-// acts returns the actions of faults that YAML objects cannot express.
+// acts returns functions for the faults that YAML cannot express.
 func (g *guest) acts() map[string]func(context.Context) error {
 	idle := func(context.Context) error { g.noVolumes = true; return nil }
 	return map[string]func(context.Context) error{
@@ -80,8 +80,8 @@ func (g *guest) acts() map[string]func(context.Context) error {
 	}
 }
 
-// claim creates the claim of a pipeline once the profile controller has created the namespace. The StorageClass of the
-// claim is one that Helm has already installed.
+// claim creates the claim of a pipeline, after the profile controller has created the namespace. Helm has already
+// installed the claim's StorageClass.
 func (g *guest) claim(ctx context.Context, namespace string) error {
 	class := nfsClass
 	made := &corev1.PersistentVolumeClaim{
@@ -108,7 +108,7 @@ func (g *guest) claim(ctx context.Context, namespace string) error {
 	return errors.Join(err, failed)
 }
 
-// bound waits until a claim has its volume.
+// bound waits until a claim is bound.
 func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	return world.Until(ctx, fmt.Sprintf("the volume of claim %s/%s", namespace, name), func() (bool, error) {
 		c, err := g.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -116,8 +116,9 @@ func (g *guest) bound(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// breaks returns an act that breaks the storage by calling do, once, after the storage has worked, and then creates
-// another claim. If again is set, the act deletes the provisioner's pods, so that new ones must mount the volume.
+// breaks returns a function that breaks the storage once. It first waits until the storage works, and then calls do. At
+// the end it creates another claim. If again is true, it also deletes the provisioner's pods, so that new pods must
+// mount the volume.
 func (g *guest) breaks(do func(), again bool) func(context.Context) error {
 	done := false
 	return func(ctx context.Context) error {
@@ -140,19 +141,20 @@ func (g *guest) breaks(do func(), again bool) func(context.Context) error {
 	}
 }
 
-// answers waits until the webhook's pods are ready and the API server can call them. It waits only once, because later
-// failures are part of a fault.
+// answers waits until the webhook's pods are ready and the API server can call them. It waits only the first time,
+// because later failures are part of a fault.
 func (g *guest) answers(ctx context.Context) error {
 	if g.answered {
 		return nil
 	}
 	if !g.program {
 		return fmt.Errorf(
-			"the set-up with a webhook runs the program carrick: make builds it beside carrick-sandbox, or %s names one",
+			"the set-up with a webhook requires the binary carrick: run make, which builds it next to carrick-sandbox, or set "+
+				"%s to its path",
 			extension.Variable,
 		)
 	}
-	return world.Until(ctx, "the extension to answer", func() (bool, error) {
+	return world.Until(ctx, "the extension to respond", func() (bool, error) {
 		d, err := g.client.AppsV1().Deployments(extensionSpace).Get(ctx, extensionRuns, metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -167,13 +169,13 @@ func (g *guest) answers(ctx context.Context) error {
 		ready := s.ObservedGeneration >= d.Generation && s.AvailableReplicas == *d.Spec.Replicas &&
 			s.Replicas == *d.Spec.Replicas
 		g.answered = ready && len(hook.Webhooks[0].ClientConfig.CABundle) > 0
-		return g.answered, errors.New("its pods are not ready yet, or its CA is not known")
+		return g.answered, errors.New("its pods are not ready yet, or its CA is unknown")
 	})
 }
 
-// stale changes the configuration of the published program after the program has started.
+// stale changes the configuration of the published program while the program is running.
 func (g *guest) stale(ctx context.Context) error {
-	started := time.Now().Truncate(time.Second) // timestamps have a resolution of one second
+	started := time.Now().Truncate(time.Second) // Kubernetes timestamps have a resolution of one second
 	if err := world.Until(
 		ctx, "the next second", func() (bool, error) { return time.Since(started) > time.Second, nil },
 	); err != nil {

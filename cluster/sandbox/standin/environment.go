@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Environment returns a container's environment variables as NAME=value strings: the literal values and those that
-// reference fields of the container's own pod. It omits values from Secrets and ConfigMaps.
+// Environment returns a container's environment as NAME=value strings. It resolves literal values and pod fields. It
+// omits values from Secrets and ConfigMaps.
 func Environment(pod *corev1.Pod, c corev1.Container) []string {
 	all := map[string]string{"HOSTNAME": pod.Name, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	for _, e := range c.Env {
@@ -26,7 +26,7 @@ func Environment(pod *corev1.Pod, c corev1.Container) []string {
 	return out
 }
 
-// field returns the value of a pod field that a fieldRef names.
+// field resolves a fieldRef.
 func field(pod *corev1.Pod, path string) string {
 	return map[string]string{
 		"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "metadata.uid": string(pod.UID),

@@ -13,27 +13,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// againAfter is the minimum interval between two counts of a repeated event.
+// againAfter is the minimum interval between two increments of a repeated event's count.
 const againAfter = 10 * time.Second
 
-// Events records the events of a component and counts repetitions. The zero value is ready to use.
+// Events records the events of one component. The zero value is ready to use.
 type Events struct {
 	mu   sync.Mutex
-	said map[string]*corev1.Event // keyed by object and message
+	said map[string]*corev1.Event // by object and message
 }
 
 // Event describes an event to record.
 type Event struct {
 	Of        corev1.ObjectReference
 	Component string
-	Host      string // the reporting node, for kubelet events
+	Host      string // the node, for kubelet events
 	Type      string
 	Reason    string
 	Message   string
 }
 
-// Say creates an event, or increments the count of an existing one. An event that repeats in every loop is counted at
-// most once per againAfter.
+// Say creates an event, or increments the count of an existing one. The count grows at most once per againAfter.
 func (e *Events) Say(ctx context.Context, client kubernetes.Interface, event Event) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// LookEvery is the polling interval of a fake controller. Fakes that read few objects use List requests, and fakes that
-// read many use Seen.
+// LookEvery is the polling interval of fake controllers. Fakes that read few objects send list requests. Fakes that
+// read many objects use Seen.
 const LookEvery = 400 * time.Millisecond
 
-// lookWithin is the timeout of one call of look. On a busy machine each request takes a second or more, and a call that
-// times out starts again from the beginning.
+// lookWithin is the timeout for one call of look. It is long, because each request can take a second on a busy machine,
+// and a call that times out must start over.
 const lookWithin = time.Minute
 
-// Loop calls look repeatedly until end is called or ctx is done. end waits until the loop has stopped. Errors are
-// ignored, because the next call retries. A call in progress is not cancelled, because an interrupted reconciliation
+// Loop calls look repeatedly until end is called or ctx is done. end waits until the loop has stopped. Loop ignores
+// errors, because the next call retries. It does not cancel a call in progress, because an interrupted reconciliation
 // can leave inconsistent objects.
 func Loop(ctx context.Context, look func(context.Context) error) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)

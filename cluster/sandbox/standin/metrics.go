@@ -1,6 +1,6 @@
-// A fake of metrics-server (kubernetes-sigs/metrics-server). It serves discovery of the aggregated API
-// metrics.k8s.io/v1beta1 and returns empty lists, because nothing in the sandbox uses CPU or memory. As with the real
-// metrics-server, clients connect through the API server, which has already authenticated and authorized them.
+// A fake of metrics-server (kubernetes-sigs/metrics-server). It serves discovery for the aggregated API
+// metrics.k8s.io/v1beta1. All lists are empty, because nothing in the sandbox uses CPU or memory. Clients connect
+// through the API server, which has already authenticated and authorized them.
 
 package standin
 
@@ -32,19 +32,19 @@ const (
 	metricsPath    = "/apis/" + metricsGroup + "/" + metricsVersion
 )
 
-// ErrNoAddress means that this machine has only loopback addresses, which an EndpointSlice rejects.
+// ErrNoAddress means that this machine has only loopback addresses. EndpointSlices reject those.
 var ErrNoAddress = errors.New("this machine has no address other than loopback")
 
 // Metrics is a running fake metrics-server of one cluster.
 type Metrics struct {
 	address   net.IP
 	port      int
-	authority []byte // PEM, the CA that issued its certificate
+	authority []byte // PEM of the CA that signed its certificate
 	server    *http.Server
 }
 
-// StartMetrics listens on a non-loopback address of this machine until Close. Clients need a certificate that
-// frontProxy (PEM) has signed.
+// StartMetrics listens on a non-loopback address of this machine until Close is called. Clients need a certificate from
+// the CA frontProxy (PEM).
 func StartMetrics(frontProxy []byte) (*Metrics, error) {
 	address, err := ownAddress()
 	if err != nil {
@@ -75,7 +75,7 @@ func StartMetrics(frontProxy []byte) (*Metrics, error) {
 // Close stops the server.
 func (m *Metrics) Close() { _ = m.server.Close() }
 
-// Objects returns the objects that register the server in its cluster.
+// Objects returns the objects that register the server with its cluster.
 func (m *Metrics) Objects() []*unstructured.Unstructured {
 	inKubeSystem := map[string]any{"name": metricsService, "namespace": metricsSpace}
 	return []*unstructured.Unstructured{
@@ -100,7 +100,7 @@ func (m *Metrics) Objects() []*unstructured.Unstructured {
 			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
 			"metadata": map[string]any{
 				"name":        metricsVersion + "." + metricsGroup,
-				"annotations": map[string]any{"carrick/stand-in": "answers discovery and empty lists, measures nothing"},
+				"annotations": map[string]any{"carrick/stand-in": "serves discovery and empty lists, without metrics"},
 			},
 			"spec": map[string]any{
 				"group": metricsGroup, "version": metricsVersion,
@@ -123,7 +123,7 @@ func tlsConfig(authority *pki.Authority, frontProxy []byte) (*tls.Config, error)
 	}
 	proxies := x509.NewCertPool()
 	if !proxies.AppendCertsFromPEM(frontProxy) {
-		return nil, errors.New("no certificate of the aggregation layer")
+		return nil, errors.New("the front-proxy CA contains no certificate")
 	}
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
@@ -133,7 +133,6 @@ func tlsConfig(authority *pki.Authority, frontProxy []byte) (*tls.Config, error)
 	}, nil
 }
 
-// ownAddress returns the first non-loopback address of this machine.
 func ownAddress() (net.IP, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -200,7 +199,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	write(w, code, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Reason: reason, Code: int32(code),
-		Message: fmt.Sprintf("the metrics stand-in has no such thing: %s", reason),
+		Message: fmt.Sprintf("the metrics stand-in does not serve %s", reason),
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// startMetrics returns a stand-in's base address, and a client that trusts it
-// and shows a certificate of signer, if there is one.
+// startMetrics starts a fake metrics-server. It returns its base URL, and a client that trusts it. If signer is not
+// nil, the client presents a certificate of signer.
 func startMetrics(t *testing.T, frontProxy, signer *pki.Authority) (string, *http.Client) {
 	t.Helper()
 	m, err := StartMetrics(frontProxy.Cert)

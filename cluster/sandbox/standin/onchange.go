@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// restEvery is the polling interval while no watched object changes. Polling detects changes of state outside the
-// cluster and of objects that a fake writes but does not watch.
+// restEvery is the polling interval without changes. Polling is still necessary for state outside the cluster and for
+// objects that a fake writes but does not watch.
 const restEvery = 2 * time.Second
 
-// LoopOnChange is like Loop, for a look function that depends on objects of these kinds. It calls look soon after such
-// an object has changed, but at most once per LookEvery, and every two seconds while none changes. This keeps an idle
-// sandbox cheap. The kinds need not exist in the API server: they can be added and removed at any time.
+// LoopOnChange is like Loop, but saves requests while the sandbox is idle. It calls look soon after an object of the
+// given kinds changes, but at most once per LookEvery. Without changes, it calls look every two seconds. The API server
+// need not serve the kinds yet.
 func LoopOnChange(
 	ctx context.Context, config *rest.Config, look func(context.Context) error, kinds ...schema.GroupVersionResource,
 ) (end func(), err error) {
@@ -56,7 +56,7 @@ func loopOnChange(
 	}
 }
 
-// sleep reports whether it slept for the whole duration. It returns early when ctx is done.
+// sleep sleeps for d. It returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

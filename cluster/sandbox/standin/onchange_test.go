@@ -14,7 +14,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// A look is taken soon after a change, rarely without one, and not more often than LookEvery in a burst.
+// TestLoopOnChange verifies that look is called soon after a change, rarely without a change, and at most once per
+// LookEvery during a burst of changes.
 func TestLoopOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewSimpleDynamicClient(scheme.Scheme)

@@ -1,5 +1,5 @@
-// A fake of Prometheus (prometheus/prometheus), limited to the instant queries that a namespace reaper sends to its
-// HTTP API. It has one metric, kube_pod_container_info, and returns the number of containers in total or by namespace.
+// A fake of Prometheus (prometheus/prometheus). It answers only the instant queries that a namespace reaper sends. Its
+// only metric is kube_pod_container_info. It returns the number of containers, in total or by namespace.
 
 package standin
 
@@ -26,8 +26,8 @@ type Prometheus struct {
 	server  *http.Server
 }
 
-// StartPrometheus listens on a non-loopback address of this machine until Close. count returns the number of containers
-// by namespace.
+// StartPrometheus listens on a non-loopback address of this machine until Close is called. count returns the number of
+// containers by namespace.
 func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) {
 	address, err := ownAddress()
 	if err != nil {
@@ -49,18 +49,18 @@ func StartPrometheus(count func() (map[string]int, error)) (*Prometheus, error) 
 // Close stops the server.
 func (p *Prometheus) Close() { _ = p.server.Close() }
 
-// Address returns the URL at which pods of the cluster reach the server.
+// Address returns the server's URL for pods in the cluster.
 func (*Prometheus) Address() string {
 	return fmt.Sprintf("http://%s.%s:%d", prometheusService, prometheusSpace, prometheusPort)
 }
 
-// Objects returns a Service that routes to the server, and the objects that this Service requires.
+// Objects returns a Service for the server and the objects that the Service requires.
 func (p *Prometheus) Objects() []*unstructured.Unstructured {
 	labels := map[string]any{"app.kubernetes.io/name": prometheusService}
 	at := map[string]any{
 		"name": prometheusService, "namespace": prometheusSpace,
 		"labels":      labels,
-		"annotations": map[string]any{"carrick/stand-in": "counts the containers of the cluster, knows nothing else"},
+		"annotations": map[string]any{"carrick/stand-in": "counts the containers of the cluster, without other metrics"},
 	}
 	return []*unstructured.Unstructured{
 		{
@@ -77,7 +77,7 @@ func (p *Prometheus) Objects() []*unstructured.Unstructured {
 				map[string]any{"name": "http", "port": int64(prometheusPort), "protocol": "TCP", "targetPort": int64(p.port)},
 			}},
 		}},
-		// The API server's proxy connects only to pods. No program runs in this pod, and its address is this machine's.
+		// The API server's proxy connects only to pods. Nothing runs in this pod. Its address is this machine's.
 		{Object: map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": prometheusService + "-0", "namespace": prometheusSpace, "labels": labels},

@@ -1,5 +1,5 @@
-// A fake of a container registry that requires a login. It implements the token flow of the distribution project: GET
-// /v2/ returns a challenge, and a name and a password give a token. It has no images.
+// A fake container registry that requires a login. It implements the token flow of the distribution project: GET /v2/
+// returns a challenge, and a user name with a password gets a token. It has no images.
 
 package standin
 
@@ -16,7 +16,7 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// The credentials of the registry's robot account.
+// Credentials of the registry's robot account.
 const (
 	RegistryUser     = "robot$ondemand"
 	RegistryPassword = "stand-in-of-a-robot"
@@ -30,7 +30,7 @@ type Registry struct {
 	refuses atomic.Bool
 }
 
-// StartRegistry listens on loopback with a certificate that authority signs, until ctx is done or Close is called.
+// StartRegistry listens on loopback until ctx is done or Close is called. authority signs its certificate.
 func StartRegistry(ctx context.Context, authority *pki.Authority) (*Registry, error) {
 	pair, err := authority.Server("localhost", "127.0.0.1")
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Registry) base(w http.ResponseWriter, q *http.Request) {
 	write(w, http.StatusUnauthorized, wrong("UNAUTHORIZED", "authentication required"))
 }
 
-// Refuse makes the registry reject every password.
+// Refuse makes the registry reject all passwords.
 func (r *Registry) Refuse() { r.refuses.Store(true) }
 
 func (r *Registry) token(w http.ResponseWriter, q *http.Request) {

@@ -11,18 +11,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Report is the status that a kubelet reports for a pod whose containers are all in the same state.
+// Report is the status of a pod whose containers are all in the same state.
 type Report struct {
 	Phase    corev1.PodPhase
-	Started  bool // its volumes are mounted: PodReadyToStartContainers. kwok ignores the pod while this is false
+	Started  bool // volumes are mounted (PodReadyToStartContainers); kwok ignores the pod while this is false
 	Ready    bool
 	State    corev1.ContainerState
-	Last     corev1.ContainerState // the last termination state
+	Last     corev1.ContainerState // last termination state
 	Restarts int32
-	Init     []corev1.ContainerStatus // of the init containers, if any
+	Init     []corev1.ContainerStatus // init containers
 }
 
-// Creating returns the report of a pod that cannot start yet.
+// Creating returns the report for a pod that cannot start yet.
 func Creating() Report {
 	return Report{
 		Phase: corev1.PodPending,
@@ -30,7 +30,7 @@ func Creating() Report {
 	}
 }
 
-// Running returns the report of a running pod.
+// Running returns the report for a running pod.
 func Running(ready bool) Report {
 	return Report{
 		Phase: corev1.PodRunning, Started: true, Ready: ready,
@@ -38,7 +38,7 @@ func Running(ready bool) Report {
 	}
 }
 
-// Ended returns the report of a pod whose program has exited with code.
+// Ended returns the report for a pod whose program exited with code.
 func Ended(code int32) Report {
 	r := Report{
 		Phase: corev1.PodSucceeded, Started: true,
@@ -50,8 +50,8 @@ func Ended(code int32) Report {
 	return r
 }
 
-// Tell writes a report into a pod's status if they differ. It ignores a pod that was deleted or has changed since it
-// was read, because the caller's next pass retries.
+// Tell updates the pod's status if it differs from the report. It returns no error if the pod was deleted or has
+// changed, because the caller's next pass retries.
 func (r Report) Tell(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
 	now := pod.DeepCopy()
 	r.into(now)
@@ -99,7 +99,7 @@ func (r Report) into(pod *corev1.Pod) {
 	}
 }
 
-// stamp sets the start and finish times of a container's state. It keeps the previous times if the state is unchanged.
+// stamp sets the start and finish times in a container's state. They stay the same if the state is unchanged.
 func stamp(one *corev1.ContainerStatus, was corev1.ContainerState, at metav1.Time) {
 	switch now := &one.State; {
 	case now.Running != nil && was.Running != nil && now.Running.StartedAt.IsZero():
@@ -129,7 +129,7 @@ func condition(s *corev1.PodStatus, kind corev1.PodConditionType, is bool, at me
 	}
 }
 
-// timeless returns a pod's status without the times at which containers ended.
+// timeless returns a pod's status without the times in terminated states.
 func timeless(pod *corev1.Pod) *corev1.PodStatus {
 	s := pod.Status.DeepCopy()
 	for i := range s.ContainerStatuses {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Said is the in-memory log of a fake, served in place of the log of the real program. The zero value is an empty log.
+// Said is the in-memory log of a fake. It replaces the log of the real program. The zero value is ready to use.
 type Said struct {
 	mu    sync.Mutex
 	lines []string
 	once  map[string]bool
 }
 
-// saidAtMost is the maximum number of lines in the log.
+// saidAtMost is the maximum number of lines.
 const saidAtMost = 500
 
 // Say appends a line.
@@ -24,7 +24,7 @@ func (s *Said) Say(level, format string, args ...any) {
 	s.say(level, fmt.Sprintf(format, args...))
 }
 
-// Once is like Say, but skips a line that the log already contains. It suits messages that repeat in every pass.
+// Once is like Say, but skips lines that are already in the log. Use it for messages that repeat in every pass.
 func (s *Said) Once(level, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,14 +44,14 @@ func (s *Said) say(level, text string) {
 	s.lines = s.lines[max(0, len(s.lines)-saidAtMost):]
 }
 
-// String returns the whole log.
+// String returns the complete log.
 func (s *Said) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.lines, "")
 }
 
-// Text collects the output of a program. The zero value is empty.
+// Text collects the output of a program. The zero value is ready to use.
 type Text struct {
 	mu  sync.Mutex
 	all []byte
@@ -60,7 +60,7 @@ type Text struct {
 // textAtMost is the maximum size in bytes. Older output is dropped.
 const textAtMost = 1 << 20
 
-// Write appends output and never fails.
+// Write appends output. It never fails.
 func (t *Text) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

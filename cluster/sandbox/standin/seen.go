@@ -17,54 +17,52 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Seen is a cache of a cluster's objects, kept current by watches, so that reads cost the API server nothing. A kind is
-// watched from its first use. Kinds, and the API server itself, can disappear and return. While a kind cannot be
-// listed, reads return the API server's own error.
+// Seen is a cache of a cluster's objects. Watches keep it current, so that reads send no requests. It watches a kind
+// from its first use. Kinds can disappear and return, and so can the API server. While a kind cannot be listed, reads
+// return the API server's error.
 //
-// It is not a client-go informer. Informers keep their old objects while the API server is unreachable, do not report a
-// refused connection, and retry a kind that is not served yet at increasing intervals of up to half a minute.
+// Informers in client-go behave differently. They keep old objects while the API server is unreachable, do not report
+// refused connections, and retry a kind that is not served yet with a backoff of up to 30 seconds.
 //
-// The cache lags behind the API server by the delay of a watch. Callers that write must therefore handle conflicts and
-// objects that already exist.
+// The cache lags behind the API server. Callers that write must handle conflicts and existing objects.
 type Seen struct {
 	client dynamic.Interface
 	ctx    context.Context // done after Close
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
-	changed chan struct{} // receives after a change of any watched kind
+	changed chan struct{} // receives after any change
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionResource]*seenKind
 }
 
-// seenKind is the cache of one kind.
 type seenKind struct {
 	once  sync.Once
 	first chan struct{} // closed after the first list
 
 	mu      sync.Mutex
-	objects map[seenName]*unstructured.Unstructured // never modified, only replaced
-	err     error                                   // of the last list
+	objects map[seenName]*unstructured.Unstructured // objects are replaced, never modified
+	err     error                                   // error from the last list
 }
 
 type seenName struct{ namespace, name string }
 
-// See returns a cache of a cluster's objects, which is kept current until Close is called or ctx is done.
+// See returns a cache that stays current until Close is called or ctx is done.
 func See(ctx context.Context, client dynamic.Interface) *Seen {
 	s := &Seen{client: client, changed: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*seenKind{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
 }
 
-// Close stops the watches. The cache must not be used after that.
+// Close stops the watches. The cache must not be used afterwards.
 func (s *Seen) Close() {
 	s.cancel()
 	s.all.Wait()
 }
 
-// List returns the objects of a kind as the API server would list them: sorted, in one namespace or in all (""), and
-// filtered by labels. The caller can modify the returned objects.
+// List returns objects of a kind like the API server does: sorted, and filtered by namespace ("" means all) and label
+// selector. The caller can modify the returned objects.
 func (s *Seen) List(
 	ctx context.Context, of schema.GroupVersionResource, namespace, selector string,
 ) ([]unstructured.Unstructured, error) {
@@ -95,7 +93,7 @@ func (s *Seen) List(
 	return found, nil
 }
 
-// Listed is like Seen.List, but converts the objects to a Go type.
+// Listed is like Seen.List, but converts the objects to T.
 func Listed[T any](
 	ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, selector string,
 ) ([]T, error) {
@@ -112,7 +110,7 @@ func Listed[T any](
 	return all, nil
 }
 
-// Got returns one cached object, or the API server's NotFound error if it does not exist.
+// Got returns one cached object. If it does not exist, Got returns the API server's NotFound error.
 func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, namespace, name string) (*T, error) {
 	found, err := s.List(ctx, of, namespace, "")
 	if err != nil {
@@ -127,7 +125,6 @@ func Got[T any](ctx context.Context, s *Seen, of schema.GroupVersionResource, na
 	return nil, apierrors.NewNotFound(of.GroupResource(), name)
 }
 
-// into converts an object to a Go type.
 func into(o *unstructured.Unstructured, to any) error {
 	data, err := o.MarshalJSON()
 	if err != nil {
@@ -136,7 +133,7 @@ func into(o *unstructured.Unstructured, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// kind returns the cache of a kind, and starts to watch the kind if necessary.
+// kind returns the cache of a kind. The first call starts a watch.
 func (s *Seen) kind(of schema.GroupVersionResource) *seenKind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +154,8 @@ func (s *Seen) tell() {
 	}
 }
 
-// follow lists and then watches the objects, and lists them again when the watch has ended. It also calls tell after
-// each list, because objects can have changed between two watches.
+// follow lists and watches the objects. When the watch ends, it lists them again. It calls tell after each list,
+// because objects can change between two watches.
 func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface, tell func()) {
 	for ctx.Err() == nil {
 		if from, err := k.list(ctx, client); err == nil {
@@ -172,7 +169,7 @@ func (k *seenKind) follow(ctx context.Context, client dynamic.ResourceInterface,
 	}
 }
 
-// list caches all objects, and returns the resource version from which to watch.
+// list caches all objects. It returns the resource version to watch from.
 func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -190,7 +187,7 @@ func (k *seenKind) list(ctx context.Context, client dynamic.ResourceInterface) (
 	return version, err
 }
 
-// watch applies changes to the cache until the watch ends.
+// watch updates the cache until the watch ends.
 func (k *seenKind) watch(ctx context.Context, client dynamic.ResourceInterface, from string, tell func()) {
 	changes, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true})
 	if err != nil {

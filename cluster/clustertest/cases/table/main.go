@@ -1,5 +1,5 @@
-// Command table reads files of cases and prints how many cases of each kind ran and how many passed, after the names of
-// the first few failed ones. Its exit code is 1 if a case failed, or if a kind has no case:
+// Command table reads files of cases and prints how many cases of each kind ran and how many passed. Before that, it
+// prints the names of the first failed cases. Its exit code is 1 if a case failed or a kind has no case:
 //
 //	table [-want crash,fault] FILE...
 package main
@@ -16,11 +16,12 @@ import (
 	"carrick/cluster/clustertest/cases"
 )
 
-// shownFailures is how many failed cases of a kind are named. One failure in a chain of cases fails all of them.
+// shownFailures is the maximum number of failed cases that are named for each kind. One failure can make a whole series
+// of cases fail.
 const shownFailures = 5
 
 func main() {
-	want := flag.String("want", "", "kinds of which cases are to be there, with commas")
+	want := flag.String("want", "", "required kinds of cases, separated by commas")
 	flag.Parse()
 	tried, held, err := count(flag.Args())
 	if err != nil {
@@ -35,7 +36,7 @@ func main() {
 	}
 }
 
-// count counts the cases in the named files. If a test ran more than once, only its last run counts. count prints the
+// count counts the cases in files by kind. If a test ran more than once, only its last run counts. count prints the
 // names of such tests, and of the first failed cases of each kind.
 func count(files []string) (tried, held map[string]int, err error) {
 	var all []cases.Case
@@ -65,13 +66,12 @@ func count(files []string) (tried, held map[string]int, err error) {
 		if c.Held {
 			held[c.Kind]++
 		} else if failed := tried[c.Kind] - held[c.Kind]; failed <= shownFailures {
-			fmt.Printf("did not hold: %s: %s\n", c.Kind, c.Name)
+			fmt.Printf("failed: %s: %s\n", c.Kind, c.Name)
 		}
 	}
 	return tried, held, nil
 }
 
-// read returns the cases in a file.
 func read(path string) ([]cases.Case, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func read(path string) ([]cases.Case, error) {
 	return out, lines.Err()
 }
 
-// print prints the table, and reports whether every kind has a case and all cases passed.
+// print prints the table. It reports whether every kind has a case and all cases passed.
 func print(tried, held map[string]int) bool {
 	var kinds []string
 	all, good, none := 0, 0, len(tried) == 0

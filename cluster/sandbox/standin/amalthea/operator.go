@@ -1,7 +1,7 @@
 // Package amalthea fakes Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a
 // PersistentVolumeClaim, a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It
-// does so while a Deployment of the operator's chart is available in the cluster, for the namespaces that the
-// Deployment's environment names. The session owns every object that the operator creates.
+// runs only while a Deployment of the operator's chart is available, and only for the namespaces in the Deployment's
+// environment. The session owns all of its objects.
 //
 // Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427). The newer 82726e5 deletes the
 // Ingress of a hibernated session.
@@ -14,13 +14,13 @@
 //     internal/controller/children_conditions.go, internal/controller/status.go
 //   - URL: api/v1alpha1/amaltheasession_types.go (GetURL, UrlScheme)
 //
-// Upstream's operator does not create the volume of a session. This fake does, in place of the provisioner of any
-// StorageClass (volume.go).
+// Upstream's operator does not create the volume of a session. This fake creates it, like the StorageClass's
+// provisioner would (volume.go).
 //
 // Known differences:
-//   - An object that cannot be applied is retried at the next change or resync, without exponential backoff.
-//   - A session is Running as soon as its pod is. Upstream also waits for the StatefulSet's status. A pod that stays
-//     unschedulable for 10 minutes does not make the session fail here.
+//   - If an object cannot be applied, the next change or resync retries it, without exponential backoff.
+//   - A session is Running as soon as its pod is running. Upstream also waits for the StatefulSet's status. In
+//     upstream, a session also fails if its pod is unschedulable for 10 minutes.
 //   - Nothing runs in a session's pod, and its containers have no probes. The Secret is empty.
 //   - Not implemented: conditions, runID, culling and hibernation of idle sessions, cloning of repositories, data
 //     sources, extra containers, metadata templates, reconcile strategies, adopted Secrets, locations other than local
@@ -64,9 +64,9 @@ type Operator struct {
 	end     func()
 }
 
-// installed is an installation of the operator in the cluster.
+// installed is an installation of the operator.
 type installed struct {
-	namespace string // namespace whose sessions it reconciles; "" means all
+	namespace string // watched namespace; "" means all
 	https     bool   // all sessions use https
 	sidecars  string // image of the sidecar containers
 }
@@ -93,7 +93,7 @@ func Start(ctx context.Context, config *rest.Config) (*Operator, error) {
 	return o, err
 }
 
-// Close stops the operator and keeps the objects that it created.
+// Close stops the operator. Its objects remain.
 func (o *Operator) Close() { o.end() }
 
 // look reconciles all sessions once.
@@ -122,7 +122,7 @@ func (o *Operator) look(ctx context.Context) error {
 	return errors.Join(append(all, o.sweep(ctx))...)
 }
 
-// read returns the operator's settings from its Deployment, and whether the Deployment is available.
+// read parses the operator's settings in its Deployment. The bool reports whether the Deployment is available.
 func read(d *appsv1.Deployment) (installed, bool) {
 	this := installed{namespace: "default", sidecars: "renku/sidecars:latest"}
 	for _, container := range d.Spec.Template.Spec.Containers {
@@ -145,7 +145,7 @@ func read(d *appsv1.Deployment) (installed, bool) {
 	return this, d.Status.AvailableReplicas > 0
 }
 
-// reconcile creates the objects of a session and writes its status.
+// reconcile creates a session's objects and writes its status.
 func (o *Operator) reconcile(ctx context.Context, this installed, object *unstructured.Unstructured) error {
 	if object.GetDeletionTimestamp() != nil {
 		return nil
@@ -159,7 +159,7 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 		all = append(all, o.apply(ctx, made))
 	}
 	if err := errors.Join(append(all, o.bind(ctx, &s))...); err != nil {
-		// As upstream: the first status contains the URL, and errors are only logged.
+		// As in upstream, the first status contains the URL, and errors are only logged.
 		if url, _, _ := unstructured.NestedString(object.Object, "status", "url"); url == "" {
 			err = errors.Join(err, o.report(ctx, object, status{State: notReady, URL: s.url(this)}))
 		}
@@ -179,7 +179,7 @@ func (o *Operator) reconcile(ctx context.Context, this installed, object *unstru
 	return o.report(ctx, object, now)
 }
 
-// overQuota reports whether an event of the session's StatefulSet says that a quota forbids its pod.
+// overQuota reports whether a quota prevents the creation of the session's pod.
 func (o *Operator) overQuota(ctx context.Context, s *session) bool {
 	events, err := o.client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=StatefulSet,involvedObject.name=" + s.Name,
@@ -189,7 +189,7 @@ func (o *Operator) overQuota(ctx context.Context, s *session) bool {
 	})
 }
 
-// report writes a status if it differs from the stored one.
+// report writes a status unless it is unchanged.
 func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured, now status) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&now)
 	if err != nil {
@@ -210,7 +210,7 @@ func (o *Operator) report(ctx context.Context, object *unstructured.Unstructured
 	return err
 }
 
-// apply creates or updates an object. A PersistentVolumeClaim, which is mostly immutable, is only created.
+// apply creates or updates an object. It only creates PersistentVolumeClaims, because they are mostly immutable.
 func (o *Operator) apply(ctx context.Context, made runtime.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(made)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The values of status.state that this fake sets.
+// Values of status.state.
 const (
 	running    = "Running"
 	notReady   = "NotReady"
@@ -24,17 +24,17 @@ const (
 	failed     = "Failed"
 )
 
-// Ports and names of a session's Service and pod.
+// Ports and names in a session's Service and pod.
 const (
-	sessionPort int32 = 8000  // the default
-	authPort    int32 = 65535 // port of the proxy that authenticates users
+	sessionPort int32 = 8000  // upstream's default
+	authPort    int32 = 65535 // port of the authentication proxy
 	metaPort    int32 = 65534
 	servicePort       = "amalthea-http"
 	volumeName        = "amalthea-volume"
 	userID      int64 = 1000 // default user and group ID
 )
 
-// session is an AmaltheaSession, with the fields that this fake reads.
+// session contains the fields of an AmaltheaSession that this fake reads.
 type session struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -63,13 +63,13 @@ type session struct {
 		} `json:"session"`
 		Ingress        *ingress `json:"ingress"`
 		Authentication *struct {
-			Enabled *bool  `json:"enabled"` // nil: true
+			Enabled *bool  `json:"enabled"` // nil means true
 			Type    string `json:"type"`
 		} `json:"authentication"`
 	} `json:"spec"`
 }
 
-// ingress is spec.ingress.
+// ingress contains the fields of spec.ingress that this fake reads.
 type ingress struct {
 	Annotations      map[string]string `json:"annotations"`
 	Host             string            `json:"host"`
@@ -82,7 +82,7 @@ type ingress struct {
 	} `json:"tlsSecret"`
 }
 
-// status is the part of a session's status that this fake writes.
+// status contains the fields of a session's status that this fake writes.
 type status struct {
 	State           string  `json:"state"`
 	URL             string  `json:"url,omitempty"`
@@ -95,7 +95,7 @@ type counts struct {
 	Total int64 `json:"total"`
 }
 
-// objects returns the objects that the session owns, in the order in which they are applied.
+// objects returns the objects that the session owns, in the order of creation.
 func (s *session) objects(this installed) []runtime.Object {
 	all := []runtime.Object{s.statefulSet(this), s.claim(), s.service()}
 	if s.Spec.Ingress != nil {
@@ -104,12 +104,12 @@ func (s *session) objects(this installed) []runtime.Object {
 	return append(all, s.secret())
 }
 
-// meta returns the metadata of every object that a session owns.
+// meta returns the metadata that all objects of a session have in common.
 func (s *session) meta() metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
 		Name: s.Name, Namespace: s.Namespace, Labels: s.labels(),
-		Annotations: map[string]string{mark: "made in the place of the session operator"},
+		Annotations: map[string]string{mark: "created by the sandbox instead of the session operator"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: sessions.GroupVersion().String(), Kind: "AmaltheaSession",
 			Name: s.Name, UID: s.UID, Controller: &yes, BlockOwnerDeletion: &yes,
@@ -167,7 +167,7 @@ func (s *session) service() *corev1.Service {
 	}
 }
 
-// authenticates reports whether a proxy in the session's pod authenticates its users.
+// authenticates reports whether a proxy in the session's pod authenticates users.
 func (s *session) authenticates() bool {
 	a := s.Spec.Authentication
 	return a != nil && (a.Enabled == nil || *a.Enabled)
@@ -207,8 +207,8 @@ func (s *session) statefulSet(this installed) *appsv1.StatefulSet {
 	}
 }
 
-// container returns the session's container. It sets neither a seccomp profile nor allowPrivilegeEscalation, so the Pod
-// Security Standard restricted rejects it.
+// container returns the session's container. The Pod Security Standard restricted rejects it, because it sets neither a
+// seccomp profile nor allowPrivilegeEscalation.
 func (s *session) container(group *int64) corev1.Container {
 	in := s.Spec.Session
 	user := cmp.Or(in.User, pointer(userID))
@@ -222,7 +222,7 @@ func (s *session) container(group *int64) corev1.Container {
 	}
 }
 
-// proxies returns the containers in front of the session that authenticate its users.
+// proxies returns the containers that authenticate users.
 func (s *session) proxies(this installed) []corev1.Container {
 	if !s.authenticates() {
 		return nil
@@ -251,8 +251,8 @@ func (s *session) proxies(this installed) []corev1.Container {
 
 func pointer[T any](value T) *T { return &value }
 
-// ingress returns the session's Ingress. It has TLS only if the session names a Secret or asks for the default
-// certificate. In the latter case its TLS section has neither a Secret nor a host.
+// ingress returns the session's Ingress. It has TLS only if the session specifies a Secret or requests the default
+// certificate. With the default certificate, the TLS section has neither a Secret nor a host.
 func (s *session) ingress() *networkingv1.Ingress {
 	in := s.Spec.Ingress
 	prefix := networkingv1.PathTypePrefix
@@ -312,7 +312,7 @@ func (s *session) fares(this installed, pod *corev1.Pod) status {
 	return now
 }
 
-// counted returns the number of containers in a pod, and how many of them run or have completed.
+// counted returns how many containers a pod has, and how many of them are running or have completed.
 func counted(pod *corev1.Pod) *counts {
 	all := &counts{}
 	if pod == nil {
@@ -327,7 +327,7 @@ func counted(pod *corev1.Pod) *counts {
 	return all
 }
 
-// failure returns why a container of a pod fails to start or has exited, or "" if none did.
+// failure returns why a container in the pod has failed, or "" if none has.
 func failure(pod *corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return ""
@@ -345,8 +345,8 @@ func failure(pod *corev1.Pod) string {
 	return ""
 }
 
-// url returns the session's URL. It uses https only if the Ingress has TLS, or if the session or the operator requires
-// it. It ends in a slash, even after a query.
+// url returns the session's URL. It uses https if the Ingress has TLS, or if the session or the operator requires
+// https. The URL ends with a slash, even after a query.
 func (s *session) url(this installed) string {
 	in := s.Spec.Ingress
 	if in == nil || in.Host == "" {

@@ -18,7 +18,7 @@ func parse(t *testing.T, text string) *session {
 	return s
 }
 
-// object returns what a value is as JSON.
+// object returns a value as JSON.
 func object(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

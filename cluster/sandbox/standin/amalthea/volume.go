@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// volumeLabel marks the volumes that this fake creates.
+// volumeLabel is the label of volumes that this fake creates.
 var volumeLabel = map[string]string{mark: "amalthea-sessions"}
 
-// bind creates a volume for the session's claim, in place of the provisioner of its StorageClass. Kubernetes then binds
-// the claim. Without a StorageClass, named or default, the claim stays Pending.
+// bind creates a volume for the session's claim, like the provisioner of its StorageClass would. Kubernetes then binds
+// the claim. Without a StorageClass the claim stays Pending.
 func (o *Operator) bind(ctx context.Context, s *session) error {
 	claim, err := o.client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil || claim.Status.Phase == corev1.ClaimBound || claim.Spec.StorageClassName == nil {
-		return err // a claim without a class has the default class, if one exists: the API server sets it
+		return err // the API server has already set the default StorageClass
 	}
 	class, err := o.client.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -54,7 +54,7 @@ func volume(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 	}
 }
 
-// sweep deletes the volumes whose claims no longer exist.
+// sweep deletes volumes whose claims no longer exist.
 func (o *Operator) sweep(ctx context.Context) error {
 	list, err := o.client.CoreV1().PersistentVolumes().List(
 		ctx, metav1.ListOptions{LabelSelector: mark + "=" + volumeLabel[mark]},

@@ -1,6 +1,6 @@
-// Package argocd fakes Argo CD's application controller, limited to Applications and cluster Secrets. It finds the
-// cluster that an Application targets, connects to it with the credentials in the Secret, lists its objects, and writes
-// the result into the Application's status. It does so while the controller's StatefulSet has a ready replica.
+// Package argocd fakes Argo CD's application controller, limited to Applications and cluster Secrets. For each
+// Application, it connects to the target cluster with the credentials in the Secret and lists its objects. It writes
+// the result to the Application's status. It runs only while the controller's StatefulSet has a ready replica.
 //
 // Source: argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
 //
@@ -11,10 +11,10 @@
 //   - The status: controller/state.go (CompareAppState), controller/cache/cache.go (GetManagedLiveObjs)
 //
 // Known differences:
-//   - No repository is read. Every source renders to no objects, so an Application is Synced unless its cluster causes
-//     an error.
+//   - Repositories are not read. All sources render to zero objects, so an Application is Synced unless its cluster
+//     causes an error.
 //   - The fake lists only one object of each kind. It does not watch a cluster, but lists it again after 30 seconds.
-//   - Of several Secrets with the same address, the first by name is used. Upstream's index has no order.
+//   - If several Secrets have the same address, the first by name is used. Upstream's index has no order.
 //   - Patterns in a project's destinations are "*" or exact names.
 //   - Not implemented: syncs, sharding, skip-reconcile, respectRBAC, project-scoped clusters, Applications in other
 //     namespaces, the cluster's connection state in the cache, and the Argo CD API.
@@ -52,7 +52,7 @@ var (
 	projects     = applications.GroupVersion().WithResource("appprojects")
 )
 
-// application is the part of an Application that this fake reads and writes.
+// application contains the fields of an Application that this fake reads and writes.
 type application struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -84,7 +84,7 @@ type condition struct {
 type Player struct {
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
-	synced  map[string]sync // keyed by the UID of the cluster Secret
+	synced  map[string]sync // by UID of the cluster Secret
 	end     func()
 }
 
@@ -102,10 +102,10 @@ func Start(ctx context.Context, config *rest.Config) (_ *Player, err error) {
 	return p, err
 }
 
-// Close stops the controller and keeps the statuses that it wrote.
+// Close stops the controller. The statuses remain.
 func (p *Player) Close() { p.end() }
 
-// look compares every Application once.
+// look reconciles every Application once.
 func (p *Player) look(ctx context.Context) error {
 	set, err := p.client.AppsV1().StatefulSets(namespace).Get(ctx, controller, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && set.Status.ReadyReplicas == 0 {
@@ -134,8 +134,8 @@ func (p *Player) look(ctx context.Context) error {
 	return nil
 }
 
-// write writes the conditions into an Application's status if they differ from the last ones, or if the last comparison
-// is three minutes old (timeout.reconciliation).
+// write writes the conditions to the Application's status. It skips unchanged conditions for three minutes
+// (timeout.reconciliation).
 func (p *Player) write(ctx context.Context, app *application, wrong []condition) error {
 	now := status{Conditions: wrong}
 	now.Sync, now.Health = map[string]string{"status": "Synced"}, map[string]string{"status": "Healthy"}
@@ -189,7 +189,7 @@ func (p *Player) compare(ctx context.Context, app *application, clusters []clust
 	return nil
 }
 
-// target returns the cluster that a destination names.
+// target returns the cluster in a destination.
 func target(d destination, clusters []cluster) (cluster, error) {
 	server := strings.TrimRight(d.Server, "/")
 	if d.Name != "" {

@@ -16,11 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is the parsed content of a cluster Secret.
+// cluster is a parsed cluster Secret.
 type cluster struct {
 	name, server string
-	namespaces   []string // nil: all namespaces
-	resources    bool     // also manage cluster-scoped resources if namespaces are named
+	namespaces   []string // nil means all namespaces
+	resources    bool     // with namespaces, also manage cluster-scoped resources
 	config       rest.Config
 	id, version  string // UID and resource version of the Secret
 }
@@ -32,7 +32,7 @@ type sync struct {
 	err     error
 }
 
-// clusters returns the clusters that the Secrets describe, sorted by name. It skips Secrets whose config is not JSON.
+// clusters parses all cluster Secrets and sorts them by name. It skips Secrets whose config is not JSON.
 func (p *Player) clusters(ctx context.Context) (out []cluster, err error) {
 	of := metav1.ListOptions{LabelSelector: "argocd.argoproj.io/secret-type=cluster"}
 	secrets, err := p.client.CoreV1().Secrets(namespace).List(ctx, of)
@@ -80,8 +80,8 @@ func read(s *corev1.Secret) (cluster, error) {
 	return c, nil
 }
 
-// sync lists the objects of a cluster, if its Secret has changed, if the last sync failed at least ten seconds ago
-// (clusterSyncRetryTimeout), or if the last sync succeeded at least 30 seconds ago.
+// sync lists the objects of a cluster if its Secret has changed or the last result is too old: 10 seconds after a
+// failure (clusterSyncRetryTimeout), 30 seconds after a success.
 func (p *Player) sync(ctx context.Context, c cluster) error {
 	last, within := p.synced[c.id], 30*time.Second
 	if last.err != nil {
@@ -95,7 +95,8 @@ func (p *Player) sync(ctx context.Context, c cluster) error {
 	return last.err
 }
 
-// list requests one object of each kind that can be listed and watched, in each namespace that the Secret names.
+// list requests one object of each kind that supports list and watch. If the Secret specifies namespaces, it lists them
+// separately.
 func (c cluster) list(ctx context.Context) error {
 	discover, err := discovery.NewDiscoveryClientForConfig(&c.config)
 	if err != nil {
@@ -133,7 +134,7 @@ func (c cluster) list(ctx context.Context) error {
 	return nil
 }
 
-// in returns the namespaces in which a kind is listed; "" means all.
+// in returns the namespaces to list; "" means all.
 func (c cluster) in(namespaced bool) []string {
 	switch {
 	case len(c.namespaces) == 0 || !namespaced && c.resources:

@@ -27,7 +27,7 @@ const (
 	notPlayed      = "stand-in: "      // prefix of errors that upstream does not have
 )
 
-// certificate is a Certificate, with the fields that this fake supports.
+// certificate contains the fields of a Certificate that this fake supports.
 type certificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -69,7 +69,7 @@ func (c *certificate) duration() time.Duration {
 	return lifetime
 }
 
-// renewal returns when cert is renewed (pkg/util/pki/renewaltime.go).
+// renewal returns the renewal time of cert (pkg/util/pki/renewaltime.go).
 func (c *certificate) renewal(cert *x509.Certificate) time.Time {
 	life := cert.NotAfter.Sub(cert.NotBefore)
 	before := life / 3
@@ -82,7 +82,7 @@ func (c *certificate) renewal(cert *x509.Certificate) time.Time {
 	return cert.NotAfter.Add(-before)
 }
 
-// keep makes a Certificate's Secret match the Certificate's spec.
+// keep makes the Secret of a Certificate match its spec.
 func (p *Player) keep(ctx context.Context, c *certificate) error {
 	secret, err := p.client.CoreV1().Secrets(c.Namespace).Get(ctx, c.Spec.SecretName, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -126,11 +126,11 @@ func (p *Player) keep(ctx context.Context, c *certificate) error {
 			delete(status, "failedIssuanceAttempts")
 		})
 	}
-	return nil // the next call of Look sets the Certificate Ready
+	return nil // the next Look sets the condition Ready
 }
 
-// owns reports whether a Certificate is allowed to write its Secret. If two Certificates name the same Secret, the
-// first one to write it owns it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
+// owns reports whether a Certificate is allowed to write its Secret. If several Certificates share a Secret, the first
+// one to write it owns it (internal/controller/certificates/certificates.go, CertificateOwnsSecret).
 func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret) (bool, error) {
 	if secret == nil || secret.Annotations[nameAnnotation] == "" || secret.Annotations[nameAnnotation] == c.Name {
 		return true, nil
@@ -148,9 +148,8 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 	return fills != c.Spec.SecretName, nil
 }
 
-// wants returns why a Certificate must be issued, with upstream's messages and in upstream's order. The reason is "" if
-// the Certificate is up to date (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and
-// checks.go).
+// wants returns why a Certificate must be issued. reason is "" if it is up to date. The messages and their order are
+// the same as upstream's (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
 func (c *certificate) wants(
 	secret *corev1.Secret, now time.Time, gone bool,
 ) (reason, why string, has *x509.Certificate) {
@@ -191,7 +190,7 @@ func (c *certificate) wants(
 	case asked(c.Status.Conditions):
 		return "ManuallyTriggered", "Certificate re-issuance manually triggered", nil
 	case gone && now.Before(held.cert.NotAfter):
-		return "Expired", "stand-in: it is made to have run out", nil
+		return "Expired", "stand-in: the sandbox forces the certificate to expire", nil
 	case gone:
 		return "", "", held.cert
 	case now.After(c.renewal(held.cert)):
@@ -203,8 +202,8 @@ func (c *certificate) wants(
 	return "", "", held.cert
 }
 
-// otherIssuer returns the issuer that signed the certificate in a Secret, or "" if that is the Certificate's issuer. A
-// Secret without annotations counts as signed by an Issuer of any name.
+// otherIssuer returns the issuer in the Secret's annotations, or "" if it is the Certificate's issuer. A Secret without
+// these annotations matches every Issuer.
 func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	const prefix = "cert-manager.io/issuer-"
 	name, hasName := secret.Annotations[prefix+"name"]
@@ -219,7 +218,7 @@ func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	return ""
 }
 
-// keyDiffers returns the name of a field of the spec that a private key does not match, or "" (pkg/util/pki/match.go,
+// keyDiffers returns the first field in the spec that the key does not match, or "" (pkg/util/pki/match.go,
 // PrivateKeyMatchesSpec).
 func (c *certificate) keyDiffers(key crypto.Signer) string {
 	has, size, algorithm := "", 0, cmp.Or(c.Spec.PrivateKey.Algorithm, "RSA")
@@ -241,9 +240,9 @@ func (c *certificate) keyDiffers(key crypto.Signer) string {
 	return ""
 }
 
-// differs returns the name of a field of the spec that a certificate does not match, or "". If cert-manager did not
-// issue the certificate, a name can be either the common name or a DNS name, and isCA is not compared
-// (pkg/util/pki/match.go, RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
+// differs returns the first field in the spec that the certificate does not match, or "". Set issued if cert-manager
+// issued the certificate. Otherwise the check is less strict: a name can be the common name or a DNS name, and isCA is
+// ignored (pkg/util/pki/match.go, RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
 func (c *certificate) differs(cert *x509.Certificate, issued bool) string {
 	var ips []string
 	for _, ip := range cert.IPAddresses {
@@ -283,7 +282,7 @@ func same(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// asked reports whether a user has requested a renewal, as `cmctl renew` does.
+// asked reports whether a user has requested a renewal, for example with cmctl renew.
 func asked(all []condition) bool {
 	return slices.ContainsFunc(all, func(c condition) bool {
 		return c.Type == "Issuing" && c.Status == "True" && c.Reason == "ManuallyTriggered"

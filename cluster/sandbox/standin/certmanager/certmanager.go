@@ -1,17 +1,16 @@
-// Package certmanager fakes cert-manager, limited to a private CA: Issuers and ClusterIssuers of the kinds selfSigned
-// and ca, and the Certificates that reference them. The certificates are real. It runs while the Deployment
-// cert-manager is available. It injects CAs into webhooks that name a Certificate while the Deployment
-// cert-manager-cainjector is available.
+// Package certmanager fakes cert-manager, limited to a private CA. It supports the issuer types selfSigned and ca, and
+// their Certificates. The certificates are real. It runs while the Deployment cert-manager is available. While the
+// Deployment cert-manager-cainjector is available, it also injects CAs into webhooks.
 //
 // Sources, in cert-manager/cert-manager v1.21.1 (24e33194):
 //
 //   - pkg/issuer/ca/setup.go, pkg/issuer/selfsigned/setup.go: conditions of issuers. The Secret of a ClusterIssuer is
-//     read from cert-manager's own namespace, that of an Issuer only from the Certificate's namespace.
+//     read from cert-manager's own namespace, the Secret of an Issuer only from the Certificate's namespace.
 //   - internal/controller/certificates/policies (NewTriggerPolicyChain, NewReadinessPolicyChain, checks.go): the
 //     reasons why a Certificate is issued or not Ready, with their order and messages. pkg/util/pki/match.go: the
 //     fields that are compared, and how strictly if cert-manager did not write the Secret.
 //   - internal/controller/certificates/certificates.go (CertificateOwnsSecret): if two Certificates name the same
-//     Secret, the first one to write it owns it.
+//     Secret, the first Certificate to write it owns it.
 //   - pkg/util/pki/renewaltime.go: the renewal time. pkg/util/pki/generate.go, certificatetemplate.go,
 //     pkg/api/util/usages.go: keys, their encoding and the certificates.
 //   - pkg/controller/certificates/issuing/internal/secret.go and internal/controller/certificates/secrets.go: keys,
@@ -22,10 +21,10 @@
 //   - pkg/controller/cainjector/sources.go: the injected CA is ca.crt in the Secret of the named Certificate.
 //
 // Known differences: no CertificateRequest is created, so no object reports why an issuer does not sign. Failures are
-// not counted and cause no backoff except that of BackOff. A Secret whose key pair was replaced by another matching
+// not counted and cause no backoff, except after BackOff. A Secret whose key pair was replaced by another matching
 // pair is kept. Adding spec.duration to a Certificate reissues it. An Ingress does not create a Certificate. ca.crt is
-// the issuer's own certificate even if that is not a root, and tls.crt has no chain. spec.renewal and rarer usages are
-// not read, and a change of only usages or secretTemplate is not noticed. The Secret is updated, not applied. CAs are
+// the issuer's own certificate even if it is not a root, and tls.crt has no chain. spec.renewal and rarer usages are
+// not read, and a change of only usages or secretTemplate is not detected. The Secret is updated, not applied. CAs are
 // injected only into MutatingWebhookConfigurations.
 //
 // Expire has no equivalent in upstream. Upstream keeps retrying the renewal, so no Certificate waits until a user
@@ -56,10 +55,10 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Namespace is where cert-manager runs and reads the Secrets of ClusterIssuers.
+// Namespace is the namespace of cert-manager and of the Secrets for ClusterIssuers.
 const Namespace = "cert-manager"
 
-// manager is the field manager, which upstream derives from the name of the controller (pkg/util/useragent.go).
+// manager is the field manager. In upstream it is the name of the controller (pkg/util/useragent.go).
 const manager = "cert-manager-certificates-issuing"
 
 var (
@@ -68,7 +67,6 @@ var (
 	clusterIssuers = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "clusterissuers"}
 )
 
-// issuer is an Issuer or a ClusterIssuer.
 type issuer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -90,8 +88,8 @@ type Player struct {
 	end     func()
 
 	mu      sync.Mutex
-	expired map[string]bool // by namespace/name: Certificates that have expired and are not renewed
-	backs   map[string]bool // expired Certificates that back off after a failure
+	expired map[string]bool // Certificates that stay expired, by namespace/name
+	backs   map[string]bool // expired Certificates that back off after a failure, by namespace/name
 }
 
 // Start runs cert-manager until Close is called or ctx is done.
@@ -111,13 +109,13 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	return p, err
 }
 
-// Close stops cert-manager and keeps the objects that it created.
+// Close stops cert-manager. Its objects remain.
 func (p *Player) Close() { p.end() }
 
-// Expire lets a Certificate expire an hour ago. It is not renewed until a user changes its spec, requests a renewal as
-// cmctl renew does, or deletes its Secret. Upstream has no such state (see the package documentation): a Certificate
-// whose issuer failed is reissued automatically, and while it backs off after a failure, deleting the Secret does not
-// help (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
+// Expire replaces a certificate with one that expired an hour ago. It is not renewed until a user changes the spec,
+// requests a renewal (cmctl renew) or deletes the Secret. Upstream has no such state: it reissues automatically after a
+// failure. During a backoff, deleting the Secret does not help in upstream
+// (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
 func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name] = true
@@ -125,9 +123,9 @@ func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	return p.Look(ctx)
 }
 
-// BackOff lets a Certificate expire an hour ago and back off after a failed issuance, until a user sets the condition
-// Issuing, as cmctl renew does, or changes its spec. Deleting its Secret does not help
-// (pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem and shouldBackoffReissuingOnFailure).
+// BackOff replaces a certificate with one that expired an hour ago, as if its renewal had failed. The Certificate is
+// not renewed until a user changes the spec or sets the condition Issuing (cmctl renew). Deleting the Secret does not
+// help (pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem and shouldBackoffReissuingOnFailure).
 func (p *Player) BackOff(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	p.expired[namespace+"/"+name], p.backs[namespace+"/"+name] = true, true
@@ -141,7 +139,7 @@ func (p *Player) BackOff(ctx context.Context, namespace, name string) error {
 	return p.Look(ctx)
 }
 
-// Renew reissues a Certificate, as cert-manager does automatically at renewal time.
+// Renew reissues a Certificate, as cert-manager does automatically at the renewal time.
 func (p *Player) Renew(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
 	err := p.status(ctx, certificates, namespace, name, func(status map[string]any) {
@@ -173,7 +171,7 @@ func (p *Player) Look(ctx context.Context) error {
 			faults, each(ctx, p.dynamic, resource, func(i *issuer) error { return p.keepIssuer(ctx, resource, i) }),
 		)
 	}
-	// Reconcile CAs first, so that they can sign the other Certificates in the same call.
+	// CAs first, so that they can sign the other Certificates in the same call.
 	for _, authority := range []bool{true, false} {
 		faults = append(faults, each(ctx, p.dynamic, certificates, func(c *certificate) error {
 			if c.Spec.IsCA != authority || c.DeletionTimestamp != nil {
@@ -220,7 +218,7 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 		}
 	case i.Spec.SelfSigned == nil:
 		ready.Status, ready.Reason, ready.Message = "False", "StandIn", notPlayed+
-			"only issuers of the kinds selfSigned and ca are played"
+			"only issuers of the kinds selfSigned and ca are supported"
 	}
 	ready.ObservedGeneration = i.Generation
 	now, changed := with(i.Status.Conditions, ready)
@@ -232,7 +230,7 @@ func (p *Player) keepIssuer(ctx context.Context, resource schema.GroupVersionRes
 
 var errNotCA = errors.New("certificate is not a CA")
 
-// authority returns the key pair with which a ca issuer signs.
+// authority returns the key pair of a CA issuer.
 func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 	namespace := i.Namespace
 	if namespace == "" {
@@ -252,8 +250,7 @@ func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 	return found, nil
 }
 
-// find returns the issuer that a Certificate names. An issuer of the wrong kind or in another namespace counts as
-// missing.
+// find returns the issuer of a Certificate. It returns an error if the issuer does not exist or has another kind.
 func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 	ref := c.Spec.IssuerRef
 	var client dynamic.ResourceInterface
@@ -266,7 +263,7 @@ func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 		return nil, fmt.Errorf("invalid value %q for issuerRef.kind", ref.Kind)
 	}
 	if ref.Group != "" && ref.Group != issuerGroup {
-		return nil, fmt.Errorf(notPlayed+"no issuer of the group %q is played", ref.Group)
+		return nil, fmt.Errorf(notPlayed+"issuers of the group %q are not supported", ref.Group)
 	}
 	o, err := client.Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
@@ -283,7 +280,6 @@ func kindOr(kind string) string {
 	return kind
 }
 
-// condition is a condition of an issuer or a Certificate.
 type condition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`
@@ -293,7 +289,7 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 }
 
-// with returns conditions with c added or replaced, and reports whether that changed them.
+// with adds c to the conditions, or replaces the condition of the same type. The bool reports whether anything changed.
 func with(all []condition, c condition) ([]condition, bool) {
 	c.LastTransitionTime = time.Now().UTC().Format(time.RFC3339)
 	i := slices.IndexFunc(all, func(was condition) bool { return was.Type == c.Type })
@@ -320,7 +316,7 @@ func plain(all []condition) []any {
 	return out
 }
 
-// status reads the current version of an object, applies change to its status and writes the status back.
+// status updates the status of an object. It reads the current version first.
 func (p *Player) status(
 	ctx context.Context, resource schema.GroupVersionResource, namespace, name string, change func(map[string]any),
 ) error {

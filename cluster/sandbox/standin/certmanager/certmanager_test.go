@@ -20,7 +20,7 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// site is a cluster with cert-manager and these objects.
+// site returns a fake cert-manager for a cluster with the objects in yaml.
 func site(t *testing.T, yaml string) *Player {
 	t.Helper()
 	objects, err := world.Parse([]byte(yaml))
@@ -43,7 +43,7 @@ func site(t *testing.T, yaml string) *Player {
 	}
 }
 
-// look looks until all that can be done is done.
+// lookTwice calls Look until no further change is possible.
 func (p *Player) lookTwice(t *testing.T) {
 	t.Helper()
 	for range 3 {
@@ -53,7 +53,7 @@ func (p *Player) lookTwice(t *testing.T) {
 	}
 }
 
-// ready is what a Certificate says of itself.
+// ready returns the status and the message of a Certificate's Ready condition.
 func (p *Player) ready(t *testing.T, namespace, name string) (status, message string) {
 	t.Helper()
 	o, err := p.dynamic.Resource(certificates).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -69,7 +69,7 @@ func (p *Player) ready(t *testing.T, namespace, name string) (status, message st
 	return "", ""
 }
 
-// reasonOf is why an Issuer is Ready or not.
+// reasonOf returns the reason of an Issuer's Ready condition.
 func (p *Player) reasonOf(t *testing.T, namespace, name string) string {
 	t.Helper()
 	o, err := p.dynamic.Resource(issuers).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -347,12 +347,12 @@ func TestWhatIsNotSigned(t *testing.T) {
 		},
 		{
 			"an address that is none", strings.Replace(objects("a", "Issuer"), "192.0.2.7", "edge.example", 1),
-			nothing + `: stand-in: invalid IP address: "edge.example", which upstream's webhook refuses`, "KeyPairVerified",
+			nothing + `: stand-in: invalid IP address: "edge.example", which upstream's webhook rejects`, "KeyPairVerified",
 		},
 		{
 			"an issuer of another kind",
 			strings.Replace(objects("a", "Issuer"), "{ca: {secretName: root-secret}}", "{acme: {}}", 1),
-			nothing + ": stand-in: only issuers of the kinds selfSigned and ca are played", "StandIn",
+			nothing + ": stand-in: only issuers of the kinds selfSigned and ca are supported", "StandIn",
 		},
 	} {
 		t.Run(c.situation, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// injectFrom is the annotation of a webhook configuration that names a Certificate, whose CA becomes the caBundle
-// (pkg/controller/cainjector/sources.go).
+// injectFrom is the annotation of a webhook configuration with the name of a Certificate. The CA of the Certificate
+// becomes the caBundle (pkg/controller/cainjector/sources.go).
 const injectFrom = "cert-manager.io/inject-ca-from"
 
 // inject sets the caBundle of annotated webhook configurations.
@@ -74,7 +74,7 @@ func (p *Player) named(ctx context.Context, ref string) []byte {
 	}
 	held, _, _ := unstructured.NestedString(o.Object, "spec", "secretName")
 	secret, err := p.client.CoreV1().Secrets(namespace).Get(ctx, held, metav1.GetOptions{})
-	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream rejects a Secret of another Certificate
+	if err != nil || secret.Annotations[nameAnnotation] != name { // upstream also rejects another Certificate's Secret
 		return nil
 	}
 	return secret.Data["ca.crt"]

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sign issues a Certificate and writes it into its Secret.
+// sign issues a Certificate and writes its Secret.
 func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret, gone bool) error {
 	by, err := p.find(ctx, c)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Player) sign(ctx context.Context, c *certificate, secret *corev1.Secret
 			return err
 		}
 	case by.Spec.SelfSigned == nil:
-		return errors.New(notPlayed + "only issuers of the kinds selfSigned and ca are played")
+		return errors.New(notPlayed + "only issuers of the kinds selfSigned and ca are supported")
 	}
 	made, err := r.sign()
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Player) put(ctx context.Context, c *certificate, secret *corev1.Secret,
 	return err
 }
 
-// stands sets a Certificate Ready, and copies the validity of the certificate in its Secret into the status.
+// stands sets the condition Ready and copies the validity of the certificate to the status.
 func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certificate) error {
 	ready := condition{
 		Type: "Ready", Status: "True", Reason: "Ready", Message: "Certificate is up to date and has not expired",
@@ -117,8 +117,8 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 	})
 }
 
-// notReady sets the conditions of a Certificate that is not issued. The messages are those of upstream's policies. They
-// never say why an issuer does not sign, because upstream writes the reason only into the CertificateRequest
+// notReady sets the conditions of a Certificate that is not issued, with upstream's messages. They do not contain an
+// issuer's error, because upstream writes it only to the CertificateRequest
 // (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
 func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
 	now, changed := with(

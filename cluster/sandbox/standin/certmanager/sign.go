@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// pair is a certificate and its private key.
+// pair is a certificate with its private key.
 type pair struct {
 	cert *x509.Certificate
 	key  crypto.Signer
@@ -26,7 +26,7 @@ type pair struct {
 	certPEM, keyPEM, caPEM []byte
 }
 
-// parse parses a PEM pair and returns an error if the certificate and the key do not match.
+// parse parses a PEM key pair. It returns an error if the certificate and the key do not match.
 func parse(certPEM, keyPEM []byte) (*pair, error) {
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
 		return nil, errors.New("no data for tls.crt or tls.key in the Secret")
@@ -37,7 +37,7 @@ func parse(certPEM, keyPEM []byte) (*pair, error) {
 	}
 	key, ok := read.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, errors.New("the key signs nothing")
+		return nil, errors.New("the key cannot sign")
 	}
 	return &pair{cert: read.Leaf, key: key, certPEM: certPEM, keyPEM: keyPEM}, nil
 }
@@ -87,7 +87,7 @@ func (r request) sign() (*pair, error) {
 	for _, text := range r.ips {
 		ip := net.ParseIP(text)
 		if ip == nil {
-			return nil, fmt.Errorf(notPlayed+"invalid IP address: %q, which upstream's webhook refuses", text)
+			return nil, fmt.Errorf(notPlayed+"invalid IP address: %q, which upstream's webhook rejects", text)
 		}
 		template.IPAddresses = append(template.IPAddresses, ip)
 	}
@@ -116,7 +116,7 @@ func (r request) sign() (*pair, error) {
 	return made, err
 }
 
-// The key usages that this fake supports (pkg/api/util/usages.go).
+// Supported key usages (pkg/api/util/usages.go).
 var (
 	keyUsages = map[string]x509.KeyUsage{
 		"digital signature": x509.KeyUsageDigitalSignature, "signing": x509.KeyUsageDigitalSignature,
@@ -128,8 +128,8 @@ var (
 	}
 )
 
-// encode returns a private key as PEM, in PKCS#1 or SEC 1 by default and in PKCS#8 only on request
-// (pkg/util/pki/generate.go, EncodePrivateKey).
+// encode encodes a private key as PEM. The default is PKCS#1 for RSA and SEC 1 for ECDSA (pkg/util/pki/generate.go,
+// EncodePrivateKey).
 func encode(key crypto.Signer, encoding string) ([]byte, error) {
 	block := &pem.Block{Type: "PRIVATE KEY"}
 	var err error

@@ -1,9 +1,9 @@
-// Package charts fakes Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and Helm's
-// rendering of its charts. The charts are small charts of our own. They have the names, versions, values and objects of
-// upstream's charts that the Renku guide reads.
+// Package charts fakes Renku's chart repository (https://swissdatasciencecenter.github.io/helm-charts) and how Helm
+// renders its charts. The charts were written for the sandbox. They have the names and versions of upstream's charts,
+// but only the values and objects that the Renku guide reads.
 //
-// Render supports only the template functions that these charts use. With it, a scenario can install a chart without
-// Helm. Helm itself can install the same charts from the repository.
+// Render supports only the template functions that these charts use. Scenarios use Render to install a chart without
+// Helm. Helm can also install these charts from the repository.
 //
 // Sources of Renku's charts; the other charts name their sources in their files:
 //
@@ -14,7 +14,7 @@
 //     helm-chart/amalthea-sessions, chartpress.yaml
 //   - csi-rclone: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70): deploy/csi-rclone, chartpress.yaml
 //   - The label app.kubernetes.io/version has the appVersion of their Chart.yaml, which upstream never changes. The
-//     appVersion in the index is a guess, because the published charts were not available.
+//     appVersion in the index is a guess: the published charts were not available.
 //
 // Known differences of Renku's charts:
 //   - renku has only the four services of Renku: no database, Keycloak, gateway, UI, RBAC, jobs or NetworkPolicies, and
@@ -22,7 +22,7 @@
 //   - amalthea-sessions has no dependency csi-rclone 0.3.5 (deploy.csiRclone), no metrics Service, no probes and no
 //     Sentry. Its CustomResourceDefinition has a schema of our own.
 //   - csi-rclone has no sidecars next to the driver, except the registrar, and none of its metrics and caches.
-//   - Values of those parts are ignored, as are nameOverride and fullnameOverride.
+//   - Values of the missing parts are ignored, as are nameOverride and fullnameOverride.
 //   - Templates set the namespace explicitly. Upstream's leave it to Helm.
 package charts
 
@@ -51,20 +51,20 @@ var embedded embed.FS
 //
 // Known differences: upstream's charts also have a Service, probes, a security context, resources and a node selector,
 // and values for these, for names, for RBAC and for more arguments. There is no replicaCount. If reapNamespaces is a
-// list, upstream's chart creates a RoleBinding in each namespace and this one creates none. The reapers themselves
+// list, upstream's chart creates a RoleBinding in each namespace, and this chart creates none. The reapers themselves
 // (main.go of each) are not implemented: nothing is reaped, and no metrics are served.
 var OnDemand = [][]string{{"job-pod-reaper"}, {"k8-namespace-reaper"}}
 
-// InterLink lists the charts that the scenario interlink installs: interLink's own
-// (oci://ghcr.io/interlink-hq/interlink-helm-chart), and two that its installation page names.
+// InterLink lists the charts in the scenario interlink. One is interLink's own
+// (oci://ghcr.io/interlink-hq/interlink-helm-chart). The other two are from its installation page.
 var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 
 // VSphere lists the chart that the guide vsphere installs
 // (https://kubernetes-sigs.github.io/nfs-subdir-external-provisioner).
 //
 // Source: kubernetes-sigs/nfs-subdir-external-provisioner 59a3ca2, charts/nfs-subdir-external-provisioner, whose files
-// are those of the tag nfs-subdir-external-provisioner-4.0.18. Names, objects, rules and defaults are those of its
-// templates and values.yaml. root.yaml replaces persistentvolume.yaml and persistentvolumeclaim.yaml; rbac.yaml
+// are equal to the files of the tag nfs-subdir-external-provisioner-4.0.18. Names, objects, rules and defaults are from
+// its templates and values.yaml. root.yaml replaces persistentvolume.yaml and persistentvolumeclaim.yaml; rbac.yaml
 // replaces the files of the roles, their bindings and the ServiceAccount.
 //
 // Known differences: the values nameOverride, fullnameOverride, buildMode, podAnnotations, imagePullSecrets,
@@ -72,8 +72,8 @@ var InterLink = [][]string{{"interlink"}, {"ingress-nginx"}, {"bitnami-nginx"}}
 // and no role permits its use. Chart.yaml has apiVersion v2, upstream's v1.
 var VSphere = [][]string{{"nfs-subdir-external-provisioner"}}
 
-// Renku lists the charts of Renku's repository, each as a list of folders. A file in a later folder replaces the file
-// of the same name in an earlier folder.
+// Renku lists the charts in Renku's repository. Each entry is a list of directories. Files in a later directory replace
+// files with the same name in an earlier one.
 var Renku = [][]string{
 	{"amalthea-sessions"},
 	{"amalthea-sessions", "amalthea-sessions-0.31.0"},
@@ -81,23 +81,23 @@ var Renku = [][]string{
 	{"renku"},
 }
 
-// Chart is one version of one chart.
+// Chart is one version of a chart.
 type Chart struct {
 	Name, Version, AppVersion string
-	Metadata                  map[string]any    // the content of Chart.yaml
-	Values                    map[string]any    // the content of values.yaml: the defaults
-	Files                     map[string][]byte // by path, without Chart.yaml
+	Metadata                  map[string]any    // content of Chart.yaml
+	Values                    map[string]any    // default values from values.yaml
+	Files                     map[string][]byte // by path; without Chart.yaml
 	Dependencies              []Dependency
 }
 
-// Dependency is a chart that another chart depends on. Condition is the parent chart's value that enables the
-// dependency, such as "global.csi-rclone.install". "" means always enabled.
+// Dependency is a chart that another chart depends on. Condition is a value of the parent chart that enables the
+// dependency, for example "global.csi-rclone.install". If Condition is "", the dependency is always enabled.
 type Dependency struct {
 	*Chart
 	Condition string
 }
 
-// All returns the charts of a catalog. Charts with dependencies declare the repository at url as their source.
+// All returns the charts in a catalog. Charts with dependencies declare the repository at url as the source.
 func All(catalog [][]string, url string) ([]*Chart, error) {
 	var all []*Chart
 	for _, folders := range catalog {
@@ -113,14 +113,14 @@ func All(catalog [][]string, url string) ([]*Chart, error) {
 	return all, nil
 }
 
-// Find returns a chart by its name and version.
+// Find returns the chart with the given name and version.
 func Find(all []*Chart, name, version string) (*Chart, error) {
 	for _, c := range all {
 		if c.Name == name && c.Version == version {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no chart %s %s", name, version)
+	return nil, fmt.Errorf("chart %s %s does not exist", name, version)
 }
 
 func load(folders []string) (*Chart, error) {
@@ -153,14 +153,14 @@ func load(folders []string) (*Chart, error) {
 	return c, nil
 }
 
-// resolve looks up the chart's dependencies among the charts that were loaded before it.
+// resolve finds the chart's dependencies in before.
 func (c *Chart) resolve(before []*Chart, url string) error {
 	entries, _ := c.Metadata["dependencies"].([]any)
 	for _, entry := range entries {
 		fields, _ := entry.(map[string]any)
 		found, err := Find(before, text(fields["name"]), text(fields["version"]))
 		if err != nil {
-			return fmt.Errorf("chart %s depends on what is not there: %w", c.Name, err)
+			return fmt.Errorf("chart %s has a missing dependency: %w", c.Name, err)
 		}
 		fields["repository"] = url
 		c.Dependencies = append(c.Dependencies, Dependency{found, text(fields["condition"])})
@@ -168,7 +168,7 @@ func (c *Chart) resolve(before []*Chart, url string) error {
 	return nil
 }
 
-// names returns the paths of the chart's files that begin with prefix, sorted.
+// names returns the sorted paths of files that begin with prefix.
 func (c *Chart) names(prefix string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Files)), func(name string) bool {
 		return !strings.HasPrefix(name, prefix)

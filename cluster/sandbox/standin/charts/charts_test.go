@@ -267,7 +267,7 @@ func TestVersionsDiffer(t *testing.T) {
 	}
 }
 
-// What sessions get is YAML, and missing where it is empty.
+// TestWhatSessionsGet verifies that the settings for sessions are YAML, and that empty settings are omitted.
 func TestWhatSessionsGet(t *testing.T) {
 	r := start(t)
 	keys := func(values map[string]any) map[string]string {
@@ -309,7 +309,7 @@ func TestWhatSessionsGet(t *testing.T) {
 	}
 }
 
-// Upstream's kubeletDir is in the hostPath volumes alone.
+// As in upstream, kubeletDir changes only the hostPath volumes.
 func TestTheSocketIgnoresTheKubeletDir(t *testing.T) {
 	r := start(t)
 	values := map[string]any{"kubeletDir": "/var/lib/k0s/kubelet"}
@@ -345,7 +345,7 @@ func TestWithoutTheValueThereIsNoVolume(t *testing.T) {
 	}
 }
 
-// The Secret is decoded as Helm does it.
+// TestReleaseIsKeptAsHelmDoes decodes the release Secret as Helm does.
 func TestReleaseIsKeptAsHelmDoes(t *testing.T) {
 	r := start(t)
 	release := Release{Name: "renku", Namespace: "renku", Values: map[string]any{"a": "b"}, At: time.Now()}

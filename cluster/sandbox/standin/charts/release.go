@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Release describes an installation of a chart with Helm.
+// Release describes a chart that is installed with Helm.
 type Release struct {
 	Name, Namespace string
-	Values          map[string]any // values that the user set
-	Revision        int            // 0 is treated as 1
-	Replaced        string         // chart version of a superseded revision; "" if the revision is deployed
+	Values          map[string]any // values from the user
+	Revision        int            // 0 means 1
+	Replaced        string         // chart version of the superseded revision; "" if this revision is deployed
 	At              time.Time      // time of installation
 }
 
-// Objects returns all objects that Helm would create in the cluster: the chart's objects with Helm's labels and
-// annotations, and the Secret of the release.
+// Objects returns everything that Helm would create: the chart's objects with Helm's labels and annotations, and the
+// release Secret.
 func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 	objects, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Chart) Objects(r Release) ([]*unstructured.Unstructured, error) {
 	return append(objects, secret), nil
 }
 
-// Before returns the Secret of a superseded revision, which Helm keeps as history.
+// Before returns the Secret of a superseded revision. Helm keeps it as history.
 func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
 	_, manifest, err := c.Render(r.Name, r.Namespace, r.Values)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Chart) Before(r Release) (*unstructured.Unstructured, error) {
 	return c.secret(r, manifest)
 }
 
-// mark adds Helm's labels and annotations to an object, as Helm 3 and later do on install.
+// mark adds the labels and annotations that Helm 3 and later add on installation.
 func mark(o *unstructured.Unstructured, r Release) {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if labels == nil {
@@ -64,8 +64,8 @@ func mark(o *unstructured.Unstructured, r Release) {
 	o.SetAnnotations(annotations)
 }
 
-// secret returns the Secret in which Helm stores a release (helm/helm pkg/storage/driver): JSON, gzip, base64, in a
-// Secret of its own type.
+// secret returns the Secret in which Helm stores a release as gzipped and base64-encoded JSON (helm/helm
+// pkg/storage/driver).
 func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, error) {
 	revision := max(r.Revision, 1)
 	var templates []any
@@ -103,7 +103,7 @@ func (c *Chart) secret(r Release, manifest string) (*unstructured.Unstructured, 
 	if err := zip.Close(); err != nil {
 		return nil, err
 	}
-	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // encoded by Helm; the API encodes it again
+	encoded := base64.StdEncoding.EncodeToString(packed.Bytes()) // Helm's own encoding; the API adds another one
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
 		"metadata": map[string]any{

@@ -17,13 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// inOrder lists kinds in the order in which objects are created, dependencies first.
+// inOrder lists kinds in the order of creation.
 var inOrder = []string{
 	"ServiceAccount", "Secret", "ConfigMap", "StorageClass", "CSIDriver", "CustomResourceDefinition",
 	"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Service", "DaemonSet", "Deployment", "StatefulSet",
 }
 
-// Render returns the objects of the chart and its dependencies, and the manifest that Helm stores in the release.
+// Render renders the chart and its dependencies. It returns the objects, and the manifest for the release Secret.
 func (c *Chart) Render(release, namespace string, values map[string]any) ([]*unstructured.Unstructured, string, error) {
 	var objects []*unstructured.Unstructured
 	err := c.render(release, namespace, merge(c.Values, values), &objects)
@@ -98,7 +98,7 @@ func decode(in io.Reader, objects *[]*unstructured.Unstructured) error {
 	}
 }
 
-// functions returns the Helm template functions that the charts use.
+// functions returns the template functions that the charts use.
 func functions(all *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) {
@@ -143,7 +143,7 @@ func (d Dependency) wanted(values map[string]any) bool {
 	return wanted
 }
 
-// merge returns base with the values of over, merging nested maps recursively.
+// merge returns base with the values in over. It merges nested maps.
 func merge(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

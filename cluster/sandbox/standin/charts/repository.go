@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// Repository serves charts over plain HTTP on loopback in the layout of a chart repository: index.yaml and one archive
-// per version.
+// Repository serves charts over plain HTTP on loopback. It has the layout of a chart repository: index.yaml and one
+// archive per version.
 type Repository struct {
 	URL    string
 	Charts []*Chart
 	server *http.Server
 }
 
-// Start starts Renku's repository on a free port. It runs until ctx is done or Close is called.
+// Start serves Renku's repository on a free port until ctx is done or Close is called.
 func Start(ctx context.Context) (*Repository, error) { return StartOf(ctx, Renku) }
 
-// StartOf is like Start, for the charts of another catalog.
+// StartOf is like Start, but serves the charts in catalog.
 func StartOf(ctx context.Context, catalog [][]string) (*Repository, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,10 +47,10 @@ func StartOf(ctx context.Context, catalog [][]string) (*Repository, error) {
 // Close stops the repository.
 func (r *Repository) Close() { _ = r.server.Close() }
 
-// Find returns a chart of the repository.
+// Find returns the chart with the given name and version.
 func (r *Repository) Find(name, version string) (*Chart, error) { return Find(r.Charts, name, version) }
 
-// pack returns the files that the repository serves, keyed by path.
+// pack returns the served files by path.
 func (r *Repository) pack(catalog [][]string, at time.Time) (map[string][]byte, error) {
 	var err error
 	if r.Charts, err = All(catalog, r.URL); err != nil {
@@ -127,7 +127,7 @@ func serve(files map[string][]byte) http.Handler {
 		data, ok := files[r.URL.Path]
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			http.Error(w, "stand-in: a chart repository is only read", http.StatusMethodNotAllowed)
+			http.Error(w, "stand-in: this chart repository is read-only", http.StatusMethodNotAllowed)
 		case !ok:
 			http.Error(w, "stand-in: this chart repository has no such file", http.StatusNotFound)
 		default:

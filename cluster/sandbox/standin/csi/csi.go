@@ -1,23 +1,23 @@
-// Package csi fakes how a kubelet registers CSI drivers: a driver whose node plugin has become Ready on a node is
-// listed in that node's CSINode until the plugin's pod no longer exists. No volume is ever mounted. The only node
-// plugin that it detects is that of csi-rclone.
+// Package csi fakes how a kubelet registers CSI drivers. When a driver's node plugin becomes Ready on a node, the
+// driver is added to the node's CSINode. It stays there until the plugin's pod is deleted. No volumes are mounted. The
+// fake detects only csi-rclone's node plugin.
 //
 // Sources: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70); kubernetes/kubernetes @ 010b2160 and @ 01aa0f3f.
 //
-//   - Pods, registrar and its socket, folder of the registration: csi-rclone: deploy/csi-rclone/templates/
+//   - Pods, registrar and its socket, directory of the registration: csi-rclone: deploy/csi-rclone/templates/
 //     csi-nodeplugin-rclone.yaml
 //   - Name of the driver, which the plugin reads from DRIVER_NAME: csi-rclone: pkg/rclone/driver.go. This fake reads it
-//     from the folder of the socket. The chart sets both to storageClassName.
+//     from the directory of the socket. The chart sets both to storageClassName.
 //   - Registration, and deregistration when the socket disappears: kubernetes @ 010b2160: pkg/volume/csi/csi_plugin.go
 //     (RegisterPlugin, DeRegisterPlugin)
 //   - Entries of a CSINode: kubernetes @ 01aa0f3f: pkg/volume/csi/nodeinfomanager/nodeinfomanager.go
 //
 // Known differences:
-//   - A driver registers when its pod is Ready. A real one registers when its registrar runs.
-//   - The CSINode of a node exists only while it lists a driver. A kubelet creates an empty one when it starts.
-//   - A registrar outside of the kubelet's folder is not detected. This is a guess: pkg/kubelet/pluginmanager was not
-//     read.
-//   - Only the folder of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
+//   - A driver registers when its pod is Ready. A real driver registers when its registrar runs.
+//   - The CSINode of a node exists only while it lists a driver. A kubelet creates an empty CSINode when it starts.
+//   - A registrar outside of the kubelet's directory is not detected. This is a guess, because
+//     pkg/kubelet/pluginmanager was not read.
+//   - Only the directory of the registration is compared with the kubelet's. The chart writes /var/lib/kubelet into the
 //     registrar's --kubelet-registration-path regardless of its kubeletDir, so with another kubeletDir upstream's
 //     driver announces a socket that does not exist.
 package csi
@@ -41,16 +41,16 @@ import (
 
 const (
 	pluginLabel  = "app=csi-nodeplugin-rclone"
-	registration = "/var/lib/kubelet/plugins_registry" // folder in which this kubelet detects registrars
+	registration = "/var/lib/kubelet/plugins_registry" // directory where this kubelet detects registrars
 	socketFlag   = "--kubelet-registration-path="      // followed by …/plugins/DRIVER/csi.sock
-	mark         = "carrick/stand-in"                  // marks the CSINodes that this fake created
+	mark         = "carrick/stand-in"                  // label of CSINodes that this fake created
 )
 
-// Driver is the fake CSI registration of one cluster's nodes.
+// Driver is the fake CSI registration on the nodes of one cluster.
 type Driver struct {
 	client kubernetes.Interface
-	mu     sync.Mutex      // serializes calls of Look
-	known  map[string]bool // drivers that this fake has registered; it leaves others unchanged
+	mu     sync.Mutex      // serializes Look
+	known  map[string]bool // drivers that this fake has registered; it ignores all others
 	end    func()
 }
 
@@ -66,10 +66,10 @@ func Start(ctx context.Context, config *rest.Config) (*Driver, error) {
 	return d, err
 }
 
-// Close stops the registration and keeps the CSINodes.
+// Close stops the registration. The CSINodes remain.
 func (d *Driver) Close() { d.end() }
 
-// Look updates the CSINode of every node from its pods.
+// Look updates the CSINode of every node.
 func (d *Driver) Look(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +77,7 @@ func (d *Driver) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	announced, kept := map[string]map[string]bool{}, map[string]map[string]bool{} // keyed by node, then driver
+	announced, kept := map[string]map[string]bool{}, map[string]map[string]bool{} // by node and driver
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		name := driver(pod)
@@ -116,7 +116,8 @@ func add(all map[string]map[string]bool, node, driver string) {
 	all[node][driver] = true
 }
 
-// update lists the drivers that have a Ready pod on a node. A listed driver stays listed while it has any pod there.
+// update adds the drivers with a Ready pod to the CSINode. It removes an entry when the node has no pod of that driver
+// anymore.
 func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers, kept map[string]bool) error {
 	var want []storagev1.CSINodeDriver
 	for _, entry := range node.Spec.Drivers {
@@ -141,7 +142,7 @@ func (d *Driver) update(ctx context.Context, node *storagev1.CSINode, drivers, k
 	return err
 }
 
-// create creates the CSINode of a node, as a kubelet does when it starts.
+// create creates a node's CSINode, as a kubelet does at startup.
 func (d *Driver) create(ctx context.Context, name string, drivers map[string]bool) error {
 	node, err := d.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -149,7 +150,7 @@ func (d *Driver) create(ctx context.Context, name string, drivers map[string]boo
 	}
 	made := &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Annotations: map[string]string{mark: "made in the place of a kubelet"},
+			Name: name, Annotations: map[string]string{mark: "created by the sandbox instead of a kubelet"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}},
 		},
 		Spec: storagev1.CSINodeSpec{Drivers: entries(name, drivers)},
@@ -168,8 +169,7 @@ func entries(node string, drivers map[string]bool) []storagev1.CSINodeDriver {
 	return all
 }
 
-// driver returns the name under which a pod's registrar announces its driver, or "" if a kubelet does not detect the
-// registrar.
+// driver returns the driver name in a pod's registrar, or "" if a kubelet would not detect the registrar.
 func driver(pod *corev1.Pod) string {
 	heard := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.HostPath != nil && strings.TrimSuffix(v.HostPath.Path, "/") == registration

@@ -31,7 +31,7 @@ func plugin(node, folder string, ready corev1.ConditionStatus) *corev1.Pod {
 	}
 }
 
-// drivers looks once and returns the drivers of a node's CSINode.
+// drivers calls Look once and returns the drivers in a node's CSINode.
 func drivers(t *testing.T, d *Driver, node string) []string {
 	t.Helper()
 	if err := d.Look(t.Context()); err != nil {

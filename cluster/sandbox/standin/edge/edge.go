@@ -1,25 +1,25 @@
-// Package edge fakes the machine on which interLink's API server and its Slurm plugin run. The machine is a folder with
-// the plugin's configuration, its data folder, its log and its systemd unit. Nothing runs there; package virtualkubelet
-// fakes how the plugin handles a job.
+// Package edge fakes the machine that runs interLink's API server and Slurm plugin. It is a directory with the plugin's
+// configuration, data directory, log and systemd unit. It contains no running programs. Package virtualkubelet fakes
+// how the plugin handles a job.
 //
 // Sources, in interlink-hq/interlink-slurm-plugin f8451d93:
 //
 //   - pkg/slurm/func.go (NewSlurmConfig): the path of the configuration, /etc/interlink/SlurmConfig.yaml unless
-//     SLURMCONFIGPATH is set; an error of its parser is ignored. go.mod: the parser is goccy/go-yaml v1.18.0, whose
-//     results were compared for the inputs of the test.
+//     SLURMCONFIGPATH is set; errors from its parser are ignored. go.mod: the parser is goccy/go-yaml v1.18.0, and the
+//     test compares its results.
 //   - pkg/slurm/types.go: the keys. pkg/slurm/prepare.go (mountData): nothing is mounted unless ExportPodData is true.
 //
 // And in interlink-hq/interLink f6321757:
 //
 //   - docs/docs/cookbook/1-edge.mdx: the keys of the configuration except SinfoPath, ImagePrefix, SingularityPath and
 //     Namespace. ExportPodData is not among them.
-//   - docs/docs/guides/08-systemd-deployment.mdx: the form of the unit and the path of its log.
+//   - docs/docs/guides/08-systemd-deployment.mdx: the content of the unit and the path of its log.
 //
-// Known differences: the plugin reads its configuration once, when it starts, and exits without one. Here the
-// configuration is read for each job, so a restart is never needed. EnvironmentFile and the flag -SlurmConfigpath of
-// the unit are not read. SHARED_FS has no effect: no file is written to the data folder and no job script exists.
+// Known differences: the plugin reads its configuration once, when it starts, and exits without one. This fake reads
+// the configuration for each job, so a restart is never necessary. EnvironmentFile and the flag -SlurmConfigpath of the
+// unit are not read. SHARED_FS has no effect: no file is written to the data directory and no job script exists.
 //
-// Guesses, no source found: the names of the files and of the unit. The cookbook uses
+// The names of the files and of the unit are guesses, because no source was found. The cookbook uses
 // $HOME/.interlink/manifests/plugin-config.yaml. The systemd guide uses interlink-slurm-plugin.service with
 // /opt/interlink/config/plugin-config.yaml.
 package edge
@@ -38,7 +38,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Paths of the plugin's files. The plugin reads Builtin if its unit does not set another configuration path.
+// Paths of the plugin's files. The plugin reads Builtin unless its unit sets another path.
 const (
 	Config  = "/root/.interlink/config/SlurmConfig.yaml"
 	Builtin = "/etc/interlink/SlurmConfig.yaml"
@@ -47,7 +47,7 @@ const (
 	Jobs    = "/root/.interlink/jobs"
 )
 
-// files are the initial files of the machine by path.
+// files contains the initial files by path.
 var files = map[string]string{
 	Config: `# As the cookbook for the edge has it.
 Socket: "unix:///root/.plugin.sock"
@@ -87,7 +87,7 @@ WantedBy=multi-user.target
 	"/etc/hostname":   "edge\n",
 }
 
-// Machine is a folder that represents an edge node.
+// Machine is a directory that represents an edge node.
 type Machine struct {
 	Root string
 
@@ -95,7 +95,7 @@ type Machine struct {
 	mu    sync.Mutex
 }
 
-// Start creates the machine's folder and its initial files.
+// Start creates the directory and its initial files.
 func Start(dir string) (*Machine, error) {
 	m := &Machine{Root: filepath.Join(dir, "edge")}
 	if err := os.MkdirAll(filepath.Join(m.Root, "var", "lib"), 0o755); err != nil { // exists on every Linux machine
@@ -117,13 +117,13 @@ func Start(dir string) (*Machine, error) {
 	return m, nil
 }
 
-// Close removes the folder.
+// Close removes the directory.
 func (m *Machine) Close() {
 	m.files.Close()
 	_ = os.RemoveAll(m.Root)
 }
 
-// Write writes a file of the machine.
+// Write writes a file on the machine.
 func (m *Machine) Write(name, text string, mode fs.FileMode) error {
 	rel := strings.TrimPrefix(name, "/")
 	if err := m.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
@@ -135,13 +135,13 @@ func (m *Machine) Write(name, text string, mode fs.FileMode) error {
 	return m.files.Chmod(rel, mode)
 }
 
-// Read returns the content of a file of the machine.
+// Read returns the content of a file on the machine.
 func (m *Machine) Read(name string) (string, error) {
 	data, err := m.files.ReadFile(strings.TrimPrefix(name, "/"))
 	return string(data), err
 }
 
-// Set sets a top-level key of the plugin's configuration; an empty value removes it.
+// Set sets a top-level key in the plugin's configuration. An empty value removes the key.
 func (m *Machine) Set(key, value string) error {
 	text, err := m.Read(Config)
 	if err != nil {
@@ -159,10 +159,10 @@ func (m *Machine) Set(key, value string) error {
 	return m.Write(Config, strings.Join(kept, "\n")+"\n", 0o644)
 }
 
-// Exports reports whether the plugin mounts the data that it receives. As in upstream
-// (interlink-hq/interlink-slurm-plugin f8451d93, pkg/slurm/func.go), only an unquoted true, True or TRUE counts, also
-// behind an alias or the tag !!bool. A file that cannot be parsed means false. Exports reads the file that the unit
-// names, or Config if there is no unit.
+// Exports reports whether ExportPodData is true in the plugin's configuration. If it is true, the plugin mounts the
+// data that it receives. As in upstream (interlink-hq/interlink-slurm-plugin f8451d93, pkg/slurm/func.go), only an
+// unquoted true, True or TRUE counts, also through an alias or with the tag !!bool. A file that cannot be parsed counts
+// as false. The path of the file is in the unit. Without a unit, Exports reads Config.
 func (m *Machine) Exports() (bool, error) {
 	path := Config
 	if unit, err := m.Read(Unit); err == nil {

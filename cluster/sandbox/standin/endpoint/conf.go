@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// machine maps the paths and ports of a container to those of this machine. Nothing else is replaced in its nginx.conf.
+// machine maps paths and ports in a container to paths and ports on this machine. Everything else in the container's
+// nginx.conf stays unchanged.
 type machine struct {
 	mounts   map[string]string                        // container path to path on this machine
-	dir      string                                   // parent of the paths that are not mounted
+	dir      string                                   // parent directory for paths that are not mounted
 	upstream string                                   // host:port of the API server
 	listen   func(port int) (address string, ok bool) // returns the address on this machine for a container port
 }
@@ -27,20 +28,18 @@ var pathed = []string{
 	"client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// defaults lists directives of the block http whose default is compiled into nginx and differs between the image's
-// nginx and this machine's.
+// defaults lists the directives in the http block whose compiled-in default depends on the build of nginx.
 var defaults = []string{
 	"access_log", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path", "uwsgi_temp_path", "scgi_temp_path",
 }
 
-// token is a piece of a configuration: a quoted or unquoted word, one of {, } and ;, or the white space and comments
-// between them.
+// token is a word, one of {, } and ;, or the white space and comments in between.
 type token struct {
 	text  string
 	blank bool
 }
 
-// tokens splits a configuration into tokens. Concatenated, they are the configuration again.
+// tokens splits a configuration. The tokens joined together are the unchanged configuration.
 func tokens(conf string) []token {
 	var all []token
 	for conf != "" {
@@ -92,9 +91,9 @@ func (m *machine) adapt(conf string) (string, error) {
 	all := tokens(conf)
 	var out strings.Builder
 	var blocks []string // names of the enclosing blocks
-	var words []int     // indexes of the tokens of the current directive
+	var words []int     // indexes of the current directive's tokens
 	own := map[string]bool{}
-	http := -1 // offset of the block http in out
+	http := -1 // offset of the http block in out
 	for i := range all {
 		switch t := all[i]; {
 		case t.blank:
@@ -140,7 +139,7 @@ func (m *machine) adapt(conf string) (string, error) {
 	return text[:http] + more.String() + text[http:], nil
 }
 
-// adaptFile adapts, in place, a file that a configuration includes.
+// adaptFile adapts an included file in place.
 func (m *machine) adaptFile(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -153,7 +152,7 @@ func (m *machine) adaptFile(name string) error {
 	return os.WriteFile(name, []byte(text), 0o600)
 }
 
-// before returns the last word before a token.
+// before returns the last word before token i.
 func before(all []token, i int) string {
 	for i--; i >= 0; i-- {
 		if !all[i].blank {
@@ -163,8 +162,7 @@ func before(all []token, i int) string {
 	return ""
 }
 
-// directive replaces the container's paths and addresses in one directive. words are the indexes of its name and
-// arguments.
+// directive translates the paths and addresses in one directive. words contains the indexes of its name and arguments.
 func (m *machine) directive(all []token, words []int, blocks []string, own map[string]bool) error {
 	if len(words) < 2 {
 		return nil
@@ -180,7 +178,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 		return m.hear(first)
 	case name == "proxy_pass" || name == "grpc_pass" || name == "server" && slices.Contains(blocks, "upstream"):
 		*first = m.toward(*first)
-	case name == "resolver": // no DNS is needed: the name is replaced by an address
+	case name == "resolver": // not needed: the name is replaced with an address
 		if strings.HasSuffix(*first, ".cluster.local") {
 			*first = loopback
 		}
@@ -191,7 +189,7 @@ func (m *machine) directive(all []token, words []int, blocks []string, own map[s
 	return nil
 }
 
-// path returns the path on this machine of a container's file.
+// path translates a path in the container.
 func (m *machine) path(text string) string {
 	plain := strings.Trim(text, `"'`)
 	if !strings.HasPrefix(plain, "/") {
@@ -208,12 +206,12 @@ func (m *machine) path(text string) string {
 		}
 	}
 	if best == "" {
-		return filepath.Join(m.dir, "none", plain) // not mounted: missing in the container, or part of its image
+		return filepath.Join(m.dir, "none", plain) // not mounted: part of the image, or missing
 	}
 	return m.mounts[best] + strings.TrimPrefix(plain, strings.TrimRight(best, "/"))
 }
 
-// hear replaces a container port to listen on by its loopback address on this machine.
+// hear translates a listen directive. It replaces the container port with a loopback address.
 func (m *machine) hear(text *string) error {
 	host, port, err := net.SplitHostPort(*text)
 	if err != nil {
@@ -221,13 +219,13 @@ func (m *machine) hear(text *string) error {
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil {
-		return fmt.Errorf("stand-in: no port in %q of listen", *text)
+		return fmt.Errorf("stand-in: listen %q has no port", *text)
 	}
 	address, ok := m.listen(n)
 	if !ok {
-		return fmt.Errorf("stand-in: no port is free for %d", n)
+		return fmt.Errorf("stand-in: no free port can replace port %d", n)
 	}
-	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // the other IP family; it gets the same address
+	if strings.Contains(host, ":") || strings.HasPrefix(*text, "[") { // IPv6: use the same port on ::1
 		_, here, _ := net.SplitHostPort(address)
 		address = net.JoinHostPort("::1", here)
 	}
@@ -235,7 +233,7 @@ func (m *machine) hear(text *string) error {
 	return nil
 }
 
-// toward replaces the in-cluster name of the API server by the server's address.
+// toward replaces the API server's in-cluster name with its address.
 func (m *machine) toward(text string) string {
 	for _, name := range []string{"kubernetes.default.svc.cluster.local", "kubernetes.default.svc", "kubernetes.default"} {
 		i := strings.Index(text, name)

@@ -1,14 +1,14 @@
-// Package endpoint fakes the address at which a cluster is reachable from outside, with a load balancer, node ports and
-// host ports. It also fakes the programs behind them:
+// Package endpoint fakes the external address of a cluster, with a load balancer, node ports and host ports. It also
+// fakes the programs behind them:
 //
 //   - a proxy: a pod that mounts an nginx.conf. This machine's own nginx runs that configuration, so nginx's behaviour
-//     is real. The fake replaces the paths of the container's mounts, the ports to listen on (loopback, and free) and
-//     the address of the API server, which the cluster's DNS would resolve. It adds missing settings whose defaults are
-//     compiled into the image's nginx (log and temporary files). The mounted files are updated with their Secret and
-//     ConfigMap, except those mounted by subPath. nginx is not reloaded: it keeps the files that it read when it
-//     started, and opens a file at each handshake only if its name contains a variable. If this machine has no nginx, a
-//     small forwarder replaces it. It sends "stand-in" in the header Server, serves the pod's certificate, forwards the
-//     four paths and ignores the rest of nginx.conf.
+//     is real. The fake replaces mount paths, listen ports (with free loopback ports) and the API server's name (with
+//     its address, because there is no cluster DNS). It adds settings for log and temporary files, because their
+//     defaults are compiled into the image's nginx. The mounted files are updated with their Secret and ConfigMap,
+//     except those mounted by subPath. nginx is not reloaded: it keeps the files that it read when it started, and
+//     opens a file at each handshake only if its name contains a variable. If this machine has no nginx, a small
+//     forwarder replaces it. It sends "stand-in" in the header Server, serves the pod's certificate, forwards /api,
+//     /apis, /version and /openapi, and ignores the rest of nginx.conf.
 //   - ingress-nginx's controller, with no backends. It serves the Secret that --default-ssl-certificate names, or else
 //     the certificate that it creates for itself.
 //
@@ -24,15 +24,15 @@
 // In bitnami/charts 003c11f7, bitnami/nginx/templates/deployment.yaml: server blocks are mounted at
 // /opt/bitnami/nginx/conf/server_blocks.
 //
-// A pod whose program exits is in CrashLoopBackOff, and the program's output is the pod's log. All external ports are
-// on one loopback address, which no other sandbox uses. Both the load balancer and a node have this address.
+// A pod whose program exits is in CrashLoopBackOff. The program's output is the pod's log. All external ports are on
+// one loopback address that no other sandbox uses. It is the address of the load balancer and of a node.
 //
-// Known differences: no Ingress is read, so /api and /apis return 503 even without one, and no Ingress with a host is
-// served its own certificate. Files change immediately, not within a minute. Source ranges that a Service or a policy
-// allows are not enforced. ClusterIPs and the HTTP ports of ingress-nginx do not listen.
+// Known differences: Ingresses are not read, so /api and /apis return 503 even without one, and hosts do not get their
+// own certificates. Files change immediately, not within a minute. Source ranges in Services and policies are not
+// enforced. ClusterIPs and the HTTP ports of ingress-nginx do not listen.
 //
-// Guesses, no source read: the behaviour of a kubelet and of a load balancer provider follows Kubernetes'
-// documentation, and how bitnami's image includes server blocks is inferred from its chart alone.
+// Guesses, no source read: kubelets and load balancers behave as in Kubernetes' documentation. How bitnami's image
+// includes server blocks is derived only from its chart.
 package endpoint
 
 import (
@@ -56,15 +56,15 @@ import (
 
 const manager = "kubelet"
 
-// confKey is the file that a pod must mount to be handled here.
+// confKey is the name of a mounted file. A pod that mounts it is a proxy.
 const confKey = "nginx.conf"
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Config *rest.Config // the cluster's admin
-	Dir    string       // for the files of pods; Start creates it, Close removes it
-	Nginx  string       // path of nginx; "": not installed
-	Place  *Place       // where the cluster is reachable
+	Config *rest.Config // the cluster admin's credentials
+	Dir    string       // for files of pods; Start creates it and Close removes it
+	Nginx  string       // path of nginx, or "" if it is not installed
+	Place  *Place       // external address of the cluster
 }
 
 // Player is the fake endpoint of one cluster.
@@ -75,7 +75,7 @@ type Player struct {
 	life    context.Context
 
 	mu        sync.Mutex
-	closed    bool // nothing listens outside
+	closed    bool // all external ports are closed
 	noAddress bool // load balancers get no address
 	pods      map[types.UID]*instance
 	ports     map[string]*published // by external address
@@ -105,7 +105,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, err
 }
 
-// Close stops the endpoint with all listeners, and removes its files.
+// Close stops all listeners and removes all files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -119,10 +119,10 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.life), withinShutdown)
 	defer cancel()
-	_ = p.reached(ctx, false) // the cluster may already be stopped
+	_ = p.reached(ctx, false) // the cluster might already be stopped
 }
 
-// Shut closes all external ports, as a firewall that rejects connections would.
+// Shut closes all external ports, like a firewall that rejects connections.
 func (p *Player) Shut(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -130,7 +130,7 @@ func (p *Player) Shut(ctx context.Context) error {
 	return p.Look(ctx)
 }
 
-// NoAddress makes load balancers get no address from now on.
+// NoAddress makes load balancers get no address in the future.
 func (p *Player) NoAddress() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *Player) Look(ctx context.Context) error {
 	}
 	var faults []error
 	there := map[types.UID]bool{}
-	outside := map[string]string{} // the external ports that currently have a target
+	outside := map[string]string{} // external ports that currently have a target
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		begin := p.plays(d)
@@ -194,7 +194,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// Log returns the output of the program that runs in a pod.
+// Log returns the output of the program in a pod.
 func (p *Player) Log(namespace, name, _ string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *Player) Log(namespace, name, _ string) (string, bool) {
 	}
 	said := i.log()
 	for address, err := range p.taken {
-		said += fmt.Sprintf("stand-in: another program has %s: %v\n", address, err)
+		said += fmt.Sprintf("stand-in: another process already listens on %s: %v\n", address, err)
 	}
 	return said, true
 }

@@ -83,7 +83,7 @@ func TestAConfigurationIsChangedNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// api is an API server that says what it was asked.
+// api starts a fake API server whose responses contain the request.
 func api(t *testing.T) (upstream string, authority []byte) {
 	t.Helper()
 	a, err := pki.NewAuthority("kubernetes")
@@ -107,7 +107,7 @@ func api(t *testing.T) (upstream string, authority []byte) {
 	return s.Listener.Addr().String(), a.Cert
 }
 
-// ask asks what listens, and trusts authority alone.
+// ask sends a request to address. The client trusts only authority.
 func ask(t *testing.T, address, path string, authority []byte) (*http.Response, string, error) {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -131,7 +131,7 @@ func ask(t *testing.T, address, path string, authority []byte) (*http.Response, 
 	return answer, string(body), err
 }
 
-// files are what a proxy mounts.
+// files writes the files that a proxy's pod mounts, and returns the CA of its certificate.
 func files(t *testing.T, dir string, kube []byte) (authority []byte) {
 	t.Helper()
 	a, err := pki.NewAuthority("endpoint")

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// FindNginx returns the path of this machine's own nginx, and whether it exists. It also searches /usr/sbin and similar
-// folders that are not in every user's PATH.
+// FindNginx returns the path of this machine's nginx. It also searches directories like /usr/sbin that are not in every
+// user's PATH.
 func FindNginx() (string, bool) {
 	self, err := os.Executable()
 	if err != nil {

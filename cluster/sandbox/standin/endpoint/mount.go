@@ -12,14 +12,14 @@ import (
 	"carrick/cluster/sandbox/standin/podfiles"
 )
 
-// mount writes the files that a pod mounts below dir, readable only by their owner. It returns the path on this machine
-// of each mount, and the pod's nginx.conf. If the pod mounts only server blocks, which its image includes into its own
-// configuration, the result is a minimal nginx.conf that includes them.
+// mount writes a pod's mounted files below dir, readable only by their owner. mounts maps mount paths to paths on this
+// machine. conf is the pod's nginx.conf. If the pod mounts only server blocks, the image would include them in its own
+// configuration. In that case conf is a minimal nginx.conf that includes the blocks.
 func (p *Player) mount(
 	ctx context.Context, pod *corev1.Pod, dir string,
 ) (mounts map[string]string, conf string, blocks []string, err error) {
 	mounts = map[string]string{}
-	held := map[string]map[string][]byte{} // keyed by volume, then file name
+	held := map[string]map[string][]byte{} // by volume and file name
 	for _, v := range pod.Spec.Volumes {
 		if held[v.Name], err = podfiles.Volume(ctx, p.client, pod.Namespace, v); err != nil {
 			return nil, "", nil, err
@@ -67,11 +67,11 @@ func (p *Player) mount(
 	return mounts, conf, blocks, err
 }
 
-// included reports whether the image's nginx includes the mounted files into its configuration.
+// included reports whether the image's nginx.conf includes the mounted files.
 func included(m corev1.VolumeMount) bool { return strings.HasSuffix(m.MountPath, "/server_blocks") }
 
-// refresh updates a pod's mounted files, as a kubelet does within about a minute. It skips files mounted by subPath and
-// files that nginx reads only when it starts. Deleted files are kept.
+// refresh updates a pod's mounted files, as a kubelet does within about a minute. It skips files mounted by subPath,
+// and files that nginx reads only at startup. Deleted files remain.
 func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error {
 	for _, v := range pod.Spec.Volumes {
 		files, err := podfiles.Volume(ctx, p.client, pod.Namespace, v)
@@ -87,7 +87,7 @@ func (p *Player) refresh(ctx context.Context, pod *corev1.Pod, dir string) error
 				if m.Name != v.Name || m.SubPath != "" || included(m) || podfiles.Same(at, files) {
 					continue
 				}
-				if _, err := os.Stat(at); err != nil { // the file was not there at start, so no program reads it
+				if _, err := os.Stat(at); err != nil { // the file did not exist at startup, so no program reads it
 					continue
 				}
 				if err := podfiles.Project(at, files); err != nil {

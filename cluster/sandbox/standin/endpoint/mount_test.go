@@ -10,7 +10,8 @@ import (
 	clientfake "k8s.io/client-go/kubernetes/fake"
 )
 
-// What is mounted follows its Secret, all at once and as far as a kubelet's does.
+// TestMountsFollowTheirSecret verifies that mounted files are updated with their Secret, all at once, and only where a
+// kubelet updates them.
 func TestMountsFollowTheirSecret(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "pair", Namespace: "n"},

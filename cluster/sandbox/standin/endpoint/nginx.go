@@ -20,18 +20,18 @@ const startWithin = time.Minute
 // instance is the program of one pod.
 type instance struct {
 	dir   string
-	at    string         // address of this machine on which it listens
+	at    string         // loopback address that it listens on
 	ports map[int]string // container port to address on this machine
 
 	mu    sync.Mutex
 	said  bytes.Buffer
-	fault error // why the program ended
+	fault error // why the program exited
 	stop  func()
 	once  sync.Once
 	ended chan struct{}
 }
 
-// over records why the program does not run or has ended.
+// over records why the program exited or did not start.
 func (i *instance) over(why error) {
 	i.mu.Lock()
 	if i.fault == nil {
@@ -51,7 +51,7 @@ func (i *instance) Write(p []byte) (int, error) {
 	return i.said.Write(p)
 }
 
-// log returns the program's output, with container paths in place of those of this machine.
+// log returns the program's output with the container's paths.
 func (i *instance) log() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -70,7 +70,7 @@ func (i *instance) close() {
 	_ = os.RemoveAll(i.dir)
 }
 
-// port returns the address on this machine for a container port. The first call for a port chooses a free one.
+// port returns the address on this machine for container port n. The first call chooses a free port.
 func (i *instance) port(n int) (string, bool) {
 	if address, ok := i.ports[n]; ok {
 		return address, true
@@ -85,14 +85,14 @@ func (i *instance) port(n int) (string, bool) {
 	return address, true
 }
 
-// nginx runs nginx with a configuration in its own process group. The sandbox's leash ends it with the sandbox.
+// nginx runs nginx with conf in its own process group. It ends with the sandbox.
 func (i *instance) nginx(program, conf string) error {
 	at := filepath.Join(i.dir, "nginx.conf")
 	if err := os.WriteFile(at, []byte(conf), 0o600); err != nil {
 		return err
 	}
 	global := "daemon off;"
-	if os.Geteuid() == 0 { // use a single user, as in the container
+	if os.Geteuid() == 0 { // a single user, as in the container
 		global += " user root;"
 	}
 	cmd := exec.Command(program, "-p", i.dir, "-c", at, "-e", "stderr", "-g", global)
@@ -104,12 +104,12 @@ func (i *instance) nginx(program, conf string) error {
 	}
 	i.stop = func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	go func() {
-		i.over(fmt.Errorf("it ended: %v", cmd.Wait()))
+		i.over(fmt.Errorf("nginx exited: %v", cmd.Wait()))
 	}()
 	return nil
 }
 
-// up waits until the program listens, and returns an error if it does not.
+// up waits until the program listens. It returns an error if it exits instead.
 func (i *instance) up(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -124,7 +124,7 @@ func (i *instance) up(ctx context.Context) error {
 			case <-i.ended:
 				return i.failed()
 			case <-ctx.Done():
-				return fmt.Errorf("it does not listen: %w", err)
+				return fmt.Errorf("nginx does not listen: %w", err)
 			case <-time.After(20 * time.Millisecond):
 			}
 		}

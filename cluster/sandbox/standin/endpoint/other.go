@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The values of the Server header that the fakes send.
+// Values of the Server header.
 const (
 	forwarderName = "stand-in"
 	ingressName   = "stand-in of ingress-nginx"
@@ -27,8 +27,8 @@ const (
 // four matches the paths that the forwarder forwards.
 var four = regexp.MustCompile(`^/(api|apis|version|openapi)(/|$)`)
 
-// fakeCertificate returns a certificate like the self-signed one that ingress-nginx creates with an RSA key
-// (kubernetes/ingress-nginx dbb11b92, internal/net/ssl/ssl.go, getFakeHostSSLCert).
+// fakeCertificate returns a certificate like ingress-nginx's self-signed one (kubernetes/ingress-nginx dbb11b92,
+// internal/net/ssl/ssl.go, getFakeHostSSLCert). It has an ECDSA key instead of an RSA key.
 func fakeCertificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,8 +48,8 @@ func fakeCertificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// forwarder replaces nginx on a machine without it. It serves TLS with the pod's certificate, and forwards only the
-// paths that four matches. Of nginx.conf it uses only the port.
+// forwarder replaces nginx if this machine has none. It serves TLS with the pod's certificate and forwards only the
+// paths that match four. It reads only the port from nginx.conf.
 func (i *instance) forwarder(port int, certificate tls.Certificate, upstream string, authority []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority)
@@ -71,8 +71,8 @@ func (i *instance) forwarder(port int, certificate tls.Certificate, upstream str
 	}))
 }
 
-// ingress runs an ingress controller without backends. It serves the certificate that named returns, or its own fake
-// certificate if named is nil or fails (internal/ingress/controller/controller.go, getDefaultSSLCertificate).
+// ingress runs an ingress controller without backends. It serves the certificate from named. If named is nil or fails,
+// it serves its own fake certificate (internal/ingress/controller/controller.go, getDefaultSSLCertificate).
 func (i *instance) ingress(port int, named func() (tls.Certificate, error)) error {
 	own, err := fakeCertificate()
 	if err != nil {

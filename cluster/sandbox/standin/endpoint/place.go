@@ -15,7 +15,7 @@ import (
 )
 
 // Ports of places. A place with its own address uses endpointPort. Places that share an address use ports from
-// firstNodePort on, which load balancers, node ports and host ports can all use.
+// firstNodePort upwards. These ports are valid for load balancers, node ports and host ports.
 const (
 	endpointPort   = 60443
 	firstNodePort  = 30443
@@ -25,17 +25,17 @@ const (
 	withinShutdown = 2 * time.Second
 )
 
-// Place is the address and port of this machine at which a cluster is reachable from outside. It is reserved for this
-// sandbox until Close.
+// Place is the external address of a cluster: an address and a port on this machine. It is reserved for this sandbox
+// until Close is called.
 type Place struct {
 	Address string // a loopback address
-	Port    int    // of the endpoint
+	Port    int    // port of the endpoint
 
 	held net.PacketConn
 }
 
-// Claim reserves a free place. Each place has its own address if all of 127.0.0.0/8 is local on this machine. Otherwise
-// all places share an address, and each has its own port.
+// Claim reserves a free place. If all of 127.0.0.0/8 is local on this machine, each place has its own address.
+// Otherwise each place has its own port on a shared address.
 func Claim(ctx context.Context) (*Place, error) {
 	var err error
 	for n := range manyPlaces {
@@ -54,10 +54,10 @@ func Claim(ctx context.Context) (*Place, error) {
 		}
 		err = errors.Join(err, other)
 	}
-	return nil, fmt.Errorf("no address and no port of loopback is free: %w", err)
+	return nil, fmt.Errorf("no loopback address and no port is free: %w", err)
 }
 
-// hold reserves a place by binding its UDP port, which nothing else uses.
+// hold reserves a place by binding the UDP port, because nothing else uses it.
 func hold(ctx context.Context, address string, port int) (*Place, error) {
 	where := net.JoinHostPort(address, strconv.Itoa(port))
 	held, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", where)
@@ -71,16 +71,16 @@ func hold(ctx context.Context, address string, port int) (*Place, error) {
 	return &Place{Address: address, Port: port, held: held}, free.Close()
 }
 
-// Own reports whether the place has an address of its own, so that all of its ports are free.
+// Own reports whether the place has its own address. All ports of that address are then free.
 func (p *Place) Own() bool { return p.Address != loopback }
 
-// String returns the endpoint as host:port.
+// String returns host:port.
 func (p *Place) String() string { return net.JoinHostPort(p.Address, strconv.Itoa(p.Port)) }
 
 // Close releases the place.
 func (p *Place) Close() { _ = p.held.Close() }
 
-// reached adds the place's address to the addresses of a node, or removes it.
+// reached adds the place's address to a node's addresses, or removes it if is is false.
 func (p *Player) reached(ctx context.Context, is bool) error {
 	nodes, err := p.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!virtual-node.interlink/type"})
 	if err != nil || len(nodes.Items) == 0 {

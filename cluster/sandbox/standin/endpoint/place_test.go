@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Two sandboxes at once are not in each other's way, and what one gives back the
-// next one has.
+// TestPlacesAreNotShared verifies that each sandbox gets its own place, and that a released place can be claimed again.
 func TestPlacesAreNotShared(t *testing.T) {
 	var all []*Place
 	seen := map[string]bool{}
@@ -35,7 +34,7 @@ func TestPlacesAreNotShared(t *testing.T) {
 	}
 }
 
-// A place of a shared address has a port of its own, which no program listens on.
+// On a shared address, a place needs a port on which no program listens.
 func TestAPortThatIsTakenIsNoPlace(t *testing.T) {
 	l, err := net.Listen("tcp", loopback+":0")
 	if err != nil {

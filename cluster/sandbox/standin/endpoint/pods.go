@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/sandbox/standin/podfiles"
 )
 
-// plays returns the function that runs the pods of a Deployment, or nil if this package does not run them.
+// plays returns the function that runs the Deployment's pods, or nil if this package does not run them.
 func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, *instance) error {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if strings.Contains(c.Image, "ingress-nginx/controller") {
@@ -28,10 +28,10 @@ func (p *Player) plays(d *appsv1.Deployment) func(context.Context, *corev1.Pod, 
 	return nil
 }
 
-// defaultCertificate is the flag of ingress-nginx's controller that names a Secret, as NAMESPACE/NAME.
+// defaultCertificate is the flag of ingress-nginx for the default certificate. Its value is NAMESPACE/NAME of a Secret.
 const defaultCertificate = "--default-ssl-certificate="
 
-// controller runs an ingress controller. It reads the Secret that its arguments name at each handshake.
+// controller runs an ingress controller. It reads the Secret of the default certificate at each handshake.
 func (p *Player) controller(_ context.Context, pod *corev1.Pod, i *instance) error {
 	for _, c := range pod.Spec.Containers {
 		var named func() (tls.Certificate, error)
@@ -59,7 +59,7 @@ func (p *Player) certificate(ref string) (tls.Certificate, error) {
 	return tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
 }
 
-// runs returns the function that runs a pod's program, or nil if this package does not run it.
+// runs starts the pod's program if it is not running, and returns it. It returns nil if the program cannot run.
 func (p *Player) runs(
 	ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error,
 ) (*instance, error) {
@@ -94,7 +94,7 @@ func (p *Player) runs(
 	return i, p.waiting(ctx, pod, "", "")
 }
 
-// waiting sets a pod's containers to waiting with reason and message, or to running if reason is empty.
+// waiting sets the state of the pod's containers to waiting. If reason is empty, it sets the state to running.
 func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	now, ready, changed := pod.DeepCopy(), corev1.ConditionTrue, false
 	for i := range now.Status.ContainerStatuses {
@@ -128,7 +128,6 @@ func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message s
 	return err
 }
 
-// proxy runs a pod's nginx.
 func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error {
 	mounts, conf, blocks, err := p.mount(ctx, pod, i.dir)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// lead adds to outside the external addresses that route to a pod.
+// lead adds the external addresses that route to the pod.
 func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, services []corev1.Service) {
 	add := func(port int32, to string) {
 		if port > 0 && to != "" {
@@ -45,7 +45,7 @@ func (p *Player) lead(outside map[string]string, pod *corev1.Pod, i *instance, s
 	}
 }
 
-// target returns the container port of a Service port.
+// target returns the container port for a Service port.
 func target(pod *corev1.Pod, port corev1.ServicePort) int {
 	if port.TargetPort.StrVal == "" {
 		if n := port.TargetPort.IntValue(); n > 0 {
@@ -63,7 +63,7 @@ func target(pod *corev1.Pod, port corev1.ServicePort) int {
 	return 0
 }
 
-// publish opens a listener for each external address that has a target, and closes all others.
+// publish opens a listener for each external address with a target. It closes all other listeners.
 func (p *Player) publish(outside map[string]string) {
 	if p.closed {
 		clear(outside)
@@ -89,7 +89,7 @@ func (p *Player) publish(outside map[string]string) {
 	}
 }
 
-// balance assigns an address to a Service of type LoadBalancer, as a load balancer provider would.
+// balance assigns an address to a Service of type LoadBalancer.
 func (p *Player) balance(ctx context.Context, s *corev1.Service) error {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || p.noAddress || len(s.Status.LoadBalancer.Ingress) > 0 {
 		return nil

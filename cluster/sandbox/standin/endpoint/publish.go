@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// published is an external port that forwards to a pod, as kube-proxy would.
+// published is an external port that forwards to a pod, like kube-proxy.
 type published struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	to   string // address of the target; "" if there is none
+	to   string // address of the target, or ""
 	open map[net.Conn]bool
 }
 
@@ -27,7 +27,7 @@ func publish(ctx context.Context, address string) (*published, error) {
 	return p, nil
 }
 
-// lead makes new connections go to the address to. Open connections are kept.
+// lead forwards new connections to the address to. Open connections stay open.
 func (p *published) lead(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package extension fakes the kubelet of pods that run carrick's own extension for vSphere. For a container whose
 // arguments begin with vsphere-extension, it runs the real carrick program of this machine, one process per container.
 //
-// Sources: kubernetes/kubernetes v1.37.2, and k8s.io/client-go v0.37.2 of it.
+// Sources: kubernetes/kubernetes v1.37.2, and its k8s.io/client-go v0.37.2.
 //
-//   - A token of the pod's ServiceAccount, valid for 3607 s, and a new one after four fifths of that:
+//   - A token of the pod's ServiceAccount, valid for 3607 s, and a new token after four fifths of that time:
 //     pkg/serviceaccount/claims.go, plugin/pkg/admission/serviceaccount/admission.go,
 //     pkg/kubelet/token/token_manager.go.
 //   - Secrets and ConfigMaps as files, kept up to date: package podfiles.
@@ -12,19 +12,19 @@
 //     util/flowcontrol/backoff.go.
 //   - Readiness by TCP or HTTP, from 200 to 399, and lost after three failures: pkg/kubelet/prober/prober.go,
 //     pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
-//   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. They are those of
+//   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. They are the images in
 //     SoeldnerConsult/vSphere-extensions f16ec62, additional/resources.yaml, which carrick's extension replaces.
 //
-// carrick listens on its own loopback port, to which the pod's address is forwarded (package podnet). Therefore flags
-// that name an address or a mount get the values of this machine. The ServiceAccount token is its only credential. When
+// carrick listens on its own loopback port, to which the pod's address is forwarded (package podnet). Flags with an
+// address or a mount path therefore get values of this machine. The ServiceAccount token is its only credential. When
 // the pod is deleted, the program gets SIGTERM and is killed after 8 s. If carrick does not exist on this machine, the
-// pod waits and its status says why.
+// pod waits, and its status contains the reason.
 //
-// Known differences: the first restart waits for 10 s, whereas a kubelet restarts immediately and waits from the second
-// restart on. Only one container of a pod runs, and no init container. Liveness and startup probes do not run. A
-// probe's period, threshold, host and headers are ignored, it runs in every loop, exec and gRPC never succeed, and a
-// redirect is a success that is not followed. A program that a signal ended has the exit code 137. An image that cannot
-// be pulled has one event, and its container's message names no cause. subPath is ignored.
+// Known differences: the first restart waits for 10 s. A kubelet restarts immediately the first time, and waits from
+// the second restart on. Only one container in a pod runs, and no init containers. Liveness and startup probes do not
+// run. A probe's period, threshold, host and headers are ignored: it runs in every loop. exec and gRPC probes never
+// succeed. A redirect counts as a success and is not followed. The exit code after any signal is 137. An image that
+// cannot be pulled causes only one event, and the container's message contains no cause. subPath is ignored.
 package extension
 
 import (
@@ -45,15 +45,15 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// command is the first argument of the containers that this package runs.
+// command is the first argument of every container that this package runs.
 const command = "vsphere-extension"
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Config  *rest.Config    // the cluster's admin
+	Config  *rest.Config    // the cluster admin's credentials
 	Network *podnet.Network // the pod network
 	Dir     string          // for the files of pods; Start creates it, Close removes it
-	Program string          // path of carrick; "": not found
+	Program string          // path of carrick, or "" if it does not exist
 }
 
 // Player is the fake kubelet of one cluster.
@@ -65,7 +65,7 @@ type Player struct {
 	ending  sync.WaitGroup // programs of deleted pods
 
 	mu     sync.Mutex
-	down   bool // programs that exit are not restarted
+	down   bool // do not restart programs that exit
 	pods   map[types.UID]*instance
 	events standin.Events
 }
@@ -91,7 +91,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, nil
 }
 
-// Close stops the kubelet with all programs, and removes their files.
+// Close stops the kubelet and all programs, and removes their files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *Player) Close() {
 	_ = os.RemoveAll(p.options.Dir)
 }
 
-// Down kills all programs immediately and starts no others.
+// Down kills all programs and prevents new ones from starting.
 func (p *Player) Down(ctx context.Context) error {
 	p.mu.Lock()
 	p.down = true
@@ -146,7 +146,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// played returns the container of a pod that runs carrick's extension, or nil.
+// played returns the pod's container that runs carrick's extension, or nil.
 func played(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -158,7 +158,7 @@ func played(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// keep starts a pod's program if necessary, and writes its state into the pod's status.
+// keep starts the pod's program if necessary, and updates the pod's status.
 func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
 	i := p.pods[pod.UID]
 	if i == nil {
@@ -189,7 +189,7 @@ func (p *Player) keep(ctx context.Context, pod *corev1.Pod, c *corev1.Container)
 	return i.report(ctx, c).Tell(ctx, p.client, pod)
 }
 
-// start starts a pod's program and forwards the pod's ports to it.
+// start starts the pod's program and forwards the pod's ports to it.
 func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error {
 	args, err := i.arguments(c)
 	if err != nil {
@@ -201,7 +201,7 @@ func (p *Player) start(i *instance, pod *corev1.Pod, c *corev1.Container) error 
 	return i.start(p.options.Program, args, standin.Environment(pod, *c))
 }
 
-// forget stops a pod's program as a kubelet does: with SIGTERM, then SIGKILL after the grace period.
+// forget stops a program as a kubelet does. It sends SIGTERM, and SIGKILL after the grace period.
 func (p *Player) forget(uid types.UID, i *instance) {
 	delete(p.pods, uid)
 	p.ending.Go(func() {
@@ -211,7 +211,7 @@ func (p *Player) forget(uid types.UID, i *instance) {
 	})
 }
 
-// Log returns the output of a pod's program.
+// Log returns the output of the pod's program.
 func (p *Player) Log(namespace, name, container string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {

@@ -25,11 +25,11 @@ import (
 
 const (
 	accountAt  = "/var/run/secrets/kubernetes.io/serviceaccount"
-	tokenFor   = 3607 * time.Second // as a kubelet requests
-	tokenEarly = tokenFor / 5       // remaining lifetime at which it is renewed
+	tokenFor   = 3607 * time.Second // lifetime that a kubelet requests
+	tokenEarly = tokenFor / 5       // remaining lifetime at which the token is renewed
 )
 
-// mount writes and refreshes the files of a container's volumes.
+// mount writes and refreshes the files in the container's volumes.
 func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, c *corev1.Container) error {
 	for _, v := range pod.Spec.Volumes {
 		for _, m := range c.VolumeMounts {
@@ -42,7 +42,7 @@ func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *
 			}
 			files, err := podfiles.Volume(ctx, client, pod.Namespace, v)
 			if err != nil && i.running() {
-				continue // deleted files are kept
+				continue // deleted files remain
 			}
 			if err != nil {
 				return fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
@@ -58,7 +58,7 @@ func (i *instance) mount(ctx context.Context, client kubernetes.Interface, pod *
 	return nil
 }
 
-// path returns the path on this machine of a container path.
+// path returns the path on this machine for a container path.
 func (i *instance) path(name string) string { return filepath.Join(i.dir, "root", name) }
 
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, err error) error {
@@ -77,8 +77,8 @@ func podRef(pod *corev1.Pod) corev1.ObjectReference {
 
 func (i *instance) kubeconfig() string { return filepath.Join(i.dir, "kubeconfig") }
 
-// identify writes a token of the pod's ServiceAccount if the container mounts one, and renews it before it expires. It
-// also writes a kubeconfig with that token, which replaces the in-cluster configuration.
+// identify writes a ServiceAccount token if the container mounts one, and renews the token before it expires. It also
+// writes a kubeconfig that replaces the in-cluster configuration.
 func (i *instance) identify(
 	ctx context.Context, client kubernetes.Interface, api *rest.Config, pod *corev1.Pod, c *corev1.Container,
 ) error {
@@ -134,13 +134,13 @@ func hasAccount(c *corev1.Container) bool {
 	return false
 }
 
-// defaults are the default values of the flags that set a listen address.
+// defaults contains the default listen addresses by flag.
 var defaults = map[string]string{"--bind-address": ":8443", "--health-probe-bind-address": ":8081"}
 
-// listening matches a listen address for all interfaces, with any port.
+// listening matches a listen address on all interfaces.
 var listening = regexp.MustCompile(`^(?:0\.0\.0\.0|\[::\]|\*)?:([0-9]+)$`)
 
-// arguments returns a container's arguments with addresses and paths replaced by those of this machine.
+// arguments returns the container's arguments with addresses and paths of this machine.
 func (i *instance) arguments(c *corev1.Container) ([]string, error) {
 	clear(i.ports)
 	args := append([]string{}, c.Args...)
@@ -177,7 +177,7 @@ func given(args []string, name string) bool {
 	return false
 }
 
-// here returns the equivalent on this machine of an address or a path of the container.
+// here translates an address or a path in the container to this machine.
 func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	if found := listening.FindStringSubmatch(value); found != nil {
 		port, err := strconv.Atoi(found[1])
@@ -194,7 +194,7 @@ func (i *instance) here(c *corev1.Container, value string) (string, error) {
 	return value, nil
 }
 
-// port returns the address on this machine for a pod port. The first call for a port chooses a free one.
+// port returns the address on this machine for pod port n. The first call chooses a free port.
 func (i *instance) port(n int) (string, error) {
 	if at, ok := i.ports[n]; ok {
 		return at, nil

@@ -23,23 +23,23 @@ const (
 	firstBackOff = 10 * time.Second
 	lastBackOff  = 5 * time.Minute
 	graceful     = 8 * time.Second // between SIGTERM and SIGKILL
-	manyMisses   = 3               // consecutive failures after which a pod is not ready
+	manyMisses   = 3               // consecutive failures until a pod is not ready
 )
 
 // instance is the program of one pod.
 type instance struct {
 	dir       string
 	container string
-	pod       string         // as a kubelet names it in messages: name_namespace(uid)
+	pod       string         // name_namespace(uid), as in a kubelet's messages
 	ip        string         // IP address of the pod
 	ports     map[int]string // pod port to address on this machine
-	leads     []func()       // each releases one forwarded port of the pod's address
-	missing   bool           // carrick does not exist on this machine
-	token     time.Time      // when the token expires
+	leads     []func()       // each function releases one forwarded port
+	missing   bool           // this machine does not have carrick
+	token     time.Time      // expiry of the token
 	said      standin.Text
 
 	mu       sync.Mutex
-	cmd      *exec.Cmd     // nil: not running
+	cmd      *exec.Cmd     // nil if not running
 	ended    chan struct{} // closed when the process has exited
 	began    time.Time
 	last     *corev1.ContainerStateTerminated
@@ -50,9 +50,9 @@ type instance struct {
 	misses   int
 }
 
-// addressed makes the program reachable at the pod's address, which can change. kwok 0.8.0 assigns a new address each
-// time that it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith). Under load it applies the
-// first stage twice, because it has not yet observed its own write.
+// addressed forwards the pod's address to the program. The address can change, because kwok 0.8.0 assigns a new one
+// whenever it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith). Under load it applies the first
+// stage twice, because it has not observed its own write yet.
 func (i *instance) addressed(network *podnet.Network, ip string) error {
 	if i.ip == ip {
 		return nil
@@ -61,7 +61,7 @@ func (i *instance) addressed(network *podnet.Network, ip string) error {
 	return i.lead(network)
 }
 
-// lead forwards the ports of the pod's address to the program, and releases those of an earlier address.
+// lead forwards the ports of the pod's current address. It releases the ports of the previous address.
 func (i *instance) lead(network *podnet.Network) error {
 	i.release()
 	for port, to := range i.ports {
@@ -74,7 +74,7 @@ func (i *instance) lead(network *podnet.Network) error {
 	return nil
 }
 
-// release stops forwarding the ports of the pod's address.
+// release stops forwarding.
 func (i *instance) release() {
 	for _, release := range i.leads {
 		release()
@@ -88,14 +88,14 @@ func (i *instance) running() bool {
 	return i.cmd != nil
 }
 
-// due reports whether the program must be started or restarted now.
+// due reports whether a start or restart is due.
 func (i *instance) due() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return time.Now().After(i.next)
 }
 
-// start runs the program in its own process group. The sandbox's leash ends it with the sandbox.
+// start starts the program in its own process group. It ends with the sandbox.
 func (i *instance) start(program string, args, environment []string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = i.dir
@@ -119,10 +119,10 @@ func (i *instance) start(program string, args, environment []string) error {
 	return nil
 }
 
-// wait waits for the program to exit and records its exit status.
+// wait waits until the program exits and records its exit status.
 func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its child processes
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // child processes of the program
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.backOff = min(max(2*i.backOff, firstBackOff), lastBackOff); time.Since(i.began) > 2*lastBackOff {
@@ -142,7 +142,6 @@ func (i *instance) wait(cmd *exec.Cmd, ended chan struct{}) {
 	close(ended)
 }
 
-// kill kills the program.
 func (i *instance) kill() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -151,7 +150,7 @@ func (i *instance) kill() {
 	}
 }
 
-// stop sends SIGTERM to the program and waits until it has ended.
+// stop sends SIGTERM and waits until the program has exited.
 func (i *instance) stop(ctx context.Context) {
 	i.mu.Lock()
 	cmd, ended := i.cmd, i.ended
@@ -170,7 +169,7 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// report returns the state of the program. While it waits for a restart, the message is that of doBackOff.
+// report returns the state of the program. During a back-off, the message is the one from doBackOff.
 func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Report {
 	i.mu.Lock()
 	runs, restarts := i.cmd != nil, i.restarts
@@ -195,14 +194,14 @@ func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Repo
 	return r
 }
 
-// without returns the state of a container whose program does not exist on this machine.
+// without returns the report for a machine without carrick.
 func (i *instance) without() standin.Report {
 	r := standin.Creating()
 	r.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: noProgram}
 	return r
 }
 
-// log returns the program's output, with container paths in place of those of this machine.
+// log returns the program's output with the container's paths.
 func (i *instance) log() string {
 	if i.missing {
 		return noProgram + "\n"
@@ -210,14 +209,14 @@ func (i *instance) log() string {
 	return strings.ReplaceAll(i.said.String(), filepath.Join(i.dir, "root"), "")
 }
 
-// Variable is the environment variable that sets the path of carrick. It is needed only if carrick and the sandbox's
-// program are in different folders.
+// Variable is the environment variable with the path of carrick. It is required only if carrick is not in the same
+// directory as carrick-sandbox.
 const Variable = "CARRICK_PROGRAM"
 
-const noProgram = "stand-in: there is no program carrick beside carrick-sandbox, and " + Variable +
-	" names none: nothing runs in this pod"
+const noProgram = "stand-in: the binary carrick does not exist next to carrick-sandbox, and " + Variable +
+	" is not set: nothing runs in this pod"
 
-// Find returns the path of carrick on this machine, and whether it exists.
+// Find returns the path of carrick on this machine. It returns false if carrick does not exist.
 func Find() (string, bool) {
 	self, err := os.Executable()
 	if err != nil {

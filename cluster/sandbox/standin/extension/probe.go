@@ -19,7 +19,7 @@ import (
 
 const probeWithin = time.Second
 
-// probe reports whether a pod is ready. A pod without a readiness probe is ready.
+// probe reports whether the pod is ready. A pod without a readiness probe is ready when its program runs.
 func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	ok := c.ReadinessProbe == nil || i.asked(ctx, c, c.ReadinessProbe)
 	i.mu.Lock()
@@ -34,7 +34,7 @@ func (i *instance) probe(ctx context.Context, c *corev1.Container) bool {
 	return i.ready
 }
 
-// asked reports whether a probe succeeds by a kubelet's rules.
+// asked reports whether a probe succeeds. It follows a kubelet's rules.
 func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -68,7 +68,7 @@ func (i *instance) asked(ctx context.Context, c *corev1.Container, probe *corev1
 	return false
 }
 
-// number returns a container port by its name or number.
+// number resolves a container port, which can be a name or a number.
 func number(c *corev1.Container, port intstr.IntOrString) int {
 	if port.Type == intstr.Int {
 		return port.IntValue()
@@ -81,10 +81,10 @@ func number(c *corev1.Container, port intstr.IntOrString) int {
 	return 0
 }
 
-// dead matches images that a node can no longer pull.
+// dead matches images that no longer exist in their registry.
 var dead = regexp.MustCompile(`redhat-sso-7/sso71-openshift|/?vsphere-extensions-jvm`)
 
-// imageOf returns the first image of a pod that cannot be pulled, or "".
+// imageOf returns the first image in the pod that cannot be pulled, or "".
 func imageOf(pod *corev1.Pod) string {
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
 		if dead.MatchString(c.Image) {
@@ -94,7 +94,7 @@ func imageOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// unpulled writes into a pod's status that one of its images cannot be pulled.
+// unpulled sets the pod's status to ImagePullBackOff.
 func (p *Player) unpulled(ctx context.Context, pod *corev1.Pod) error {
 	name := imageOf(pod)
 	back := corev1.ContainerState{

@@ -1,7 +1,6 @@
-// Package kubelet fakes the part of a kubelet that serves logs to the API server: GET
-// /containerLogs/NAMESPACE/POD/CONTAINER. kwok fakes the rest of the kubelet, and runs no containers. The log of a
-// container is the output of the fake that replaces its program. Without a fake it is one line that says that nothing
-// runs.
+// Package kubelet fakes how a kubelet serves logs to the API server: GET /containerLogs/NAMESPACE/POD/CONTAINER. kwok
+// fakes the rest of the kubelet, and runs no containers. A container's log is the output of the fake that replaces its
+// program. Without a fake, the log has one line: nothing runs in this pod.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
@@ -13,9 +12,9 @@
 //
 // Known differences: only the API server's client certificate is accepted, in the TLS handshake. A kubelet accepts any
 // certificate that its client CA signed, and tokens, and asks the API server what their users are allowed to do
-// (pkg/kubelet/server/auth.go). A pod or container that does not exist gets a log, not 404. A negative tailLines gets
-// 400, not 422: the API server rejects both before it asks. follow ends immediately, and previous, sinceSeconds,
-// sinceTime, timestamps and stream are ignored.
+// (pkg/kubelet/server/auth.go). A pod or container that does not exist has a log, instead of a 404. A negative
+// tailLines returns 400 instead of 422, but the API server rejects it earlier. follow ends immediately. previous,
+// sinceSeconds, sinceTime, timestamps and stream are ignored.
 package kubelet
 
 import (
@@ -30,13 +29,13 @@ import (
 	"time"
 )
 
-// Nothing is the log of a container whose program no fake replaces.
+// Nothing is the log of a container that no fake runs.
 const Nothing = "stand-in: nothing runs in this pod\n"
 
-// Source returns the log of a container. The bool reports whether the source handles that container.
+// Source returns the log of a container. It returns false if it does not run that container.
 type Source func(namespace, pod, container string) (string, bool)
 
-// Server is the log server of one cluster's nodes.
+// Server serves the logs of all nodes in one cluster.
 type Server struct {
 	listener net.Listener
 	server   *http.Server
@@ -46,7 +45,8 @@ type Server struct {
 	sources map[int]Source
 }
 
-// Start listens on a free loopback port until Close. config sets the server certificate and which clients are accepted.
+// Start listens on a free loopback port until Close is called. config contains the serving certificate and the client
+// CA.
 func Start(config *tls.Config) (*Server, error) {
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
 	if err != nil {
@@ -64,13 +64,13 @@ func Start(config *tls.Config) (*Server, error) {
 	return s, nil
 }
 
-// Port returns the port on which the server listens.
+// Port returns the server's port.
 func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 
 // Close stops the server.
 func (s *Server) Close() { _ = s.server.Close() }
 
-// Add adds a source of logs until remove is called.
+// Add registers a source until remove is called.
 func (s *Server) Add(source Source) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if given := query.Get("tailLines"); given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 0 {
-			http.Error(w, "tailLines is a number of lines, 0 or more", http.StatusBadRequest)
+			http.Error(w, "tailLines must be a number of lines, 0 or more", http.StatusBadRequest)
 			return
 		}
 		said = tail(said, n)
@@ -98,7 +98,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if given := query.Get("limitBytes"); given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 1 {
-			http.Error(w, "limitBytes is a number of bytes, 1 or more", http.StatusBadRequest)
+			http.Error(w, "limitBytes must be a number of bytes, 1 or more", http.StatusBadRequest)
 			return
 		}
 		said = said[:min(n, len(said))]

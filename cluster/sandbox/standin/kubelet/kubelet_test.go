@@ -14,8 +14,8 @@ import (
 
 const apiServer = "the-api-server"
 
-// start starts a server and returns it with a function that asks it as
-// somebody with a certificate of signer for name; "" is nobody.
+// start starts a server. The returned function sends a request with a client certificate that signer issues for name.
+// If name is "", it sends no certificate.
 func start(t *testing.T) (*Server, func(
 	name string, signer *pki.Authority, path string,
 ) (int, string, error), *pki.Authority,

@@ -9,16 +9,15 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 )
 
-// loopback is the only address on which gateways listen and from which they send.
+// loopback is the only address that gateways listen on and send from.
 const loopback = "127.0.0.1"
 
-var errElsewhere = errors.New("stand-in: nothing is sent off this machine")
+var errElsewhere = errors.New("stand-in: no packet leaves this machine")
 
-// bind is the conn.Bind of a WireGuard endpoint: one UDP socket on loopback. It cannot exchange packets with other
-// machines.
+// bind is the conn.Bind of a WireGuard endpoint. It has one UDP socket on loopback, so it cannot reach other machines.
 type bind struct{ socket *net.UDPConn }
 
-// Open listens on a port; port 0 means any free port.
+// Open listens on the given port. Port 0 means any free port.
 func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(loopback), Port: int(port)})
 	if err != nil {
@@ -36,7 +35,7 @@ func (b *bind) Open(port uint16) ([]conn.ReceiveFunc, uint16, error) {
 	return []conn.ReceiveFunc{receive}, uint16(socket.LocalAddr().(*net.UDPAddr).Port), nil
 }
 
-// Close can also be called before Open.
+// Close closes the socket. It does nothing before Open.
 func (b *bind) Close() error {
 	if b.socket == nil {
 		return nil

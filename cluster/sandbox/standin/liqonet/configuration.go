@@ -18,7 +18,7 @@ const (
 	cidrsReady  = "NetworkCIDRsConfigured"
 )
 
-// cidrs are the CIDRs of one cluster.
+// cidrs contains the pod CIDRs and external CIDRs of one cluster.
 type cidrs struct {
 	CIDR struct {
 		Pod      []string `json:"pod"`
@@ -26,7 +26,7 @@ type cidrs struct {
 	} `json:"cidr"`
 }
 
-// of returns the CIDRs of a type. The types are the values of the Networks' type label.
+// of returns the CIDRs of the given type. The types are the values of the label cidrType.
 func (c *cidrs) of(kind string) *[]string {
 	if kind == "pod" {
 		return &c.CIDR.Pod
@@ -34,7 +34,7 @@ func (c *cidrs) of(kind string) *[]string {
 	return &c.CIDR.External
 }
 
-// configuration is a Configuration, with the fields that this fake reads.
+// configuration contains the fields of a Configuration that this fake reads.
 type configuration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -108,9 +108,9 @@ func (p *Player) configure(ctx context.Context, site site, c *configuration, net
 	return p.merge(ctx, configurations, c.Namespace, c.Name, labels)
 }
 
-// remap creates the Networks of a Configuration, and deletes those of CIDRs that the Configuration no longer has. It
-// returns the local CIDRs to which the other cluster's CIDRs are remapped, in the order of the spec. "" means not yet
-// known. While a Network is pending deletion, the Networks of its type are left unchanged.
+// remap creates a Network for each CIDR in the Configuration, and deletes the Networks of other CIDRs. It returns the
+// local CIDRs to which the remote CIDRs are remapped, in the order of the spec. "" means not known yet. While a Network
+// is being deleted, all Networks of its type stay unchanged.
 func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*cidrs, error) {
 	seen := &cidrs{}
 	if c.Status.Remote != nil {
@@ -141,8 +141,7 @@ func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*
 	return seen, nil
 }
 
-// stale deletes the Networks of a Configuration for CIDRs that the Configuration no longer has, and reports whether
-// such a Network exists.
+// stale deletes the Configuration's Networks for removed CIDRs. exists reports whether there is such a Network.
 func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets []network) (exists bool, err error) {
 	for i := range nets {
 		n := &nets[i]
@@ -165,7 +164,7 @@ func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets 
 	return exists, nil
 }
 
-// complete reports whether both types have CIDRs, and each requested CIDR has a remapped one.
+// complete reports whether every CIDR in asked has been remapped and both types have CIDRs.
 func (c *cidrs) complete(asked *cidrs) bool {
 	for _, kind := range []string{"pod", "external"} {
 		given := *c.of(kind)
@@ -176,9 +175,8 @@ func (c *cidrs) complete(asked *cidrs) bool {
 	return true
 }
 
-// refused reports whether the API server rejects a status with these CIDRs. Upstream writes an empty string for a CIDR
-// that it does not know yet, which the format in the CRD does not allow. Therefore a status exists only once all CIDRs
-// are known.
+// refused reports whether the API server rejects a status with these CIDRs. Upstream writes "" for a CIDR that is not
+// known yet, but the CRD does not allow it. So no status exists until all CIDRs are known.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/charts/liqo-crds/crds/networking.liqo.io_configurations.yaml (format:
 // cidr).
@@ -186,7 +184,7 @@ func (c *cidrs) refused() bool {
 	return slices.Contains(c.CIDR.Pod, "") || slices.Contains(c.CIDR.External, "")
 }
 
-// compact removes the empty strings of CIDRs that are not yet known.
+// compact removes the CIDRs that are not known yet.
 func (c *cidrs) compact() {
 	for _, kind := range []string{"pod", "external"} {
 		all := c.of(kind)
@@ -194,7 +192,7 @@ func (c *cidrs) compact() {
 	}
 }
 
-// network returns the Network for one CIDR of the other cluster.
+// network returns the Network for one remote CIDR.
 func (c *configuration) network(kind, cidr string) *network {
 	yes := true
 	n := &network{TypeMeta: metav1.TypeMeta{APIVersion: networks.GroupVersion().String(), Kind: "Network"}}
@@ -216,7 +214,6 @@ func (c *configuration) reference() corev1.ObjectReference {
 	}
 }
 
-// condition returns the current conditions of a Configuration.
 func condition(c *configuration, complete bool) []metav1.Condition {
 	now := metav1.Condition{
 		Type: cidrsReady, Status: metav1.ConditionFalse, Reason: "WaitingForNetworks",
@@ -234,8 +231,7 @@ func condition(c *configuration, complete bool) []metav1.Condition {
 	return []metav1.Condition{now}
 }
 
-// own returns the CIDRs of this cluster, which are the pod CIDRs and one external CIDR, and whether all of them are
-// known.
+// own returns this cluster's pod CIDRs and external CIDR. The bool reports whether all of them are known.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/ipam/networks.go (GetPodCIDRs, GetExternalCIDR).
 func own(nets []network) (*cidrs, bool) {

@@ -11,7 +11,8 @@ func cidrsOf(pod, external []string) *cidrs {
 	return c
 }
 
-// A status with an empty CIDR is refused by the CRD; one without any is not, and says that Liqo waits.
+// The CRD rejects a status with an empty CIDR. It accepts a status without any CIDRs, whose condition says that Liqo
+// waits.
 func TestConfigurationsThatAreComplete(t *testing.T) {
 	asked := cidrsOf([]string{"10.42.0.0/16"}, []string{"10.70.0.0/16"})
 	for name, c := range map[string]struct {

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// refreshed is the interval at which the latency of a connection is written. Upstream's is 10 s
+// refreshed is the interval between two updates of a Connection's latency. Upstream's interval is 10 s
 // (--ping-update-status-interval).
 const refreshed = 5 * time.Second
 
-// connection creates the Connection of a gateway and writes its state into it.
+// connection creates a gateway's Connection and updates its status.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/k8s.go (EnsureConnection) and
 // pkg/gateway/connection/k8s.go (UpdateConnectionStatus).
@@ -31,7 +31,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	stamp, _, _ := unstructured.NestedString(found.Object, "status", "latency", "timestamp")
 	written, _ := time.Parse(time.RFC3339, stamp)
 	if state == connecting && was != "" {
-		return nil // a new gateway keeps the state that the previous one wrote
+		return nil // a new gateway keeps the status from the previous one
 	}
 	if was == state && (state != connected || time.Since(written) < refreshed) {
 		return nil
@@ -49,7 +49,7 @@ func (p *Player) connection(ctx context.Context, g *gateway, all []unstructured.
 	return p.status(ctx, connections, g.namespace, name, fields)
 }
 
-// latency formats a duration as in the status of a Connection, in whole milliseconds or microseconds (pkg/utils/time).
+// latency formats a duration for the status of a Connection (pkg/utils/time).
 func latency(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -60,8 +60,8 @@ func latency(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// connection returns the Connection of a gateway. Its owner is the GatewayServer or GatewayClient; its gatewayRef is
-// the child object.
+// connection returns a gateway's Connection. The GatewayServer or GatewayClient owns it. gatewayRef is the child
+// object.
 func (g *gateway) connection(name string) *unstructured.Unstructured {
 	of, kind := serverSide, "Server"
 	if g.flag("mode") == client {

@@ -3,8 +3,8 @@
 // Source: liqotech/liqo v1.2.0 (e9f4428d3). Notes on older versions name the tag. Below, C stands for
 // pkg/liqo-controller-manager/networking, and X for C/external-network:
 //
-//   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it requests, or another of the
-//     same size: C/network-controller, pkg/ipam
+//   - the IPAM, while a Deployment liqo-ipam is available: a Network gets the CIDR that it requests, or another CIDR
+//     of the same size: C/network-controller, pkg/ipam
 //   - the controllers, while a Deployment liqo-controller-manager with the networking module is available:
 //     Configurations (X/configuration, pkg/utils/ipam), GatewayServers and GatewayClients (X/server-operator,
 //     X/client-operator), and the objects that these create (X/wireguard), with the containers of
@@ -20,15 +20,16 @@
 //     GatewayClient. Templates must exist and are not rendered. The ServiceAccount is called gw-NAME, not NAME, no
 //     ClusterRoleBinding is created, and the chart's labels are missing.
 //   - The address of a node port, and of each load balancer, is loopback. Upstream writes the address of the active
-//     pod's node, or an empty one while that node is not ready. A missing MTU is 1340, not 0.
-//   - If there are several PublicKeys, the fake alternates between them. Upstream keeps the one that changed last.
+//     pod's node, or an empty address while that node is not ready. A missing MTU is 1340, not 0.
+//   - If there are several PublicKeys, the fake alternates between them. Upstream keeps the PublicKey that
+//     changed last.
 //   - Pings are sent every 0.5 s, not 2 s, and are not JSON; the status is written every 5 s, not 10 s.
-//   - The name in a GatewayClient's endpoint is resolved once; upstream resolves it again every 5 s, later every 5
-//     minutes (dns.go).
+//   - The host name in a GatewayClient's endpoint is resolved once. Upstream resolves it again every 5 s, and later
+//     every 5 minutes (dns.go).
 //   - Networks that are not remapped are never rejected. Networks without an owner count as preinstalled.
 //   - Versions before v1.2.0 also get one Network per CIDR; v1.1.2 creates NAME-pod and NAME-external only for the
-//     first ones.
-//   - Two gateways of a namespace count as two active pods as soon as both Deployments exist.
+//     first CIDRs.
+//   - Two gateways in a namespace count as two active pods as soon as both Deployments exist.
 //
 // Not implemented: IPs, Geneve, routes, firewalls, metrics, ports[] of later versions. Logs and events never contain a
 // key.

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The modes of a gateway: a server waits for a client to connect.
+// Modes of a gateway. A client connects to a server.
 const (
 	server = "server"
 	client = "client"
 )
 
-// side describes one of the two kinds of gateway resources.
+// side contains what differs between GatewayServers and GatewayClients.
 type side struct {
 	mode     string
 	resource resource
 	kind     string // kind of the gateway resource
-	child    string // kind of the child object that upstream creates
-	ref      string // status field that references the child object
+	child    string // kind of the child object in upstream
+	ref      string // status field with the reference to the child object
 	template resource
 }
 
@@ -38,7 +38,7 @@ var (
 
 var secrets = resource{Version: "v1", Resource: "secrets"}
 
-// end is a gateway resource: a GatewayServer or a GatewayClient, with the fields that this fake reads.
+// end contains the fields of a GatewayServer or GatewayClient that this fake reads.
 type end struct {
 	side              side `json:"-"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -52,8 +52,8 @@ type end struct {
 	Status endStatus `json:"status"`
 }
 
-// endpoint is spec.endpoint. For a server it is the port to listen on and how that port is exposed. For a client it is
-// the address to connect to.
+// endpoint is spec.endpoint. For a server, it contains the port and how it is exposed. For a client, it contains the
+// address to connect to.
 type endpoint struct {
 	Port        int32    `json:"port"`
 	ServiceType string   `json:"serviceType"`
@@ -71,7 +71,7 @@ type endStatus struct {
 	Internal *internal               `json:"internalEndpoint,omitempty"`
 }
 
-// reached is the address at which clients reach a server.
+// reached is the address that clients connect to.
 type reached struct {
 	Addresses []string `json:"addresses,omitempty"`
 	Port      int32    `json:"port,omitempty"`
@@ -84,7 +84,7 @@ type internal struct {
 	Node string `json:"node,omitempty"`
 }
 
-// ends reconciles each gateway resource once. As in upstream, errors go to the log of the controller manager.
+// ends reconciles each gateway resource once. As in upstream, errors go to the controller manager's log.
 func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	var faults []error
 	for i := range all.ends {
@@ -104,8 +104,8 @@ func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 }
 
 // reconcile creates the objects of a gateway resource and sets its status, in upstream's order. Upstream reads the
-// address first. So if the Deployment exists but its Service does not, because the API server rejected the port,
-// upstream never creates the Service.
+// address first. If the API server rejected the Service because of its port, the Deployment exists without its Service,
+// and upstream never creates the Service.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network:
 // server-operator/server_controller.go and client-operator/client_controller.go, then
@@ -146,7 +146,7 @@ func (p *Player) reconcile(ctx context.Context, site site, e *end, all *objects,
 	return nil
 }
 
-// state returns a string that changes whenever the created objects or the inputs that determine them change.
+// state returns a fingerprint of the created objects and of everything that they depend on.
 func (e *end) state(secret, version string, all *objects) string {
 	state := fmt.Sprintf("%s %s %+v", secret, version, e.Spec)
 	if d := find(all.deployments, e.Namespace, e.child()); d != nil {
@@ -158,7 +158,7 @@ func (e *end) state(secret, version string, all *objects) string {
 	return state
 }
 
-// template returns an error if the template of a gateway resource cannot be used.
+// template returns an error if the gateway resource's template cannot be used.
 func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	ref := e.Spec.Server
 	if e.side.mode == client {
@@ -180,8 +180,7 @@ func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 	return nil
 }
 
-// found sets the address of a gateway resource once its Deployment exists. The address is kept when the Deployment is
-// deleted.
+// found sets the address in the status once the Deployment exists. The address remains when the Deployment is deleted.
 //
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go
@@ -195,7 +194,7 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 	if e.side.mode == server {
 		service := find(all.services, e.Namespace, e.child())
 		if service == nil {
-			return fmt.Errorf("the Service %s was not made", e.child())
+			return fmt.Errorf("the Service %s was not created", e.child())
 		}
 		at, err := p.reached(ctx, service, notActive)
 		if err != nil {
@@ -209,9 +208,9 @@ func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus
 	return notActive
 }
 
-// reached returns the external address of a Service. For node ports and load balancers that is this machine, where the
-// gateway listens. Only a node port requires an active gateway pod, because upstream uses the address of its node. For
-// a load balancer without an address, the result has only the port.
+// reached returns the external address of a Service. For node ports and load balancers it is this machine's address,
+// because the gateway listens on this machine. A node port requires an active gateway pod, because upstream uses the
+// address of that pod's node. A load balancer without an address has only a port.
 func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive error) (*reached, error) {
 	port := service.Spec.Ports[0]
 	at := &reached{Port: port.Port, Protocol: string(port.Protocol)}
@@ -236,7 +235,7 @@ func (p *Player) reached(ctx context.Context, service *corev1.Service, notActive
 	return at, nil
 }
 
-// balance assigns an address to a Service of type LoadBalancer, as a load balancer provider would.
+// balance assigns an address to a Service of type LoadBalancer.
 func (p *Player) balance(ctx context.Context, service *corev1.Service) error {
 	if p.options.NoAddress || len(service.Status.LoadBalancer.Ingress) > 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 // resolveWithin is the timeout for resolving a server's host name.
 const resolveWithin = time.Second
 
-// gateway is the program of the container wireguard in one pod.
+// gateway is the program in the container wireguard of one pod.
 type gateway struct {
 	namespace, pod string
 	arguments      []string
@@ -27,14 +27,14 @@ type gateway struct {
 	log            journal
 
 	wire    *wire
-	port    uint16         // port on which it listens
-	peer    key            // key of its current peer
-	at      netip.AddrPort // address to which a client connects
+	port    uint16         // port that the gateway listens on
+	peer    key            // public key of the current peer
+	at      netip.AddrPort // address that a client connects to
 	crashes int32
-	turn    int // index among several PublicKeys
+	turn    int // index of the PublicKey in use
 }
 
-// publicKey is a PublicKey object, with the public key of the peer.
+// publicKey is a PublicKey object. It contains the peer's public key.
 type publicKey struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -51,7 +51,7 @@ func (g *gateway) close() {
 
 func (g *gateway) flag(name string) string { return flag(g.arguments, name) }
 
-// pods runs the gateways of running pods, and stops all others.
+// pods runs the gateways of running pods and stops all others.
 func (p *Player) pods(ctx context.Context, all objects) error {
 	runs := map[types.UID]bool{}
 	var faults []error
@@ -92,8 +92,7 @@ func begin(pod *corev1.Pod) *gateway {
 	return g
 }
 
-// run runs one iteration of a gateway: it starts the WireGuard endpoint if necessary, configures the peer and writes
-// the state of the connection.
+// run starts the WireGuard endpoint if necessary, configures the peer and updates the Connection.
 func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objects) error {
 	err := p.start(ctx, g, all.services)
 	if errors.Is(err, errCrash) {
@@ -116,7 +115,7 @@ func (p *Player) run(ctx context.Context, g *gateway, pod *corev1.Pod, all objec
 	return p.connection(ctx, g, all.connections)
 }
 
-// start starts the WireGuard endpoint, unless it already runs on the port of its Service.
+// start starts the WireGuard endpoint unless it is already running on the right port.
 func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Service) error {
 	port := g.listens(services)
 	if g.wire != nil && g.port == port {
@@ -133,7 +132,7 @@ func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Servic
 	}
 	g.wire, err = newWire(g.flag("mode"), private, port, mtu, &g.log)
 	if err != nil {
-		return fmt.Errorf("stand-in: UDP port %d of %s on this machine cannot be listened on: %w", port, loopback, err)
+		return fmt.Errorf("stand-in: cannot listen on UDP port %d of %s on this machine: %w", port, loopback, err)
 	}
 	g.port = port
 	if port != 0 {
@@ -142,8 +141,8 @@ func (p *Player) start(ctx context.Context, g *gateway, services []corev1.Servic
 	return nil
 }
 
-// listens returns the port on which a server listens, which is the external port of its Service. It returns 0 (any
-// port) for a client, and for a server without such a port.
+// listens returns the port that a gateway listens on. For a server it is the external port of its Service. It is 0,
+// which means any port, for a client and for a server without such a port.
 func (g *gateway) listens(services []corev1.Service) uint16 {
 	s := find(services, g.namespace, "gw-"+g.flag("name"))
 	switch {
@@ -157,8 +156,8 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 	return 0
 }
 
-// private returns a gateway's private key. The container exits if the key is not 32 bytes long. It does not read the
-// public key.
+// private returns a gateway's private key. As in upstream, the container exits if the key does not have 32 bytes, and
+// it never reads the public key.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/keys.go (LoadKeys) and cmd/gateway/wireguard/main.go.
 func (p *Player) private(ctx context.Context, g *gateway) (key, error) {
@@ -178,11 +177,10 @@ func privateKey(data []byte) (key, error) {
 	return key(data), nil
 }
 
-// pair configures the peer with the key of the PublicKey object. If there are several objects, each call uses the next
-// one.
+// pair configures the peer with the key in the PublicKey. If there are several PublicKeys, each call uses the next one.
 //
-// If a key is too short, the reconciliation panics, and controller-runtime recovers. The container continues with its
-// current peer. This applies to every release, because all are built with v0.19 or later, which recovers by default.
+// A key that is too short makes upstream's reconciliation panic. controller-runtime recovers, and the gateway keeps its
+// current peer. All releases behave like this, because controller-runtime recovers by default since v0.19.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard: publickeys_controller.go and device.go (configureDevice);
 // kubernetes-sigs/controller-runtime v0.23.1, pkg/controller/controller.go (RecoverPanic).
@@ -194,7 +192,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 		}
 	}
 	if len(theirs) == 0 {
-		return nil // an existing peer is kept
+		return nil // keep the existing peer
 	}
 	if g.flag("mode") == client && !g.at.IsValid() {
 		var err error
@@ -207,7 +205,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	if len(raw) < len(key{}) {
 		return fmt.Errorf("panic: the public key has %d bytes, not %d [recovered]", len(raw), len(key{}))
 	}
-	now := key(raw[:len(key{})]) // upstream silently ignores extra bytes
+	now := key(raw[:len(key{})]) // upstream ignores extra bytes
 	if now == g.peer {
 		return nil
 	}
@@ -219,7 +217,7 @@ func (g *gateway) pair(ctx context.Context, all []publicKey) error {
 	return nil
 }
 
-// resolve returns the address and port of a host. If a name has several addresses, it uses the first one.
+// resolve returns the first address of host.
 func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A reconciliation that panics ends alone: the container does not.
+// TestAShortPublicKeyCrashesNothing verifies that a panic aborts only the reconciliation, and not the container.
 func TestAShortPublicKeyCrashesNothing(t *testing.T) {
 	g := &gateway{arguments: []string{"--mode=server", "--remote-cluster-id=rome"}}
 	k := publicKey{}

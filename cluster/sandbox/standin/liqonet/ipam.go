@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pools are the networks from which CIDRs are allocated: the chart's default (deployments/liqo/values.yaml,
+// pools lists the networks that CIDRs are allocated from. They are the chart's defaults (deployments/liqo/values.yaml,
 // ipam.pools).
 var pools = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"),
@@ -22,10 +22,10 @@ var pools = []netip.Prefix{
 // networkFinalizer keeps a Network until its CIDR is released.
 const networkFinalizer = "network.ipam.liqo.io/finalizer"
 
-// asItIs is the label of a Network of the cluster itself, which cannot be remapped.
+// asItIs is the label of a Network that cannot be remapped, because it is the cluster's own.
 const asItIs = "ipam.liqo.io/network-not-remapped"
 
-// network is a Network of ipam.liqo.io, with the fields that this fake reads.
+// network contains the fields of a Network (ipam.liqo.io) that this fake reads.
 type network struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -37,9 +37,8 @@ type network struct {
 	} `json:"status"`
 }
 
-// addresses allocates a CIDR for each Network in order of creation, and releases those of Networks that are being
-// deleted. If several Networks were created in the same second, those for pods come first, because Liqo creates them
-// first.
+// addresses allocates a CIDR for each Network in order of creation. It releases the CIDRs of Networks that are being
+// deleted. Among Networks from the same second, those for pods come first, because Liqo creates them first.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/network-controller/network_controller.go
 // (handleNetworkStatus), external-network/configuration/label.go (LabelCIDRTypeValues) and pkg/ipam: ipam.go
@@ -79,7 +78,7 @@ func (p *Player) addresses(ctx context.Context, all []network) error {
 	return errors.Join(faults...)
 }
 
-// acquire returns a CIDR for a Network that does not overlap any of used, or false if no block of that size is free.
+// acquire returns a CIDR for n that does not overlap with used. It returns false if no block of that size is free.
 func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	wanted, err := netip.ParsePrefix(n.Spec.CIDR)
 	if err != nil {
@@ -92,8 +91,8 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 	return free(wanted, used)
 }
 
-// free returns wanted if that lies in a pool and does not overlap any of used. Otherwise it returns the first free
-// block of the same size in the tree of a pool, preferring halves that are already split.
+// free returns wanted if it is in a pool and does not overlap with used. Otherwise it returns the first free block of
+// the same size in a pool. It prefers halves that are already split.
 //
 // Source: liqotech/liqo v1.2.0, pkg/ipam/core/node.go (allocateNetwork, bestDirection).
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
@@ -111,7 +110,7 @@ func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// within returns the first free block inside block whose prefix has the length bits.
+// within returns the first free block in block with the prefix length bits.
 func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bool) {
 	switch {
 	case block.Bits() > bits || slices.Contains(used, block):
@@ -129,7 +128,7 @@ func within(block netip.Prefix, bits int, used []netip.Prefix) (netip.Prefix, bo
 	return within(right, bits, used)
 }
 
-// split reports whether a used block lies within block and is smaller than block.
+// split reports whether part of block is used.
 func split(block netip.Prefix, used []netip.Prefix) bool {
 	return slices.ContainsFunc(
 		used, func(u netip.Prefix) bool { return u.Bits() > block.Bits() && block.Contains(u.Addr()) },
@@ -141,7 +140,7 @@ func halves(block netip.Prefix) (left, right netip.Prefix) {
 	return netip.PrefixFrom(block.Addr(), bits), netip.PrefixFrom(address(number(block.Addr())+uint64(1)<<(32-bits)), bits)
 }
 
-// pooled reports whether a pool contains a block.
+// pooled reports whether a pool contains block.
 func pooled(block netip.Prefix) bool {
 	return slices.ContainsFunc(
 		pools, func(p netip.Prefix) bool { return p.Bits() <= block.Bits() && p.Contains(block.Addr()) },
@@ -167,7 +166,6 @@ func without(all []string, one string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
-// finalizers sets the finalizers of an object.
 func (p *Player) finalizers(ctx context.Context, kind resource, of metav1.ObjectMeta, now []string) error {
 	return p.merge(ctx, kind, of.Namespace, of.Name, map[string]any{
 		"metadata": map[string]any{"finalizers": now, "resourceVersion": of.ResourceVersion},

@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The data keys of a Secret with WireGuard keys. Each value is a raw key of 32 bytes.
+// Data keys of a Secret with WireGuard keys. The values are raw keys of 32 bytes.
 const (
 	privateField = "privateKey"
 	publicField  = "publicKey"
 )
 
-// errPanic is the error that controller-runtime logs for a reconciliation that panicked.
+// errPanic is the error that controller-runtime logs when a reconciliation panics.
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 
-// secret returns the name of the only Secret with the keys of a gateway resource. If the resource names a Secret, that
-// is checked and gets the labels that it lacks (since v1.0.1). Otherwise a Secret is created.
+// secret returns the name of the Secret with the WireGuard keys. If the gateway resource specifies a Secret, secret
+// checks it and adds missing labels (since v1.0.1). Otherwise it creates one.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
 // (ensureKeysSecret, checkExistingKeysSecret, getWireGuardSecret) and pkg/gateway/tunnel/wireguard/k8s.go
@@ -63,15 +63,15 @@ func (p *Player) secret(ctx context.Context, e *end, all *objects, version strin
 	return "", err
 }
 
-// check checks the Secret that a gateway resource names, and adds the labels that it lacks. It does not check the
-// length of the keys.
+// check checks the Secret that a gateway resource specifies and adds missing labels. It does not check the length of
+// the keys.
 //
-// v1.0.0 adds no label. If one is missing, the controller of the GatewayServer panics, which aborts only this
-// reconciliation, and that of the GatewayClient rejects the Secret (liqotech/liqo v1.0.0, the same files;
+// v1.0.0 adds no labels. If one is missing, the controller of GatewayServers panics, which aborts only this
+// reconciliation. The controller of GatewayClients rejects the Secret (liqotech/liqo v1.0.0, the same files;
 // liqotech/liqo#3049).
 func (p *Player) check(ctx context.Context, e *end, all *objects, version string) error {
 	s := find(all.secrets, e.Namespace, e.Spec.SecretRef.Name)
-	if s == nil { // a Secret without the label may exist
+	if s == nil { // a Secret without the label might exist
 		var err error
 		if s, err = p.client.CoreV1().Secrets(e.Namespace).Get(ctx, e.Spec.SecretRef.Name, metav1.GetOptions{}); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (p *Player) check(ctx context.Context, e *end, all *objects, version string
 	})
 }
 
-// keys returns a new Secret for a gateway resource that names none.
+// keys generates a Secret with WireGuard keys.
 func keys(e *end) (*corev1.Secret, error) {
 	private, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {

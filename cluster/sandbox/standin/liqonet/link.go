@@ -8,8 +8,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// The layout of a ping: an IPv4 UDP packet between the inner addresses of a tunnel, on upstream's port (liqotech/liqo
-// v1.2.0, pkg/gateway/connection/flags.go, --ping-port). Headers without checksums are followed by a reply flag and the
+// A ping is an IPv4 UDP packet between the inner addresses of a tunnel, on upstream's port (liqotech/liqo v1.2.0,
+// pkg/gateway/connection/flags.go, --ping-port). The headers have no checksums. The payload is a reply flag and the
 // number of the ping.
 const (
 	pingPort  = 12345
@@ -17,14 +17,14 @@ const (
 	pingsKept = 16
 )
 
-// inner are the addresses inside a tunnel by mode (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
+// inner contains the inner tunnel addresses by mode (liqotech/liqo v1.2.0, pkg/gateway/tunnel/netlink.go).
 var inner = map[string][4]byte{server: {169, 254, 18, 1}, client: {169, 254, 18, 2}}
 
-// link is the network interface of one side of a tunnel. It carries only pings.
+// link is the network interface at one end of a tunnel. It carries only pings.
 type link struct {
 	own, other [4]byte
 	mtu        int
-	answered   func(number uint32) // called for each reply to a ping
+	answered   func(number uint32) // called for each reply
 
 	out    chan []byte
 	events chan tun.Event
@@ -43,7 +43,7 @@ func newLink(mode string, mtu int, answered func(uint32)) *link {
 	}
 }
 
-// ping queues a ping or a reply, or drops it if the buffer is full.
+// ping queues a ping or a reply. It drops the packet if the queue is full.
 func (l *link) ping(number uint32, answer bool) {
 	p := make([]byte, pingSize)
 	p[0], p[8], p[9] = 4<<4|5, 64, 17
@@ -74,7 +74,7 @@ func (l *link) Read(packets [][]byte, sizes []int, offset int) (int, error) {
 	}
 }
 
-// Write receives packets from the tunnel. WireGuard has authenticated their sender.
+// Write receives packets from the tunnel. WireGuard has already authenticated the sender.
 func (l *link) Write(packets [][]byte, offset int) (int, error) {
 	for _, whole := range packets {
 		p := whole[offset:]
@@ -97,7 +97,7 @@ func (l *link) Name() (string, error)    { return "liqo-tunnel", nil }
 func (l *link) Events() <-chan tun.Event { return l.events }
 func (l *link) BatchSize() int           { return 1 }
 
-// Close makes Read return and closes the channel of events.
+// Close makes Read return and closes the event channel.
 func (l *link) Close() error {
 	l.once.Do(func() {
 		close(l.closed)

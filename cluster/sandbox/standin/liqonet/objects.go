@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The labels of gateway pods.
+// Labels of gateway pods.
 const (
 	componentL = "networking.liqo.io/component"
 	nameL      = "networking.liqo.io/gateway-name"
@@ -21,16 +21,16 @@ const (
 const (
 	wireguardName = "wireguard" // name of the container with the tunnel
 	mark          = "carrick/stand-in"
-	defaultMTU    = 1340 // liqoctl's (liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/forge/common.go)
+	defaultMTU    = 1340 // default (liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/forge/common.go)
 )
 
-// made is an object and the resource that stores it.
+// made is an object to create.
 type made struct {
 	resource resource
 	object   any
 }
 
-// child returns the name of the objects that are created for a gateway resource.
+// child returns the name that all objects of a gateway resource have in common.
 func (e *end) child() string { return "gw-" + e.Name }
 
 func (e *end) reference() corev1.ObjectReference {
@@ -40,12 +40,12 @@ func (e *end) reference() corev1.ObjectReference {
 	}
 }
 
-// meta returns the metadata of all objects that are created for a gateway resource.
+// meta returns the metadata that all objects of a gateway resource have in common.
 func (e *end) meta() metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{
 		Name: e.child(), Namespace: e.Namespace, Labels: e.labels(),
-		Annotations: map[string]string{mark: "made in the place of Liqo's controllers"},
+		Annotations: map[string]string{mark: "created by the sandbox instead of Liqo's controllers"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: e.side.resource.GroupVersion().String(), Kind: e.side.kind,
 			Name: e.Name, UID: e.UID, Controller: &yes, BlockOwnerDeletion: &yes,
@@ -57,7 +57,7 @@ func (e *end) labels() map[string]string {
 	return map[string]string{componentL: component, nameL: e.Name, remoteID: e.Labels[remoteID]}
 }
 
-// objects returns the objects of a gateway resource, in the order of their creation.
+// objects returns the objects of a gateway resource in the order of creation.
 func (e *end) objects(secret, version string) []made {
 	account := &corev1.ServiceAccount{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: e.meta(),
@@ -72,7 +72,7 @@ func (e *end) objects(secret, version string) []made {
 	return all
 }
 
-// port returns the port in the spec, which has no default. The API server rejects a Service with port 0.
+// port returns the port in the spec. It has no default, and the API server rejects a Service with port 0.
 func (e *end) port() int32 { return e.Spec.Endpoint.Port }
 
 func (e *end) service() *corev1.Service {
@@ -90,8 +90,8 @@ func (e *end) service() *corev1.Service {
 	}
 }
 
-// deployment returns the gateway's Deployment, with the containers of the chart's template. All of them are privileged
-// or request capabilities that the Pod Security Standard restricted forbids.
+// deployment returns the gateway's Deployment with the containers in the chart's template. The Pod Security Standard
+// restricted forbids all of them, because they are privileged or add capabilities.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml and its
 // counterpart.
@@ -137,8 +137,8 @@ func (e *end) arguments(container string) []string {
 	}
 }
 
-// wireguard returns the arguments of the container wireguard, with the port to listen on (server) or the address to
-// connect to (client).
+// wireguard returns the arguments of the container wireguard. A server gets the port to listen on, and a client the
+// address to connect to.
 func (e *end) wireguard() []string {
 	all := append(e.arguments(wireguardName), fmt.Sprintf("--mtu=%d", cmp.Or(e.Spec.MTU, defaultMTU)))
 	if e.side.mode == server {
@@ -147,7 +147,7 @@ func (e *end) wireguard() []string {
 	return append(all, "--endpoint-address="+e.Spec.Endpoint.Addresses[0], fmt.Sprintf("--endpoint-port=%d", e.port()))
 }
 
-// flag returns the value of a flag among arguments.
+// flag returns the value of a flag in arguments, or "" if it is not set.
 func flag(arguments []string, name string) string {
 	for _, a := range arguments {
 		if value, ok := strings.CutPrefix(a, "--"+name+"="); ok {

@@ -17,14 +17,13 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Liqo's namespace, and the field manager of its controllers.
+// Namespace of Liqo and field manager of its controllers.
 const (
 	liqoNamespace = "liqo"
 	manager       = "liqo-controller-manager"
 )
 
-// The labels of the objects of a peering. remoteID has the ID of the other cluster as its value, the second label
-// "true".
+// Labels of a peering's objects. remoteID is the ID of the other cluster. gatewayL is "true".
 const (
 	remoteID = "liqo.io/remote-cluster-id"
 	gatewayL = "networking.liqo.io/gateway-resource"
@@ -48,10 +47,10 @@ func network1(plural string) resource {
 	return resource{Group: "networking.liqo.io", Version: "v1beta1", Resource: plural}
 }
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Config *rest.Config // the cluster's admin
-	// NoAddress makes the load balancer provider never assign an address.
+	Config *rest.Config // the cluster admin's credentials
+	// If NoAddress is true, load balancers never get an address.
 	NoAddress bool
 }
 
@@ -64,11 +63,11 @@ type Player struct {
 	end     func()
 
 	mu       sync.Mutex
-	gateways map[types.UID]*gateway // by the UID of the gateway's pod
-	owners   map[types.UID]bool     // UIDs of the Configurations and gateway resources of the previous pass
-	made     map[types.UID]string   // result of state by UID of the gateway resource
-	said     map[string]string      // reason and message of the last event by the object's UID
-	log      journal                // of the controller manager
+	gateways map[types.UID]*gateway // by UID of the gateway's pod
+	owners   map[types.UID]bool     // UIDs of the Configurations and gateway resources in the previous pass
+	made     map[types.UID]string   // result of end.state by UID of the gateway resource
+	said     map[string]string      // reason and message of the last event by UID of the object
+	log      journal                // log of the controller manager
 }
 
 // Start runs Liqo's networking until Close is called or ctx is done.
@@ -89,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Player, error) {
 	return p, nil
 }
 
-// Close stops Liqo's networking, closes the sockets of its gateways, and keeps the objects that it created.
+// Close stops Liqo's networking and closes the gateways' sockets. Its objects remain.
 func (p *Player) Close() {
 	p.end()
 	p.seen.Close()
@@ -123,14 +122,14 @@ func (p *Player) look(ctx context.Context) error {
 	return errors.Join(append(faults, p.pods(ctx, all))...)
 }
 
-// site describes the installation of Liqo in the cluster.
+// site describes how Liqo is installed.
 type site struct {
 	networking bool   // the network controllers run
 	ipam       bool   // the IPAM runs
-	version    string // of the controllers, such as "v1.2.0"
+	version    string // for example "v1.2.0"
 }
 
-// conditions reports whether this version writes conditions instead of a label.
+// conditions reports whether this version of Liqo writes conditions. Older versions set a label instead.
 func (s site) conditions() bool { return !older(s.version, 1, 2) }
 
 func (p *Player) site(ctx context.Context) (site, error) {
@@ -159,7 +158,7 @@ func arguments(d *appsv1.Deployment) []string {
 	return all
 }
 
-// version returns the tag of the image of a Deployment's first container.
+// version returns the image tag of the Deployment's first container.
 func version(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		_, tag, _ := strings.Cut(c.Image, ":")

@@ -10,15 +10,15 @@ import (
 )
 
 // errCrash means that upstream's container would have exited.
-var errCrash = errors.New("the container ended")
+var errCrash = errors.New("the container has exited")
 
 const crashLoop = "CrashLoopBackOff"
 
-// active returns the only gateway pod of a tenant namespace, if it is running. The pod need not be ready. As in
-// upstream, more than one gateway pod is an error.
+// active returns the gateway pod in a tenant namespace. It must be running, but need not be ready. As in upstream, more
+// than one gateway pod is an error.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
-// (listActiveGatewayPod). It selects by a label that the chart's pod template has while there is one replica
+// (listActiveGatewayPod). It selects by a label that the chart's pod template has if there is one replica
 // (deployments/liqo/templates/_helpers.tpl, liqo.labelsTemplate).
 func active(all *objects, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
@@ -27,7 +27,7 @@ func active(all *objects, namespace string) (*corev1.Pod, error) {
 			found = append(found, pod)
 		}
 	}
-	gateways := 0 // a gateway may not have a pod yet
+	gateways := 0 // a gateway might not have a pod yet
 	for i := range all.deployments {
 		if all.deployments[i].Namespace == namespace {
 			gateways++
@@ -51,7 +51,7 @@ func isTrue(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// crash writes into a pod's status that its container is in CrashLoopBackOff.
+// crash sets the pod's container to CrashLoopBackOff.
 func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why error) error {
 	g.close()
 	g.log.sayf("%v", why)
@@ -70,7 +70,7 @@ func (p *Player) crash(ctx context.Context, g *gateway, pod *corev1.Pod, why err
 	})
 }
 
-// recover writes into a pod's status that its container runs again after a crash.
+// recover sets the pod's container to running after a crash.
 func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.State.Waiting != nil && s.State.Waiting.Reason == crashLoop {
@@ -82,7 +82,7 @@ func (p *Player) recover(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// shows writes the status of the tunnel's container and the readiness of its pod.
+// shows updates the status of the container wireguard and the readiness of its pod.
 func (p *Player) shows(
 	ctx context.Context, pod *corev1.Pod, ready corev1.ConditionStatus, change func(*corev1.ContainerStatus),
 ) error {

@@ -16,18 +16,18 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// objects is a snapshot of the objects that one pass needs. Each kind is listed at most once. The fields after networks
-// are read only if gateway resources or running gateways exist.
+// objects is a snapshot for one pass. Each kind is listed at most once. The fields after networks are empty unless
+// gateway resources or running gateways exist.
 type objects struct {
 	configurations []configuration
 	ends           []end
 	networks       []network
 
-	templates   map[string][]metav1.PartialObjectMetadata // by the mode of the gateway resources that use them
-	secrets     []corev1.Secret                           // those with the label remoteID
+	templates   map[string][]metav1.PartialObjectMetadata // by mode of the gateway resources
+	secrets     []corev1.Secret                           // only Secrets with the label remoteID
 	keys        []publicKey
 	connections []unstructured.Unstructured
-	deployments []appsv1.Deployment // of gateways, like services and pods
+	deployments []appsv1.Deployment // of gateways; services and pods as well
 	services    []corev1.Service
 	pods        []corev1.Pod
 }
@@ -51,7 +51,7 @@ func (p *Player) read(ctx context.Context) (objects, error) {
 	return all, p.children(ctx, &all)
 }
 
-// children reads the objects that gateway resources own and use.
+// children lists the objects that gateway resources own or use.
 func (p *Player) children(ctx context.Context, all *objects) error {
 	ofGateways := componentL + "=" + component
 	var err1, err2, err3, err4, err5, err6 error
@@ -75,7 +75,7 @@ func (p *Player) children(ctx context.Context, all *objects) error {
 	return nil
 }
 
-// find returns the object with this namespace and name, or nil.
+// find returns the object with the given namespace and name, or nil.
 func find[T any, P interface {
 	*T
 	metav1.Object
@@ -88,7 +88,7 @@ func find[T any, P interface {
 	return nil
 }
 
-// list returns all objects of a kind, or none if the API server does not serve it.
+// list returns all objects of a kind. It returns none if the API server does not serve the kind.
 func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	all, err := standin.Listed[T](ctx, p.seen, kind, "", "")
 	if apierrors.IsNotFound(err) {
@@ -97,7 +97,7 @@ func list[T any](ctx context.Context, p *Player, kind resource) ([]T, error) {
 	return all, err
 }
 
-// apply creates or updates an object by server-side apply.
+// apply applies an object with server-side apply.
 func (p *Player) apply(ctx context.Context, kind resource, object any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Player) apply(ctx context.Context, kind resource, object any) error {
 	return err
 }
 
-// merge sends a merge patch for an object, or for a subresource of it.
+// merge sends a merge patch for an object or its subresource sub.
 func (p *Player) merge(ctx context.Context, kind resource, namespace, name string, patch any, sub ...string) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *Player) merge(ctx context.Context, kind resource, namespace, name strin
 	return err
 }
 
-// status merges fields into the status of an object.
+// status merges fields into an object's status.
 func (p *Player) status(ctx context.Context, kind resource, namespace, name string, fields any) error {
 	return p.merge(ctx, kind, namespace, name, map[string]any{"status": fields}, "status")
 }

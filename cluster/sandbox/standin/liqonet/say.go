@@ -15,7 +15,7 @@ import (
 // kept is the maximum number of lines in a journal.
 const kept = 200
 
-// journal is the log of a program. It drops a line that repeats the previous one.
+// journal is a program's log. It skips a line that is the same as the previous one.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -40,7 +40,7 @@ func (j *journal) text() string {
 	return strings.Join(j.lines, "")
 }
 
-// event records an event about an object, unless it repeats the previous one.
+// event records an event unless it is the same as the object's previous one.
 func (p *Player) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) {
 	key := string(of.UID)
 	if p.said[key] == reason+message {
@@ -58,7 +58,7 @@ func (p *Player) event(ctx context.Context, of corev1.ObjectReference, kind, rea
 	}
 }
 
-// Log is a source of package kubelet. It returns the logs of the controller manager and of the gateways.
+// Log returns the logs of the controller manager and the gateways. It is a kubelet.Source.
 func (p *Player) Log(namespace, pod, container string) (string, bool) {
 	if namespace == liqoNamespace && container == "controller-manager" {
 		return "stand-in: the controllers of the network\n" + p.log.text(), true
@@ -76,7 +76,7 @@ func (p *Player) Log(namespace, pod, container string) (string, bool) {
 	return "", false
 }
 
-// older reports whether a version like "v1.1.2" precedes major.minor. It returns false if version is not a version.
+// older reports whether version is older than major.minor. It returns false if version cannot be parsed.
 func older(version string, major, minor int) bool {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {

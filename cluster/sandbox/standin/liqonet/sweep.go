@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// swept are the kinds that gateway resources and Configurations own.
+// swept lists the kinds that gateway resources and Configurations own.
 var swept = []resource{
 	deployments, services, {Version: "v1", Resource: "serviceaccounts"}, secrets, connections, networks,
 }
 
-// sweep deletes objects whose owners no longer exist. The cluster's garbage collector also does this, but takes up to
-// half a minute to discover kinds that were added later.
+// sweep deletes objects whose owners no longer exist. The garbage collector would do that, too, but it needs up to 30
+// seconds to discover kinds that were added later.
 func (p *Player) sweep(ctx context.Context, here objects) error {
 	now := map[types.UID]bool{}
 	for i := range here.configurations {
@@ -39,7 +39,7 @@ func (p *Player) sweep(ctx context.Context, here objects) error {
 	return errors.Join(faults...)
 }
 
-// orphans deletes the objects of an owner.
+// orphans deletes the objects that owner owned.
 func (p *Player) orphans(ctx context.Context, owner types.UID) error {
 	background := metav1.DeletePropagationBackground
 	var faults []error

@@ -10,14 +10,14 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// The states of a Connection.
+// States of a Connection.
 const (
 	connecting = "Connecting"
 	connected  = "Connected"
 	lost       = "Error"
 )
 
-// The timing of pings. Upstream pings every two seconds, and also treats a tunnel as lost after five unanswered pings
+// Timing of pings. Upstream pings every two seconds. It also considers a tunnel lost after five unanswered pings
 // (liqotech/liqo v1.2.0, pkg/gateway/connection/flags.go and conncheck). The keepalive of clients is a guess: no source
 // was found, and upstream configures no interval.
 const (
@@ -37,15 +37,15 @@ type wire struct {
 	done   chan struct{}
 
 	mu       sync.Mutex
-	paired   bool      // it has or had a peer
+	paired   bool      // a peer was set at least once
 	sent     uint32    // number of the last ping
-	at       time.Time // when it was sent
-	answered uint32    // number of the last answered ping, or of the last ping before the first peer was set
+	at       time.Time // time of the last ping
+	answered uint32    // number of the last answered ping; initially the last ping before the first peer was set
 	took     time.Duration
-	seen     time.Time // when it was answered
+	seen     time.Time // time of that answer
 }
 
-// newWire starts an endpoint without a peer on a loopback port; port 0 means any free port.
+// newWire starts an endpoint without a peer on a loopback port. Port 0 means any free port.
 func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wire, error) {
 	w := &wire{stop: make(chan struct{}), done: make(chan struct{})}
 	w.link = newLink(mode, mtu, w.back)
@@ -62,7 +62,7 @@ func newWire(mode string, private key, port uint16, mtu int, log *journal) (*wir
 	return w, nil
 }
 
-// peer replaces the only peer. A client connects to at, and a server waits for the client.
+// peer replaces the peer. A client connects to at. A server waits for the client.
 func (w *wire) peer(public key, at netip.AddrPort) error {
 	w.mu.Lock()
 	if !w.paired {
@@ -101,7 +101,7 @@ func (w *wire) pings() {
 	}
 }
 
-// back records the reply to a ping. It ignores the round-trip time of a ping that waited for the handshake.
+// back records the reply to a ping. It ignores the round-trip time of pings that had to wait for the handshake.
 func (w *wire) back(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,9 +111,8 @@ func (w *wire) back(number uint32) {
 	w.answered, w.seen, w.took = number, time.Now(), time.Since(w.at)
 }
 
-// fares returns the state, the round-trip time of the last ping and the time of its reply. A tunnel that never came up
-// counts as lost after the same number of unanswered pings. A change of the peer affects the state only once pings are
-// answered or lost.
+// fares returns the state, the round-trip time of the last ping and the time of its reply. A tunnel that never worked
+// is lost after the same number of unanswered pings. A new peer changes the state only when pings are answered or lost.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/connection/conncheck/receiver.go (InitPeer, RunDisconnectObserver).
 func (w *wire) fares() (state string, took time.Duration, seen time.Time) {

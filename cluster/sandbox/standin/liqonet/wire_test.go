@@ -15,7 +15,7 @@ import (
 
 const happens = 2 * time.Minute // a handshake that was missed is tried again after five
 
-// ends are the two ends of a tunnel, on loopback.
+// ends contains the two endpoints of a tunnel on loopback.
 type ends struct {
 	server, client *wire
 	log            journal
@@ -51,7 +51,7 @@ func (e *ends) start(t *testing.T, mode string, private key) *wire {
 	return w
 }
 
-// pair tells each end the public key of the other.
+// pair configures each endpoint with the public key of its peer.
 func (e *ends) pair(t *testing.T, ofServer, ofClient key) {
 	t.Helper()
 	if err := errors.Join(e.server.peer(ofClient, netip.AddrPort{}), e.client.peer(ofServer, e.at)); err != nil {
@@ -90,7 +90,8 @@ func TestTunnelConnectsAndIsLost(t *testing.T) {
 	until(t, e.client, lost)
 }
 
-// The wrong pairs are there before the right one, so they had their time.
+// TestWrongKeysAreLost creates the pairs with wrong keys before the correct pair, so that they have enough time to
+// connect.
 func TestWrongKeysAreLost(t *testing.T) {
 	wrong, own, right := newEnds(t), newEnds(t), newEnds(t)
 	wrong.pair(t, right.keys[0], wrong.keys[1])

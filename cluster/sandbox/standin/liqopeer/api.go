@@ -18,14 +18,13 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// list returns the cached objects of a resource in all namespaces. It returns none if the API server does not serve the
-// resource.
+// list returns the cached objects in all namespaces. It returns none if the API server does not serve the resource.
 func list[S, T any](ctx context.Context, s *standin.Seen, of schema.GroupVersionResource) ([]object[S, T], error) {
 	all, err := standin.Listed[object[S, T]](ctx, s, of, "", "")
 	return all, ignoreMissing(err)
 }
 
-// listNow is like list, but sends a request instead of reading the cache.
+// listNow is like list, but bypasses the cache.
 func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource) ([]object[S, T], error) {
 	found, err := s.dynamic.Resource(of).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -40,7 +39,7 @@ func listNow[S, T any](ctx context.Context, s *site, of schema.GroupVersionResou
 	return all, nil
 }
 
-// create creates an object, and returns nil if the object already exists.
+// create creates an object. It returns nil if the object exists.
 func create[S, T any](ctx context.Context, s *site, to schema.GroupVersionResource, kind string, o object[S, T]) error {
 	o.TypeMeta = metav1.TypeMeta{APIVersion: to.GroupVersion().String(), Kind: kind}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o)
@@ -56,7 +55,7 @@ func create[S, T any](ctx context.Context, s *site, to schema.GroupVersionResour
 	return err
 }
 
-// report writes the status of an object if it differs from the stored one.
+// report updates an object's status unless it is unchanged.
 func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResource, o *object[S, T], now T) error {
 	if equality.Semantic.DeepEqual(o.Status, now) {
 		return nil
@@ -64,7 +63,7 @@ func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResour
 	return s.put(ctx, of, o, "/status", now, "status")
 }
 
-// put sets the field of an object at a JSON pointer.
+// put sets the field at the JSON pointer field.
 func (s *site) put(
 	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string,
 ) error {
@@ -86,7 +85,7 @@ func (s *site) patch(
 	return err
 }
 
-// hold adds a finalizer to an object if it is missing.
+// hold adds a finalizer if it is missing.
 func (s *site) hold(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, finalizer string) error {
 	if held(o, finalizer) {
 		return nil
@@ -94,7 +93,7 @@ func (s *site) hold(ctx context.Context, of schema.GroupVersionResource, o metav
 	return s.finalizers(ctx, of, o, append(slices.Clone(o.GetFinalizers()), finalizer))
 }
 
-// release removes a finalizer from an object.
+// release removes a finalizer.
 func (s *site) release(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, finalizer string) error {
 	if !held(o, finalizer) {
 		return nil
@@ -107,7 +106,7 @@ func (s *site) release(ctx context.Context, of schema.GroupVersionResource, o me
 	return err
 }
 
-// finalizers sets an object's finalizers. It fails if the object has changed since it was read.
+// finalizers sets an object's finalizers. It fails if the object has changed in the meantime.
 func (s *site) finalizers(ctx context.Context, of schema.GroupVersionResource, o metav1.Object, all []string) error {
 	return s.patch(ctx, of, o, []map[string]any{
 		{"op": "test", "path": "/metadata/resourceVersion", "value": o.GetResourceVersion()},
@@ -119,7 +118,7 @@ func held(o metav1.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)
 }
 
-// remove deletes an object. The UID is a precondition, so that another object of the same name is not deleted.
+// remove deletes an object. The UID is a precondition, so that a newer object with the same name remains.
 func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o metav1.Object) error {
 	if o.GetDeletionTimestamp() != nil {
 		return nil
@@ -133,7 +132,7 @@ func (s *site) remove(ctx context.Context, of schema.GroupVersionResource, o met
 	return err
 }
 
-// warn records a warning event on an object, once for each message.
+// warn records a warning event, but only once per message.
 func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, message string) error {
 	events := s.client.CoreV1().Events(about.Namespace)
 	known, err := events.List(
@@ -156,7 +155,6 @@ func (s *site) warn(ctx context.Context, about corev1.ObjectReference, reason, m
 	return err
 }
 
-// refer returns a reference to an object, as events need it.
 func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	return corev1.ObjectReference{
 		APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
@@ -164,7 +162,7 @@ func refer[S, T any](o *object[S, T]) corev1.ObjectReference {
 	}
 }
 
-// owned returns owner references to o, so that an object is garbage-collected with it.
+// owned returns owner references to o.
 func owned[S, T any](o *object[S, T]) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}}
 }

@@ -14,7 +14,7 @@ const (
 	checkWithin = 5 * time.Second
 )
 
-// checks runs health checks of the API servers to which this cluster connects.
+// checks contains health checks for the API servers that this cluster connects to.
 type checks struct {
 	mu    sync.Mutex
 	known map[string]*check // by provider ID
@@ -32,8 +32,8 @@ type check struct {
 // wait waits until no check is running.
 func (c *checks) wait() { c.wg.Wait() }
 
-// ask returns the last known health of a kubeconfig's API server. said is false until the first check has finished.
-// Checks run in the background, immediately for a new kubeconfig and then every 15 s.
+// ask returns the last known health of a provider's API server. said is false until the first check has finished.
+// Checks run in the background: immediately for a new kubeconfig, and then every 15 s.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/apiserverchecker.go and
 // pkg/liqo-controller-manager/flags.go (--foreign-cluster-ping-interval, --foreign-cluster-ping-timeout).
@@ -62,7 +62,7 @@ func (c *checks) run(ctx context.Context, this *check, kubeconfig []byte) {
 	this.busy, this.said, this.why, this.due = false, true, err, time.Now().Add(checkEvery)
 }
 
-// alive sends a request to the API server of a kubeconfig and returns its error.
+// alive sends a request to the API server in kubeconfig and returns the error.
 func alive(ctx context.Context, kubeconfig []byte) error {
 	config, err := connect(kubeconfig)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// subject returns the certificate subject of a slice's virtual kubelet on the provider.
+// subject returns the certificate subject for a slice's virtual kubelet.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CommonNameResourceSliceCSR).
 func subject(slice, consumer string) pkix.Name {
@@ -20,7 +20,7 @@ func subject(slice, consumer string) pkix.Name {
 	return pkix.Name{CommonName: slice + "-" + hex.EncodeToString(sum[:6]), Organization: []string{consumer}}
 }
 
-// request returns a PEM certificate signing request for a slice.
+// request returns a PEM-encoded certificate request for a slice.
 func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(
 		rand.Reader, &x509.CertificateRequest{Subject: subject(slice, consumer)}, key,
@@ -31,8 +31,8 @@ func request(key crypto.Signer, slice, consumer string) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// examine validates a slice's PEM certificate signing request. As in upstream, it does not check the signature, which
-// the API server checks when it signs the request.
+// examine validates a slice's certificate request. As in upstream, it does not check the signature, because the API
+// server does that later.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/csr.go (CheckCSRForResourceSlice).
 func examine(data []byte, slice, consumer string) error {
@@ -57,7 +57,7 @@ func examine(data []byte, slice, consumer string) error {
 	return nil
 }
 
-// privateKey parses a PEM private key in any of the common formats.
+// privateKey parses a PEM private key in PKCS#8, SEC 1 or PKCS#1.
 func privateKey(data []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(data)
 	if block == nil {

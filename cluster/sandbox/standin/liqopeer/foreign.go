@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describeForeigns fakes the controller of ForeignClusters. It creates a ForeignCluster with the first object of a
-// peering, not counting Secrets and slices, and keeps it after the last object is deleted. On a consumer without a
-// Tenant of its own, the ForeignCluster names no tenant namespace.
+// describeForeigns fakes the ForeignCluster controller. It creates a ForeignCluster for the first object of a peering,
+// except Secrets and slices. The ForeignCluster remains after the last object is deleted. On a consumer without its own
+// Tenant, it has no tenant namespace.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
 // foreigncluster_controller.go (foreignclusterEnqueuer), status.go, conditions.go and apiserverchecker.go.
@@ -34,7 +34,7 @@ func (l *look) describeForeigns(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// peers reports whether any object of a peering with a cluster exists.
+// peers reports whether a peering with cluster id has any objects.
 func (l *look) peers(id string) bool {
 	for _, kind := range l.networks {
 		if slices.ContainsFunc(kind, func(n network) bool { return n.Labels[remoteClusterID] == id }) {
@@ -44,7 +44,7 @@ func (l *look) peers(id string) bool {
 	return l.tenantOf(id) != nil || l.consumes(id)
 }
 
-// consumes reports whether this cluster uses, or is about to use, resources of a provider.
+// consumes reports whether this cluster uses resources from provider id, or is about to.
 func (l *look) consumes(id string) bool {
 	return slices.ContainsFunc(l.identities, func(i identity) bool { return i.Spec.ClusterID == id }) ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -81,8 +81,8 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 	return report(ctx, l.site, foreigns, f, now)
 }
 
-// role returns the other cluster's role. The cluster is a provider if a kubeconfig of its control plane or a virtual
-// node exists.
+// role returns the other cluster's role. It is a provider if there is a kubeconfig for its control plane or a virtual
+// node.
 func (l *look) role(id string, kubeconfig bool) string {
 	provider := kubeconfig ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -98,7 +98,7 @@ func (l *look) role(id string, kubeconfig bool) string {
 }
 
 // controlPlane returns the Secret with the kubeconfig for a provider, and the address of the provider's API server. It
-// returns nil unless there is exactly one such Secret with a valid kubeconfig.
+// returns nil unless there is exactly one such Secret and its kubeconfig is valid.
 func (l *look) controlPlane(id string) (*corev1.Secret, string) {
 	var found []*corev1.Secret
 	for i := range l.secrets {
@@ -134,7 +134,7 @@ func (l *look) serverCondition(ctx context.Context, f *foreign, secret *corev1.S
 	return with(f.Status.Conditions, c)
 }
 
-// tenantCondition returns a condition that reports whether a Tenant has its namespace, active or not.
+// tenantCondition reports whether the Tenant has a namespace. The Tenant need not be active.
 func tenantCondition(t *tenant) condition {
 	if t.Status.TenantNamespace == "" {
 		return condition{

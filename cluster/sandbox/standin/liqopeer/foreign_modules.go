@@ -14,8 +14,8 @@ import (
 
 const notReady = "NotReady"
 
-// networkModule returns the state of the tunnel, derived from the objects of package liqonet. If at least one of them
-// exists, the missing ones are not ready. An existing Configuration counts as ready, whatever its own status says.
+// networkModule returns the state of the tunnel. If at least one object of package liqonet exists, each missing one
+// counts as not ready. A Configuration always counts as ready, regardless of its status.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller/status.go
 // (handleNetworkingModuleStatus and the functions that it calls).
@@ -56,7 +56,7 @@ func (l *look) networkModule(ctx context.Context, id string, was module) (module
 	return now, nil
 }
 
-// networkOf returns the object of a kind that belongs to the peering with a cluster, or nil.
+// networkOf returns the object of the given kind in the peering with cluster id, or nil.
 func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
 	for i := range l.networks[kind] {
 		if n := &l.networks[kind][i]; n.Labels[remoteClusterID] == id {
@@ -66,8 +66,7 @@ func (l *look) networkOf(kind schema.GroupVersionResource, id string) *network {
 	return nil
 }
 
-// gatewayState returns the state of a gateway, derived from the replicas of its Deployment. d is nil if the Deployment
-// does not exist.
+// gatewayState returns the state of a gateway. d is nil if its Deployment does not exist.
 func gatewayState(d *appsv1.Deployment) string {
 	switch {
 	case d == nil || d.Status.ReadyReplicas == 0:
@@ -78,7 +77,7 @@ func gatewayState(d *appsv1.Deployment) string {
 	return ready
 }
 
-// connectionState returns the state of a Connection, or the state for a missing one if c is nil.
+// connectionState returns the state of a Connection. c is nil if it does not exist.
 func connectionState(c *network) string {
 	switch {
 	case c == nil:
@@ -98,8 +97,7 @@ func connectionReason(c *network) string {
 	return connectionState(c)
 }
 
-// since returns a condition. If the previous conditions contain it with the same status and reason, it keeps their
-// transition time.
+// since returns a condition. If status and reason are the same as in was, it keeps the transition time.
 func since(was []condition, kind, status, reason string) condition {
 	for _, c := range with(was, condition{Type: kind, Status: status, Reason: reason}) {
 		if c.Type == kind {
@@ -109,10 +107,10 @@ func since(was []condition, kind, status, reason string) condition {
 	return condition{}
 }
 
-// offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of the virtual kubelets.
-// In the sandbox none runs, so the conditions of the VirtualNodes are used.
+// offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of virtual kubelets. The
+// sandbox runs none, so it checks the conditions of the VirtualNodes.
 //
-// Source: as for networkModule (handleOffloadingModuleStatus).
+// Source: the same file as for networkModule (handleOffloadingModuleStatus).
 func (l *look) offloadingModule(id string, was module) module {
 	var all, running, expected, good int
 	for _, n := range l.virtualNodes {
@@ -149,7 +147,7 @@ func (l *look) offloadingModule(id string, was module) module {
 	}
 }
 
-// share returns the state of a module of which some of all parts are ready.
+// share returns the state of a module with all parts, some of which are ready.
 func share(some, all int) string {
 	switch some {
 	case all:

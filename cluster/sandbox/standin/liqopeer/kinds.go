@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// object is a custom resource, with the fields that this fake reads and writes.
+// object contains the fields of a custom resource that this fake reads or writes.
 type object[S, T any] struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -13,7 +13,7 @@ type object[S, T any] struct {
 	Status            T `json:"status,omitempty"`
 }
 
-// The custom resources, each in version v1beta1 of its group (liqotech/liqo v1.2.0, apis).
+// Custom resources. All are v1beta1 (liqotech/liqo v1.2.0, apis).
 type (
 	tenant      = object[tenantSpec, tenantStatus]
 	slice       = object[sliceSpec, sliceStatus]
@@ -26,8 +26,7 @@ type (
 	network     = object[struct{}, networkStatus] // Configuration, Connection, GatewayServer or GatewayClient
 )
 
-// condition is a condition in Liqo's own format. Its status is not True or False, but one of several values that depend
-// on its type.
+// condition is Liqo's own type of condition. Its status is not True or False. The valid values depend on its type.
 type condition struct {
 	Type               string      `json:"type"`
 	Status             string      `json:"status"`
@@ -64,7 +63,7 @@ type sliceStatus struct {
 	Resources  corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// authParams are the credentials of the consumer. Certificates are in PEM.
+// authParams contains the consumer's credentials. Certificates are PEM-encoded.
 type authParams struct {
 	APIServer string `json:"apiServer,omitempty"`
 	CA        []byte `json:"ca,omitempty"`
@@ -73,7 +72,7 @@ type authParams struct {
 
 type identitySpec struct {
 	ClusterID  string      `json:"clusterID,omitempty"`
-	Namespace  string      `json:"namespace,omitempty"` // the tenant namespace on the provider
+	Namespace  string      `json:"namespace,omitempty"` // tenant namespace on the provider
 	Type       string      `json:"type,omitempty"`
 	AuthParams *authParams `json:"authParams,omitempty"`
 }
@@ -153,13 +152,13 @@ type module struct {
 	Conditions []condition `json:"conditions,omitempty"`
 }
 
-// networkStatus has the status fields of package liqonet's objects that this fake reads.
+// networkStatus contains the status fields of package liqonet's objects that this package reads.
 type networkStatus struct {
-	Value string `json:"value,omitempty"` // of a Connection
+	Value string `json:"value,omitempty"` // status of a Connection
 }
 
-// with returns conditions with c added or replaced. The transition time changes only with the status or reason, so
-// setting the same condition again changes nothing.
+// with adds c to the conditions, or replaces the condition of the same type. The transition time changes only if the
+// status or the reason changes.
 func with(conditions []condition, c condition) []condition {
 	c.LastTransitionTime = metav1.Now().Rfc3339Copy()
 	all := append([]condition(nil), conditions...)
@@ -176,7 +175,7 @@ func with(conditions []condition, c condition) []condition {
 	return append(all, c)
 }
 
-// says returns the status of a condition, or "" if it does not exist.
+// says returns the status of the condition with type kind, or "".
 func says(conditions []condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// remoteWithin is the timeout of a request to another cluster.
+// remoteWithin is the timeout for requests to another cluster.
 const remoteWithin = 3 * time.Second
 
-// kubeconfig returns the self-contained kubeconfig of an Identity.
+// kubeconfig returns an Identity's self-contained kubeconfig.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/forge/kubeconfig.go.
 func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
@@ -28,8 +28,8 @@ func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// connect parses a self-contained kubeconfig. It rejects a kubeconfig that references files or a credential plugin,
-// which would not exist in a pod.
+// connect parses a self-contained kubeconfig. It rejects references to files and credential plugins, because they would
+// not exist in a pod.
 func connect(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -45,7 +45,7 @@ func connect(data []byte) (*rest.Config, error) {
 		case u.ClientCertificate != "" || u.ClientKey != "" || u.TokenFile != "":
 			return nil, fmt.Errorf("user %q names a file", name)
 		case u.Exec != nil || u.AuthProvider != nil:
-			return nil, fmt.Errorf("user %q needs a program", name)
+			return nil, fmt.Errorf("user %q requires a login plugin", name)
 		}
 	}
 	client, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	kubeletPrefix  = "vk-"        // prefix of a virtual kubelet's Deployment, before the name of the virtual node
-	bindingPrefix  = "liqo-node-" // prefix of its ClusterRoleBinding
+	kubeletPrefix  = "vk-"        // prefix of the virtual kubelet's Deployment
+	bindingPrefix  = "liqo-node-" // prefix of the virtual kubelet's ClusterRoleBinding
 	kubeletLocal   = "liqo-virtual-kubelet-local"
 	virtualNodeOf  = "liqo.io/virtual-node"
 	componentLabel = "offloading.liqo.io/component"
 )
 
 // startKubelet creates the objects of a virtual kubelet. As in upstream, the VirtualNode does not own them. The
-// Deployment has no replicas, because no virtual kubelet runs in the sandbox.
+// Deployment has no replicas, because the sandbox runs no virtual kubelet.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller/virtualkubelet.go
 // (ensureVirtualKubeletDeploymentPresence) and pkg/vkMachinery/forge/creation.go.
@@ -70,7 +70,7 @@ func (l *look) startKubelet(ctx context.Context, n *virtualNode) error {
 	return errors.Join(ignoreTaken(err1), ignoreTaken(err2), ignoreTaken(err3))
 }
 
-// endKubelet deletes the objects of a virtual kubelet (upstream's ensureVirtualKubeletDeploymentAbsence).
+// endKubelet deletes the objects of a virtual kubelet (in upstream: ensureVirtualKubeletDeploymentAbsence).
 func (l *look) endKubelet(ctx context.Context, n *virtualNode) error {
 	err1 := l.client.AppsV1().Deployments(n.Namespace).Delete(ctx, kubeletPrefix+n.Name, metav1.DeleteOptions{})
 	err2 := l.client.RbacV1().ClusterRoleBindings().Delete(ctx, bindingPrefix+n.Name, metav1.DeleteOptions{})

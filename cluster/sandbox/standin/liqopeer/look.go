@@ -14,17 +14,16 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// look is one pass of the controller manager over its cluster: a snapshot of the objects, and the reconciliation based
-// on it.
+// look is one pass of the controller manager. It contains a snapshot of the objects.
 type look struct {
 	*site
 	id      string // ID of this cluster
 	modules enabled
-	flags   map[string]string // of the controller manager, by name without dashes
+	flags   map[string]string // flags of the controller manager, without leading dashes
 
 	namespaces   []corev1.Namespace
-	secrets      []corev1.Secret // those with the kubeconfig of a control plane
-	nodes        []corev1.Node   // virtual nodes only
+	secrets      []corev1.Secret // only Secrets with a control plane kubeconfig
+	nodes        []corev1.Node   // only virtual nodes
 	tenants      []tenant
 	slices       []slice
 	identities   []identity
@@ -33,10 +32,10 @@ type look struct {
 	offloadings  []offloading
 	quotas       []quota
 	foreigns     []foreign
-	networks     map[schema.GroupVersionResource][]network // the objects of package liqonet
+	networks     map[schema.GroupVersionResource][]network // objects of package liqonet
 }
 
-// enabled are the enabled modules of Liqo. All are enabled unless a flag disables them.
+// enabled contains the enabled modules of Liqo. All are enabled by default.
 type enabled struct{ networking, authentication, offloading bool }
 
 // manage runs one pass of all controllers.
@@ -67,7 +66,6 @@ func (s *site) manage(ctx context.Context) error {
 	return errors.Join(append(all, l.describeForeigns(ctx))...)
 }
 
-// modulesOf returns the modules that the flags of the controller manager enable.
 func modulesOf(flags map[string]string) enabled {
 	return enabled{
 		flags["networking-enabled"] != "false", flags["authentication-enabled"] != "false",
@@ -75,7 +73,6 @@ func modulesOf(flags map[string]string) enabled {
 	}
 }
 
-// flagsOf returns the flags of the controller manager, by name.
 func flagsOf(d *appsv1.Deployment) map[string]string {
 	out := map[string]string{}
 	for _, c := range d.Spec.Template.Spec.Containers {
@@ -88,7 +85,7 @@ func flagsOf(d *appsv1.Deployment) map[string]string {
 	return out
 }
 
-// clusterID returns the ID of this cluster, or "" if it is not set.
+// clusterID returns this cluster's ID, or "" if it is not set.
 func (s *site) clusterID(ctx context.Context) (string, error) {
 	found, err := standin.Listed[corev1.ConfigMap](ctx, s.seen, kubeConfigMaps, home, nameLabel+"="+clusterIDConfigMap)
 	if err != nil || len(found) == 0 {
@@ -97,8 +94,7 @@ func (s *site) clusterID(ctx context.Context) (string, error) {
 	return found[0].Data[clusterIDKey], nil
 }
 
-// see lists all objects that the controllers need. In a cluster without tenant namespaces it returns after the first
-// lists.
+// see lists the objects for this pass. If the cluster has no tenant namespaces, it lists only a few kinds.
 func (l *look) see(ctx context.Context) error {
 	var err, err1, err2 error
 	if l.namespaces, err = standin.Listed[corev1.Namespace](ctx, l.seen, kubeNamespaces, "", ""); err != nil {
@@ -130,7 +126,6 @@ func (l *look) seeTenants(ctx context.Context) error {
 	return errors.Join(err1, err2, err3, err4, err5, err6)
 }
 
-// seeNetworks lists the objects of package liqonet.
 func (l *look) seeNetworks(ctx context.Context) error {
 	l.networks = map[schema.GroupVersionResource][]network{}
 	for _, resource := range []schema.GroupVersionResource{configurations, gatewayServers, gatewayClients, connections} {
@@ -143,7 +138,7 @@ func (l *look) seeNetworks(ctx context.Context) error {
 	return nil
 }
 
-// sum returns a checksum of all listed objects. It ignores Connections, whose status is updated every few seconds.
+// sum returns a checksum of all listed objects. It skips Connections, because their status changes every few seconds.
 func (l *look) sum() uint64 {
 	var s sum
 	for i := range l.namespaces {
@@ -166,7 +161,6 @@ func isTenantNamespace(n corev1.Namespace) bool {
 	return n.Labels[tenantNamespace] == yes && n.Labels[remoteClusterID] != ""
 }
 
-// namespace returns a namespace by its name, or nil.
 func (l *look) namespace(name string) *corev1.Namespace {
 	for i := range l.namespaces {
 		if l.namespaces[i].Name == name {
@@ -176,7 +170,7 @@ func (l *look) namespace(name string) *corev1.Namespace {
 	return nil
 }
 
-// tenantNamespaces returns the tenant namespaces of a remote cluster. Liqo requires exactly one.
+// tenantNamespaces returns the tenant namespaces for cluster id. Liqo requires exactly one.
 func (l *look) tenantNamespaces(id string) []string {
 	var names []string
 	for _, n := range l.namespaces {
@@ -187,7 +181,7 @@ func (l *look) tenantNamespaces(id string) []string {
 	return names
 }
 
-// remoteOf returns the remote cluster of a tenant namespace, or "" if the namespace is not a tenant namespace.
+// remoteOf returns the remote cluster of a tenant namespace, or "" if it is not a tenant namespace.
 func (l *look) remoteOf(namespace string) string {
 	n := l.namespace(namespace)
 	if n == nil || !isTenantNamespace(*n) {

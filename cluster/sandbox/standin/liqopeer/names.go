@@ -5,10 +5,10 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 const (
 	home     = "liqo" // Liqo's own namespace
 	standIn  = "carrick/stand-in"
-	markText = "made in the place of Liqo's controllers"
+	markText = "created by the sandbox instead of Liqo's controllers"
 )
 
-// Labels and annotations that Liqo uses (liqotech/liqo v1.2.0, pkg/consts).
+// Labels and annotations in Liqo (liqotech/liqo v1.2.0, pkg/consts).
 const (
 	remoteClusterID    = "liqo.io/remote-cluster-id"
 	tenantNamespace    = "liqo.io/tenant-namespace"
@@ -43,12 +43,12 @@ const (
 	clusterIDConfigMap = "clusterid-configmap"
 	clusterIDKey       = "CLUSTER_ID"
 	restartedAt        = "kubectl.kubernetes.io/restartedAt"
-	managed            = "liqo.io/managed"          // on all objects that Liqo creates (the chart's globalLabels)
-	remoteCertificate  = "liqo-remote-certificate-" // prefix of a Secret's name, before the name of a slice
-	offloadingName     = "offloading"               // the only name that a NamespaceOffloading can have
+	managed            = "liqo.io/managed"          // on all objects that Liqo creates (globalLabels in the chart)
+	remoteCertificate  = "liqo-remote-certificate-" // prefix of a Secret name; the slice name follows
+	offloadingName     = "offloading"               // the only valid name of a NamespaceOffloading
 )
 
-// Finalizers that Liqo sets.
+// Finalizers in Liqo.
 const (
 	tenantFinalizer      = "tenant.liqo.io/finalizer"
 	operatorFinalizer    = "crdreplicator.liqo.io/operator"

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepNamespaces fakes the provider's controller of NamespaceMaps: it creates and deletes the namespaces that a
-// consumer offloads.
+// keepNamespaces fakes the NamespaceMap controller on the provider. It creates and deletes the namespaces that
+// consumers offload.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespacemap-controller: enforcement.go and
 // namespacemap_controller.go.
@@ -63,8 +63,8 @@ func (l *look) keepMap(ctx context.Context, m *nsMap) error {
 
 func manager(m *nsMap) string { return m.Namespace + "/" + m.Name }
 
-// makeNamespace creates a namespace for a consumer, grants permissions in it to the consumer's virtual kubelets, and
-// returns the phase of the mapping. An existing unmanaged namespace is left unchanged.
+// makeNamespace creates a namespace for a consumer and binds the roles for its virtual kubelets. It returns the phase
+// of the mapping. An existing unmanaged namespace stays unchanged.
 func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) (phase string) {
 	n := l.namespace(there)
 	if n == nil {
@@ -92,7 +92,7 @@ func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) 
 	return accepted
 }
 
-// endNamespace deletes a namespace that was created for a consumer, and reports whether the namespace still exists.
+// endNamespace deletes a consumer's namespace. left reports whether it still exists.
 func (l *look) endNamespace(ctx context.Context, m *nsMap, name string) (left bool, err error) {
 	n := l.namespace(name)
 	if n == nil || n.Annotations[managedBy] != manager(m) {

@@ -14,8 +14,8 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// keepNode creates the Node of a virtual node and sets its status. No heartbeat is needed, because the sandbox's
-// controller manager waits a year before it considers a node lost.
+// keepNode creates a virtual node's Node and updates its status. It sends no heartbeats, because the sandbox's
+// controller manager waits a year for them.
 func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	nodes := l.client.CoreV1().Nodes()
 	node, err := standin.Got[corev1.Node](ctx, l.seen, kubeNodes, "", n.Name)
@@ -26,7 +26,7 @@ func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 		return err
 	}
 	if node.Labels[nodeType] != virtual || node.Labels[remoteClusterID] != n.Spec.ClusterID {
-		return fmt.Errorf("node %s is not a virtual one of %s", n.Name, n.Spec.ClusterID)
+		return fmt.Errorf("node %s is not a virtual node of %s", n.Name, n.Spec.ClusterID)
 	}
 	now := node.Status.DeepCopy()
 	now.NodeInfo.OperatingSystem = "linux"
@@ -42,7 +42,7 @@ func (l *look) keepNode(ctx context.Context, n *virtualNode) error {
 	return err
 }
 
-// newNode returns the Node of a virtual node.
+// newNode returns the Node for a virtual node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: setup.go (node) and utils.go
 // (desiredVirtualNodeMetadata). This fake offers no StorageClass.
@@ -58,18 +58,20 @@ func newNode(n *virtualNode) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: n.Name, Labels: labels,
-			Annotations: map[string]string{standIn: "made in the place of a virtual kubelet: no pod runs here"},
+			Annotations: map[string]string{
+				standIn: "created by the sandbox instead of a virtual kubelet: no pod runs on this node",
+			},
 		},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: notAllowed, Value: yes, Effect: corev1.TaintEffectNoExecute}}},
 	}
 }
 
-// condition sets a Node's conditions. They report whether the provider's API server accepts the slice's own identity
-// and grants resources, and whether the tunnel is up.
+// condition sets a Node's conditions. They depend on whether the provider's API server accepts the slice's identity,
+// whether it grants resources, and whether the tunnel is up.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: nodeProvider.go (Ping), conditions.go and
-// reconciler.go (areResourcesReady). Upstream stops renewing the node's lease while the server does not answer, so
-// Kubernetes sets Ready to Unknown after a while. Here Ready becomes False immediately.
+// reconciler.go (areResourcesReady). If the API server does not respond, upstream stops renewing the node's lease, and
+// Kubernetes later sets Ready to Unknown. This fake sets Ready to False immediately.
 func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.NodeStatus) error {
 	if n.Spec.KubeconfigSecretRef == nil {
 		return nil
@@ -117,9 +119,9 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	return nil
 }
 
-// tunnel reports whether a virtual node depends on a tunnel, and whether the tunnel is up. It reads the ForeignCluster,
-// whose networking module is enabled once any network object of that peering exists. Until the ForeignCluster has a
-// status, the module counts as enabled.
+// tunnel returns whether a virtual node depends on a tunnel (checked), and whether the tunnel is up. It reads the
+// ForeignCluster. The networking module is enabled if the peering has any network objects. Until the ForeignCluster has
+// a status, the module counts as enabled.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster, recomputeNodeState)
 // and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go (handleNetworkingModuleStatus).
@@ -152,7 +154,7 @@ func withNode(all []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeC
 	return all
 }
 
-// endNode deletes a virtual Node and the pods bound to it, because no other controller deletes these pods.
+// endNode deletes a virtual Node and its pods, because no other controller deletes these pods.
 func (l *look) endNode(ctx context.Context, node *corev1.Node) error {
 	pods, err := l.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.Name})
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	loopBackOff       = "CreationLoopBackOff"
 )
 
-// offload fakes the consumer's controller of NamespaceOffloadings. If a selector is invalid, the existing remote
-// namespaces are kept, and the NamespaceOffloading gets an event.
+// offload fakes the NamespaceOffloading controller on the consumer. If a selector is invalid, the remote namespaces
+// remain and the NamespaceOffloading gets an event.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller (Reconcile,
 // enforceClusterSelector, deletionLogic, setNamespaceOffloadingStatus).
@@ -67,7 +67,7 @@ func (l *look) offload(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// remoteName returns the name of a namespace on the provider.
+// remoteName returns the name of the namespace on the provider.
 func remoteName(o *offloading, consumer string) string {
 	switch o.Spec.NamespaceMappingStrategy {
 	case "EnforceSameName":
@@ -78,10 +78,10 @@ func remoteName(o *offloading, consumer string) string {
 	return o.Namespace + "-" + consumer
 }
 
-// offloadsPods reports whether pods of the namespace can run remotely. In that case the namespace needs a label.
+// offloadsPods reports whether pods in the namespace can run remotely. The namespace then needs a label.
 func offloadsPods(spec *offloadingSpec) bool { return spec.PodOffloadingStrategy != "Local" }
 
-// mapped returns the providers to which the namespace is already mapped, each with the remote name of the namespace.
+// mapped returns the remote names of the namespace by provider, for all existing mappings.
 func (l *look) mapped(o *offloading) map[string]string {
 	out := map[string]string{}
 	for i := range l.maps {
@@ -92,8 +92,8 @@ func (l *look) mapped(o *offloading) map[string]string {
 	return out
 }
 
-// choose returns the providers of the virtual nodes that the selector matches, each with the remote name of the
-// namespace. An empty selector matches all nodes.
+// choose returns the remote names of the namespace by provider, for all providers whose virtual nodes match the
+// selector. An empty selector matches all nodes.
 func (l *look) choose(o *offloading) (map[string]string, error) {
 	chosen := map[string]string{}
 	for i := range l.nodes {
@@ -123,7 +123,7 @@ func selects(selector *corev1.NodeSelector, node *corev1.Node) (bool, error) {
 	return parsed.Match(node), nil
 }
 
-// want writes a provider's desired namespaces into its NamespaceMap.
+// want updates the desired namespaces in a NamespaceMap.
 func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]string) error {
 	if l.mapFor(m.Name) != m || m.DeletionTimestamp != nil || maps.Equal(m.Spec.DesiredMapping, wanted[m.Name]) {
 		return nil
@@ -136,8 +136,7 @@ func (l *look) want(ctx context.Context, m *nsMap, wanted map[string]map[string]
 	return l.put(ctx, namespaceMaps, m, "/spec/desiredMapping", desired)
 }
 
-// tell writes the status of a NamespaceOffloading, and removes its finalizer once no provider has any of its
-// namespaces.
+// tell updates a NamespaceOffloading's status. It removes the finalizer when no provider has a namespace left.
 func (l *look) tell(ctx context.Context, o *offloading) error {
 	if o.Name != offloadingName {
 		return nil
@@ -152,8 +151,8 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 	return l.release(ctx, offloadings, o, offloadingFinalizer)
 }
 
-// fares returns the status of a NamespaceOffloading, and the number of providers that still have its namespace. The
-// finalizer is kept while there are any (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
+// fares returns a NamespaceOffloading's status, and how many providers still have one of its namespaces. The finalizer
+// remains until this number is 0 (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{
 		ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{},
@@ -166,7 +165,7 @@ func (l *look) fares(o *offloading) (offloadingStatus, int) {
 		}
 		_, asked := m.Spec.DesiredMapping[o.Namespace]
 		phase := m.Status.CurrentMapping[o.Namespace].Phase
-		if asked || phase != "" { // even if an admin has declared the provider lost
+		if asked || phase != "" { // even if an admin has declared the provider unreachable
 			left++
 		}
 		if asked {
@@ -222,16 +221,18 @@ func chosenCondition(asked bool) condition {
 func readyCondition(phase string) condition {
 	switch phase {
 	case accepted:
-		return condition{Type: ready, Status: "True", Reason: "NamespaceCreated", Message: "the namespace is there"}
+		return condition{Type: ready, Status: "True", Reason: "NamespaceCreated", Message: "the namespace exists"}
 	case loopBackOff:
-		return condition{Type: ready, Status: "False", Reason: loopBackOff, Message: "the provider cannot make the namespace"}
+		return condition{
+			Type: ready, Status: "False", Reason: loopBackOff, Message: "the provider cannot create the namespace",
+		}
 	case terminating:
 		return condition{Type: ready, Status: "False", Reason: terminating, Message: "the namespace is being deleted"}
 	}
 	return condition{Type: ready, Status: "False", Reason: "Creating", Message: "the provider has not answered yet"}
 }
 
-// enable adds or removes the label of a namespace whose pods can run remotely.
+// enable sets the label of a namespace whose pods can run remotely. If on is false, it removes the label.
 func (l *look) enable(ctx context.Context, name string, on bool) error {
 	n := l.namespace(name)
 	if n == nil || (n.Labels[schedulingEnabled] == yes) == on {

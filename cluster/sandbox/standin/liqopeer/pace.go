@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	lively = 3 * time.Second // time after a change during which every pass runs
-	rarely = 3               // at other times only every third pass runs
+	lively = 3 * time.Second // after a change, every pass runs for this long
+	rarely = 3               // after that, only every third pass runs
 )
 
-// pace is shared by all passes on both clusters, because a change that one controller detects may soon affect the
-// others.
-type pace struct{ changed atomic.Int64 } // Unix time of the last change in nanoseconds
+// pace records the last change on either cluster. All controllers share it, because a change soon affects other
+// controllers.
+type pace struct{ changed atomic.Int64 } // Unix time in nanoseconds
 
 // looks counts the passes of one controller.
 type looks struct {
@@ -31,7 +31,7 @@ func (l *looks) skip() bool {
 	return time.Since(time.Unix(0, l.pace.changed.Load())) > lively && l.ticks%rarely != 0
 }
 
-// saw records the checksum of the objects that a pass has read.
+// saw records the checksum of the objects in a pass.
 func (l *looks) saw(sum uint64) {
 	if sum != l.seen {
 		l.seen = sum
@@ -42,7 +42,7 @@ func (l *looks) saw(sum uint64) {
 // sum is a checksum of UIDs and resource versions.
 type sum struct{ total uint64 }
 
-// add adds an object. The order of calls does not matter.
+// add adds an object. The order does not matter.
 func (s *sum) add(o metav1.Object) {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, string(o.GetUID())+o.GetResourceVersion())

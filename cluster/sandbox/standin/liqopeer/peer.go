@@ -1,9 +1,9 @@
-// Package liqopeer fakes, on both clusters of a peering, Liqo's authentication, offloading and foreign-cluster
-// controllers, its crd-replicator, its webhooks, and the Node part of its virtual kubelet.
+// Package liqopeer fakes Liqo on both clusters of a peering. It contains the controllers for authentication, offloading
+// and foreign clusters, the crd-replicator, the webhooks, and the Node part of the virtual kubelet.
 //
 // The code for one cluster has no admin access to the other: it connects with the kubeconfigs in its own cluster's
-// Secrets. The objects determine which cluster is the consumer, so several peerings, or one in each direction, work at
-// the same time. A program of Liqo runs in a cluster while the Deployment of the same name is available.
+// Secrets. The objects determine which cluster is the consumer. Several peerings can exist at the same time, also in
+// opposite directions. Each of Liqo's programs runs in a cluster while the Deployment with the same name is available.
 //
 // Source: liqotech/liqo v1.2.0 (e9f4428d3). Below, C stands for pkg/liqo-controller-manager:
 //
@@ -18,18 +18,19 @@
 //
 // Known differences:
 //
-//   - A kubeconfig that names files or programs starts no replication. Upstream tries to use it.
-//   - A slice outside a tenant namespace is ignored; upstream sets its CSR. Storage classes and the like are missing.
+//   - A kubeconfig with references to files or programs starts no replication. Upstream tries to use it.
+//   - A slice outside of a tenant namespace is ignored. Upstream sets its CSR. Storage classes and similar settings are
+//     missing.
 //   - Quotas and certificate signing requests have labels of our own. A request has no generated name, and is deleted
-//     with its slice, whereas upstream keeps it.
+//     with its slice. Upstream keeps it.
 //   - A selector is matched only against Nodes; upstream also matches a VirtualNode without a Node
 //     (pkg/utils/virtualnode).
 //   - Pods on a virtual Node are force-deleted; upstream evicts them. The kubelet's Deployment has no replicas, so
 //     OffloadingVirtualNodeStatus follows the VirtualNodes. The Node of a provider that does not answer is NotReady,
 //     not Unknown.
-//   - A ForeignCluster is created only for a tenant namespace, and a change of a Secret updates its status immediately.
+//   - A ForeignCluster is created only for a tenant namespace, and a change to a Secret updates its status immediately.
 //     Upstream does not watch Secrets, and leaves the status incomplete while a gateway has no Deployment.
-//   - A Tenant whose namespace lost its labels waits; upstream creates another namespace (namespaceManager.go).
+//   - A Tenant waits if its namespace has lost the labels. Upstream creates another namespace (namespaceManager.go).
 //   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is ignored. Messages are our own.
 //
 // Not implemented: the handshake with nonces, renewals, AWS, proxies, and the offloading of pods.
@@ -46,13 +47,13 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// Options are the admin configurations of the two clusters.
+// Options contains admin credentials for both clusters.
 type Options struct{ Local, Remote *rest.Config }
 
 // Peer is a running fake of Liqo on both clusters.
 type Peer struct{ ends []func() }
 
-// Start runs Liqo until Close is called or ctx is done. Liqo can be installed in the clusters later.
+// Start runs Liqo until Close is called or ctx is done. Liqo need not be installed yet.
 func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	p := &Peer{}
 	defer func() {
@@ -80,7 +81,7 @@ func Start(ctx context.Context, o Options) (_ *Peer, err error) {
 	return p, nil
 }
 
-// Close stops Liqo and removes the webhooks. It keeps all other objects that it created in the clusters.
+// Close stops Liqo and removes its webhooks. All other objects remain.
 func (p *Peer) Close() {
 	for i := len(p.ends) - 1; i >= 0; i-- {
 		p.ends[i]()
@@ -88,15 +89,15 @@ func (p *Peer) Close() {
 	p.ends = nil
 }
 
-// site is a cluster with a fake Liqo.
+// site is one cluster with a fake Liqo.
 type site struct {
 	config  *rest.Config
 	client  kubernetes.Interface
 	dynamic dynamic.Interface
 	seen    *standin.Seen
-	checks  *checks              // of the API servers to which this cluster connects
-	remotes remotes              // clients of the clusters to which its replicator writes
-	drained map[types.UID]string // by UID of a Tenant: the version that was drained
+	checks  *checks              // health of the API servers that this cluster connects to
+	remotes remotes              // clusters that the replicator writes to
+	drained map[types.UID]string // by UID of a Tenant: the resource version that was drained
 
 	managing, replicating looks
 }

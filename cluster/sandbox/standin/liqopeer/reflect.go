@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reflect copies the objects of a tenant namespace to a remote cluster, and their status back.
+// reflect copies the objects in a tenant namespace to a remote cluster, and their status back.
 func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	var all []error
 	for _, resource := range replicatedAll {
@@ -21,9 +21,9 @@ func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	return errors.Join(all...)
 }
 
-// reflectAll replicates the objects of one resource. It does nothing until one list on the remote cluster has
-// succeeded. If the permission is revoked later, creating a copy fails and is not retried until the original changes or
-// the replicator restarts.
+// reflectAll replicates the objects of one resource. It waits until one list on the remote cluster has succeeded. If
+// the permission is revoked later, a failed creation is not retried until the original changes or the replicator
+// restarts.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error if creating is
 // forbidden; "not synced" is an error and is retried).
@@ -32,7 +32,7 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 		List(ctx, metav1.ListOptions{LabelSelector: replicated + "=" + yes + "," + origin + "=" + id})
 	forbidden := apierrors.IsForbidden(err) && r.synced[resource]
 	if err != nil && !forbidden {
-		return err // forbidden or no answer: do nothing, and remove no finalizer
+		return err // forbidden or no response: change nothing and remove no finalizer
 	}
 	here, err := s.seen.List(ctx, resource, r.local, replication+"="+yes)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 		for i := range here {
 			r.refused[here[i].GetUID()] = here[i].GetResourceVersion()
 		}
-		return nil // remove no finalizer either: unlike upstream's watch, this cannot tell that the copy was deleted
+		return nil // keep the finalizer: unlike upstream's watch, this list does not show that the copy was deleted
 	}
 	r.synced[resource] = true
 	copies := map[string]*unstructured.Unstructured{}
@@ -64,7 +64,7 @@ func (s *site) reflectAll(ctx context.Context, id string, r *remote, resource sc
 	return errors.Join(all...)
 }
 
-// reflectOne replicates one object. copied is its existing copy, or nil.
+// reflectOne replicates original. copied is the existing copy, or nil.
 func (s *site) reflectOne(
 	ctx context.Context, id string, r *remote, resource schema.GroupVersionResource,
 	original, copied *unstructured.Unstructured,
@@ -94,7 +94,7 @@ func (s *site) reflectOne(
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, which clears an earlier one
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, and this clears an old one
 	said, _ := original.Object["status"].(map[string]any)
 	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil
@@ -122,7 +122,6 @@ func replica(original *unstructured.Unstructured, id, namespace string) *unstruc
 	return made
 }
 
-// remove deletes a copy on the remote cluster.
 func (r *remote) remove(
 	ctx context.Context, resource schema.GroupVersionResource, copied *unstructured.Unstructured,
 ) error {

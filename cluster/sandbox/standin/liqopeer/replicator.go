@@ -16,30 +16,30 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// remotes are the providers to which objects are replicated, by cluster ID.
+// remotes contains the providers that objects are replicated to, by cluster ID.
 type remotes struct {
 	known     map[string]*remote
-	seen      map[types.UID]string // by UID of a Secret: the version that was last read
-	restarted string               // when the replicator was last restarted
+	seen      map[types.UID]string // by UID of a Secret: the resource version that was last read
+	restarted string               // time of the replicator's last restart
 }
 
-// since forgets all remotes if the replicator was restarted.
+// since forgets all providers if the replicator was restarted.
 func (r *remotes) since(restarted string) {
 	if r.restarted != restarted {
 		r.known, r.seen, r.restarted = nil, nil, restarted
 	}
 }
 
-// remote is a provider to which the replicator connects with only the kubeconfig of a Secret.
+// remote is a provider. The replicator connects to it only with the kubeconfig in a Secret.
 type remote struct {
 	of        [sha256.Size]byte
 	id        string // ID of the provider
-	local     string // the local tenant namespace, which contains the Secret
-	namespace string // the tenant namespace on the provider
+	local     string // local tenant namespace, with the Secret
+	namespace string // tenant namespace on the provider
 	dynamic   dynamic.Interface
 
-	synced  map[schema.GroupVersionResource]bool // listed successfully on the provider at least once
-	refused map[types.UID]string                 // by UID of an original that the provider refused: its version
+	synced  map[schema.GroupVersionResource]bool // listed at least once on the provider
+	refused map[types.UID]string                 // by UID of an original: the resource version that the provider refused
 }
 
 // replicate runs one pass of the fake crd-replicator.
@@ -69,7 +69,7 @@ func (s *site) replicate(ctx context.Context) error {
 	for i := range secrets {
 		seen.add(&secrets[i])
 	}
-	s.replicating.saw(seen.total) // the controller managers of both sides track the rest
+	s.replicating.saw(seen.total) // the controller managers on both sides track everything else
 	var all []error
 	lost := map[string]bool{}
 	for _, f := range known {
@@ -93,14 +93,14 @@ func (s *site) replicate(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// isDead reports whether an admin has declared a provider lost and its API server does not answer either.
+// isDead reports whether an admin has declared a provider unreachable and its API server does not respond.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func isDead(f *foreign) bool {
 	return f.Annotations[unreachable] == yes && says(f.Status.Conditions, "APIServerStatus") != "Established"
 }
 
-// reflectTo replicates to each provider. A provider that does not answer delays only itself.
+// reflectTo replicates to all providers concurrently, so that an unresponsive provider does not delay the others.
 func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) error {
 	var wg sync.WaitGroup
 	ended := make(chan error, len(s.remotes.known))
@@ -118,8 +118,8 @@ func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) e
 	return errors.Join(all...)
 }
 
-// valid reports whether the replicator handles a Secret. It requires a label and an annotation, and ignores the
-// namespace and the content. The replicator adds its finalizer to each such Secret before it reads anything else.
+// valid reports whether the replicator handles a Secret. It checks only a label and an annotation, regardless of
+// namespace and content. The replicator adds its finalizer to these Secrets first.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go (validateSecret, Reconcile).
 func valid(s *corev1.Secret) bool {
@@ -128,9 +128,9 @@ func valid(s *corev1.Secret) bool {
 	return labelled && noted
 }
 
-// read starts the replication to the provider of a Secret that has changed. If the Secret's kubeconfig is missing or
-// invalid, or if another Secret names the same provider, replication stops instead until a Secret changes again or the
-// replicator restarts. Upstream reports this only in the replicator's log.
+// read starts the replication for a new or changed Secret. If its kubeconfig is missing or invalid, or if another
+// Secret has the same provider, replication stops until a Secret changes or the replicator restarts. Upstream only logs
+// this.
 func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	if r.seen[secret.UID] == secret.ResourceVersion {
 		return
@@ -165,8 +165,8 @@ func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 	}
 }
 
-// stop handles a Secret that is being deleted. It stops the replication to the Secret's provider, even if another
-// Secret started it, and removes the Secret's finalizer. It does neither while replicated objects are left.
+// stop handles a Secret that is being deleted. When no replicated objects are left, it stops the replication and
+// removes the finalizer. This is the case even if another Secret started the replication.
 func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	if r := s.remotes.known[secret.Labels[remoteClusterID]]; r != nil && held(secret, operatorFinalizer) {
 		left, err := s.left(ctx, r)
@@ -178,7 +178,8 @@ func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	return s.release(ctx, kubeSecrets, secret, operatorFinalizer)
 }
 
-// left returns the number of objects of a tenant namespace that exist, or may exist, on the remote cluster.
+// left returns the number of replicated objects in the tenant namespace. Their copies might exist on the remote
+// cluster.
 func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	count := 0
 	for _, resource := range replicatedAll {
@@ -194,7 +195,7 @@ func (s *site) left(ctx context.Context, r *remote) (int, error) {
 	return count, nil
 }
 
-// giveUp removes the finalizers that wait for a provider, because an admin has declared it lost.
+// giveUp removes the finalizers that wait for a provider, after an admin has declared it unreachable.
 func (s *site) giveUp(ctx context.Context, id string, namespaces []corev1.Namespace) error {
 	var all []error
 	for _, n := range namespaces {

@@ -12,13 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// liqoGroup is the group of users whose client certificate Liqo has issued. It is the organization in the certificate's
-// subject.
+// liqoGroup is the user group in client certificates from Liqo. It is the organization in the subject.
 const liqoGroup = "liqo.io"
 
 var onBoth = []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}
 
-// The rules of all webhooks except those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and
+// Rules of all webhooks except those for pods, ShadowPods, ForeignClusters, FirewallConfigurations and
 // RouteConfigurations.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/webhooks; the rules are in pkg/webhooks.
@@ -34,8 +33,8 @@ var (
 	}
 )
 
-// judgeTenant validates a Tenant (pkg/webhooks/tenant/validate.go). The rules for creation also apply to every update,
-// including the removal of a finalizer.
+// judgeTenant validates a Tenant (pkg/webhooks/tenant/validate.go). The rules for creation also apply to updates, even
+// if an update only removes a finalizer.
 func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil {
@@ -84,7 +83,7 @@ func judgeTenant(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) 
 }
 
 // judgeSlice validates a ResourceSlice (pkg/webhooks/resourceslice/validate.go). The rule for creation does not apply
-// to replicated copies. The rule for updates applies to users from another cluster.
+// to replicated copies. The rule for updates applies only to users from another cluster.
 func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) error {
 	now, err := decode[sliceSpec, sliceStatus](r.Object)
 	if err != nil {
@@ -97,7 +96,8 @@ func judgeSlice(ctx context.Context, s *site, r *admissionv1.AdmissionRequest) e
 		}
 		if was.Labels[remoteClusterID] != now.Labels[remoteClusterID] || was.Annotations[cordon] != now.Annotations[cordon] {
 			return deny(
-				http.StatusForbidden, "resourceslice label %s and annotation %s are for the provider to change", remoteClusterID,
+				http.StatusForbidden, "resourceslice label %s and annotation %s can be changed only by the provider",
+				remoteClusterID,
 				cordon,
 			)
 		}
@@ -127,7 +127,7 @@ func judgeOffloading(_ context.Context, _ *site, r *admissionv1.AdmissionRequest
 	now, err1 := decode[offloadingSpec, offloadingStatus](r.Object)
 	was, err2 := decode[offloadingSpec, offloadingStatus](r.OldObject)
 	if err1 != nil || err2 != nil {
-		return apierrors.NewBadRequest("that is no NamespaceOffloading")
+		return apierrors.NewBadRequest("the object is not a NamespaceOffloading")
 	}
 	switch {
 	case now.Name != offloadingName:
@@ -160,13 +160,13 @@ func judgeVirtualNode(ctx context.Context, s *site, r *admissionv1.AdmissionRequ
 	if err != nil {
 		return err
 	}
-	return deny(http.StatusForbidden, "virtualnode cannot be called %s: there is a node of that name", n.Name)
+	return deny(http.StatusForbidden, "virtualnode cannot be named %s: a node with that name exists", n.Name)
 }
 
-// completeVirtualNode sets the defaults of a VirtualNode, like mutateSpec and mutateSpecInTemplate of
-// pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). Upstream sets the defaults, which are those of the chart
-// (deployments/liqo/values.yaml, offloading), only on creation but reads them on every write. Therefore an update
-// panics if a default is missing.
+// completeVirtualNode sets the defaults of a VirtualNode, like mutateSpec and mutateSpecInTemplate in
+// pkg/webhooks/virtualnode/mutate.go (the same in v1.0.0). The defaults are the chart's (deployments/liqo/values.yaml,
+// offloading). Upstream sets them only on creation, but reads them on every write. An update without a default
+// therefore panics.
 func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	n, err := decode[virtualNodeSpec, conditioned](r.Object)
 	if err != nil {
@@ -188,11 +188,11 @@ func completeVirtualNode(r *admissionv1.AdmissionRequest) ([]map[string]any, err
 	return out, nil
 }
 
-// errPanic is the error that controller-runtime returns for a webhook that panicked
-// (kubernetes-sigs/controller-runtime, pkg/webhook/admission/webhook.go).
+// errPanic is the error from controller-runtime when a webhook panics (kubernetes-sigs/controller-runtime,
+// pkg/webhook/admission/webhook.go).
 var errPanic = errors.New("panic: runtime error: invalid memory address or nil pointer dereference [recovered]")
 
-// labelTenant adds the label of the remote cluster to a Tenant that lacks it (pkg/webhooks/tenant/mutate.go).
+// labelTenant adds the remote cluster's label to a Tenant without one (pkg/webhooks/tenant/mutate.go).
 func labelTenant(r *admissionv1.AdmissionRequest) ([]map[string]any, error) {
 	t, err := decode[tenantSpec, tenantStatus](r.Object)
 	if err != nil || t.Spec.ClusterID == "" || t.Labels[remoteClusterID] != "" {

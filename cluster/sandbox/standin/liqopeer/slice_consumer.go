@@ -24,14 +24,13 @@ const (
 	denied                  = "Denied"
 )
 
-// ours reports whether this cluster is the consumer of a slice, which the slice's labels determine. Slices without
-// these labels are ignored.
+// ours reports whether this cluster is a slice's consumer, according to the slice's labels.
 func (l *look) ours(s *slice) bool {
 	return s.Labels[replication] == yes && s.Labels[destination] != "" && l.remoteOf(s.Namespace) != ""
 }
 
-// askForSlices fakes the consumer's slice controller, and the controllers that create Identities and virtual nodes for
-// slices.
+// askForSlices fakes the slice controller on the consumer, and the controllers that create Identities and virtual nodes
+// for slices.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager:
 // authentication/localresourceslice-controller/localresourceslice_controller.go,
@@ -66,14 +65,13 @@ func (l *look) askForSlice(ctx context.Context, s *slice) error {
 	return l.makeVirtualNode(ctx, s)
 }
 
-// wantsVirtualNode reports whether a slice requests a virtual node. Every value of the annotation except false counts
-// as a request.
+// wantsVirtualNode reports whether a slice requests a virtual node. Every annotation value except false is a request.
 func wantsVirtualNode(s *slice) bool {
 	value := s.Annotations[createVirtualNode]
 	return value != "" && !strings.EqualFold(value, "false")
 }
 
-// sign writes this cluster's certificate signing request into a slice.
+// sign adds this cluster's certificate request to a slice.
 func (l *look) sign(ctx context.Context, s *slice) error {
 	secret, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, home, authenticationKeys)
 	if err != nil {
@@ -101,7 +99,7 @@ func identityName(slice string) string { return "resourceslice-" + slice }
 
 func identitySecret(slice string) string { return "kubeconfig-" + identityName(slice) }
 
-// identify creates the Identity of an accepted slice.
+// identify creates the Identity for an accepted slice.
 func (l *look) identify(ctx context.Context, s *slice) error {
 	name := identityName(s.Name)
 	for i := range l.identities {
@@ -130,15 +128,15 @@ func (p *authParams) crt() []byte {
 	return p.SignedCRT
 }
 
-// hasKubeconfig reports whether the kubeconfig of a slice's Identity exists.
+// hasKubeconfig reports whether the slice's Identity has a kubeconfig.
 func (l *look) hasKubeconfig(s *slice) bool {
 	return slices.ContainsFunc(l.identities, func(i identity) bool {
 		return i.Name == identityName(s.Name) && i.Namespace == s.Namespace && i.Status.KubeconfigSecretRef != nil
 	})
 }
 
-// makeVirtualNode creates a virtual node with the slice's name, or updates the resources of an existing one. If a
-// webhook denies the request, no virtual node is created.
+// makeVirtualNode creates a virtual node with the slice's name, or updates its resources. A webhook can deny the
+// creation.
 func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	for i := range l.virtualNodes {
 		n := &l.virtualNodes[i]
@@ -165,7 +163,7 @@ func (l *look) makeVirtualNode(ctx context.Context, s *slice) error {
 	})
 }
 
-// sliceOf returns the slice for which an object was created, or nil if the slice does not exist or is being deleted.
+// sliceOf returns the slice that o was created for. It returns nil if the slice does not exist or is being deleted.
 func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	for i := range l.slices {
 		if s := &l.slices[i]; s.Name == o.Labels[resourceSliceName] && s.Namespace == o.Namespace &&
@@ -176,7 +174,7 @@ func (l *look) sliceOf(o metav1.ObjectMeta) *slice {
 	return nil
 }
 
-// keepIdentities writes the kubeconfig of each slice's Identity, and deletes Identities whose slice was deleted or
+// keepIdentities writes the kubeconfig of each slice's Identity. It deletes Identities whose slice was deleted or
 // denied.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication: identity-controller/identity_controller.go,
@@ -200,7 +198,7 @@ func (l *look) keepIdentities(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// dropIdentity deletes an Identity once no virtual node uses it.
+// dropIdentity deletes an Identity when no virtual node uses it anymore.
 func (l *look) dropIdentity(ctx context.Context, have *identity) error {
 	for _, n := range l.virtualNodes {
 		if n.Namespace == have.Namespace && n.Name == have.Labels[resourceSliceName] {
@@ -221,7 +219,7 @@ func (l *look) deleteIdentity(ctx context.Context, have *identity) error {
 	return l.remove(ctx, identities, have)
 }
 
-// kubeconfigOf writes the kubeconfig of an Identity into its Secret.
+// kubeconfigOf writes an Identity's kubeconfig to its Secret.
 func (l *look) kubeconfigOf(ctx context.Context, have *identity) error {
 	name := identitySecret(have.Labels[resourceSliceName])
 	keys, err := standin.Got[corev1.Secret](ctx, l.seen, kubeSecrets, home, authenticationKeys)

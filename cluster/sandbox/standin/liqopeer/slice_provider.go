@@ -20,11 +20,11 @@ import (
 	"carrick/cluster/sandbox/standin"
 )
 
-// usuallyGranted are the default resources of a slice, from the chart (deployments/liqo/values.yaml,
+// usuallyGranted lists a slice's default resources in the chart (deployments/liqo/values.yaml,
 // offloading.defaultNodeResources).
 const usuallyGranted = "cpu=4,memory=8Gi,pods=110,ephemeral-storage=20Gi"
 
-// granted returns the default resources of a slice (--default-node-resources).
+// granted returns a slice's default resources (--default-node-resources).
 func (l *look) granted() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for _, one := range strings.Split(cmp.Or(l.flags["default-node-resources"], usuallyGranted), ",") {
@@ -36,17 +36,17 @@ func (l *look) granted() corev1.ResourceList {
 	return out
 }
 
-// apiServerLabels are the labels of control plane nodes, whose address counts as that of the API server.
+// apiServerLabels lists labels of control plane nodes. The API server is reachable at the address of such a node.
 var apiServerLabels = []string{
 	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/controlplane",
 }
 
-// addressTypes are the types of node addresses in order of preference.
+// addressTypes lists types of node addresses in order of preference.
 var addressTypes = []corev1.NodeAddressType{
 	corev1.NodeExternalDNS, corev1.NodeExternalIP, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeHostName,
 }
 
-// addressOf returns the preferred address of several nodes, or "" if they have none.
+// addressOf returns the preferred address of the nodes, or "" if they have none.
 func addressOf(nodes []corev1.Node) string {
 	for _, kind := range addressTypes {
 		for _, n := range nodes {
@@ -60,14 +60,14 @@ func addressOf(nodes []corev1.Node) string {
 	return ""
 }
 
-// address returns the address of the API server for consumers. That is the address configured at installation, or else
-// the address of a node.
+// address returns the API server's address for consumers. It is the address from the installation, or else the address
+// of a node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode) and
 // pkg/utils/nodeUtils.go (GetAddressFromNodeList).
 func (l *look) address(ctx context.Context) (string, error) {
 	if l.flags["api-server-address-override"] != "" {
-		return l.config.Host, nil // nothing listens on the configured address in the sandbox
+		return l.config.Host, nil // in the sandbox nothing listens on the configured address
 	}
 	for _, label := range apiServerLabels {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -87,8 +87,7 @@ func (l *look) address(ctx context.Context) (string, error) {
 	)
 }
 
-// grant returns the resources that a slice gets: the requested ones, even if the cluster lacks them, and defaults for
-// the rest.
+// grant returns the requested resources, even if the cluster does not have them, and defaults for all others.
 func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	all := usual.DeepCopy()
 	for name, quantity := range asked {
@@ -97,7 +96,6 @@ func grant(usual, asked corev1.ResourceList) corev1.ResourceList {
 	return all
 }
 
-// answerSlices fakes the provider's controllers of ResourceSlices.
 func (l *look) answerSlices(ctx context.Context) error {
 	var all []error
 	for i := range l.slices {
@@ -111,7 +109,7 @@ func (l *look) answerSlices(ctx context.Context) error {
 	return errors.Join(append(all, l.sweep(ctx))...)
 }
 
-// answerSlice writes the status of a slice, regardless of its Tenant's condition.
+// answerSlice updates a slice's status, regardless of the Tenant's condition.
 //
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/authentication/remoteresourceslice-controller/remoteresourceslice_controller.go
@@ -120,7 +118,7 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	t := l.tenantOf(s.Spec.ConsumerClusterID)
 	if t == nil || t.Status.TenantNamespace != s.Namespace {
 		return l.warn(ctx, refer(s), "TenantNotFound",
-			fmt.Sprintf("there is no tenant for cluster %q in this namespace", s.Spec.ConsumerClusterID))
+			fmt.Sprintf("no tenant exists for cluster %q in this namespace", s.Spec.ConsumerClusterID))
 	}
 	if err := l.limit(ctx, s); err != nil {
 		return err
@@ -133,8 +131,8 @@ func (l *look) answerSlice(ctx context.Context, s *slice) error {
 	return errors.Join(err, report(ctx, l.site, resourceSlices, s, now))
 }
 
-// answerIdentity writes into a slice's status whether the consumer is authenticated, and reports whether its resources
-// are to be granted, too. If it denies the slice, only an event gives the reason.
+// answerIdentity sets the Authentication condition. further reports whether to grant resources next. If the slice is
+// denied, only an event contains the reason.
 func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (further bool, err error) {
 	deny := func(reason string, why error) error {
 		now.Conditions = with(now.Conditions, condition{
@@ -165,8 +163,8 @@ func (l *look) answerIdentity(ctx context.Context, s *slice, now *sliceStatus) (
 	return true, nil
 }
 
-// answerResources writes the granted resources into the status. It ignores a slice with a class of its own, which
-// another controller handles.
+// answerResources sets the granted resources. It ignores a slice with another class, because another controller handles
+// it.
 func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	switch t.Spec.TenantCondition {
 	case active:
@@ -176,7 +174,7 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 		now.Resources = grant(l.granted(), s.Spec.Resources)
 		now.Conditions = with(now.Conditions, condition{
 			Type: resourcesCondition, Status: accepted, Reason: "ResourceSliceResourcesAccepted",
-			Message: "granted as asked, without a check of what is available",
+			Message: "granted as requested, without a check of the available resources",
 		})
 		return
 	case cordoned:
@@ -190,12 +188,12 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 	})
 }
 
-// errOtherCSR is upstream's error for a slice whose certificate signing request differs from the one that was signed
+// errOtherCSR is upstream's error if a slice's certificate request differs from the signed one
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
-// signWithin is how long upstream waits for a signer. After that it denies the slice, and creates another certificate
-// signing request.
+// signWithin is how long upstream waits for a signer. Then it denies the slice and creates a new
+// CertificateSigningRequest.
 const signWithin = 30 * time.Second
 
 var errNotSigned = errors.New("the context was canceled before the certificate was issued")
@@ -205,9 +203,9 @@ func overdue(asked *certificatesv1.CertificateSigningRequest, now time.Time) boo
 	return len(asked.Status.Certificate) == 0 && now.Sub(asked.CreationTimestamp.Time) > signWithin
 }
 
-// certificate returns the signed certificate of a slice as PEM. It creates a certificate signing request in the
-// cluster, and returns no certificate until that is signed. It stores the certificate in a Secret that is never
-// deleted. Therefore it refuses any different request of a slice of that name from then on.
+// certificate returns the signed certificate of a slice as PEM. It creates a CertificateSigningRequest, and returns no
+// certificate until the request is signed. It stores the certificate in a Secret that is never deleted. After that, it
+// rejects a different certificate request for the same slice name.
 //
 // Source: liqotech/liqo v1.2.0, pkg/identityManager/certificateIdentityProvider.go (GetRemoteCertificate,
 // ApproveSigningRequest, storeRemoteCertificate) and utils.go (EnsureCertificate).
@@ -260,16 +258,16 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	}
 	asked.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "IdentityManagerApproval",
-		Message: "approved in the place of Liqo's controllers",
+		Message: "approved by the sandbox instead of Liqo's controllers",
 	}}
 	_, err = requests.UpdateApproval(ctx, name, asked, metav1.UpdateOptions{})
 	return nil, err
 }
 
-// quotaName returns the name of a slice's Quota, which equals the name of the user that the Quota limits.
+// quotaName returns the name of a slice's Quota. The user that it limits has the same name.
 func quotaName(s *slice) string { return subject(s.Name, s.Spec.ConsumerClusterID).CommonName }
 
-// isCordoned reports whether a slice or its Tenant is cordoned, so that the consumer cannot use more of the slice.
+// isCordoned reports whether a slice or its Tenant is cordoned. The consumer cannot use more of a cordoned slice.
 func isCordoned(s *slice) bool {
 	for _, key := range []string{cordon, cordonTenant} {
 		if value, ok := s.Annotations[key]; ok && value != "false" && value != "False" && value != "0" {
@@ -279,8 +277,7 @@ func isCordoned(s *slice) bool {
 	return false
 }
 
-// limit creates or updates the Quota of a slice. The Quota limits the resources that the consumer can use, and records
-// whether the slice is cordoned.
+// limit creates or updates a slice's Quota, and cordons it if the slice is cordoned.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/quotacreator-controller/quotacreator_controller.go.
 func (l *look) limit(ctx context.Context, s *slice) error {
@@ -313,7 +310,7 @@ func (l *look) limit(ctx context.Context, s *slice) error {
 	})
 }
 
-// sweep deletes the Quotas and certificate signing requests of slices that no longer exist.
+// sweep deletes the Quotas and CertificateSigningRequests of deleted slices.
 func (l *look) sweep(ctx context.Context) error {
 	var all []error
 	for i := range l.quotas {
@@ -336,7 +333,7 @@ func (l *look) sweep(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// sliceFrom reports whether a slice of this name and consumer exists.
+// sliceFrom reports whether the consumer has a slice with the given name.
 func (l *look) sliceFrom(name, consumer string) bool {
 	for _, s := range l.slices {
 		if s.Name == name && l.replicatedFrom(s.ObjectMeta, consumer) {

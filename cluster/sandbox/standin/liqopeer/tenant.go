@@ -20,7 +20,7 @@ const (
 	drained      = "Drained"
 )
 
-// admitTenants fakes the provider's tenant controller.
+// admitTenants fakes the Tenant controller on the provider.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/authentication/tenant-controller/tenant_controller.go
 // (Reconcile, handleTenantCordoned, handleTenantUncordoned, handleTenantDrained) and pkg/tenantNamespace.
@@ -39,7 +39,7 @@ func (l *look) admitTenants(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// roles returns the names of the ClusterRoles that tenants get, by label, or nil if one is missing.
+// roles returns the ClusterRoles for tenants by label. It returns nil if one is missing.
 func (l *look) roles(ctx context.Context) (map[string]string, error) {
 	found, err := l.client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{
 		LabelSelector: fmt.Sprintf("%s in (%s,%s)", nameLabel, remoteControlPlane, kubeletClusterWide),
@@ -75,7 +75,7 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	}
 	if t.Spec.AuthzPolicy == keysExchange {
 		return l.warn(ctx, refer(t), "NonceNotFound",
-			fmt.Sprintf("there is no nonce for cluster %q: this tenant waits for a handshake", t.Spec.ClusterID))
+			fmt.Sprintf("no nonce exists for cluster %q: this tenant waits for a handshake", t.Spec.ClusterID))
 	}
 	names := l.tenantNamespaces(t.Spec.ClusterID)
 	if len(names) == 0 {
@@ -91,8 +91,8 @@ func (l *look) admitTenant(ctx context.Context, t *tenant, roles map[string]stri
 	return report(ctx, l.site, tenants, t, tenantStatus{TenantNamespace: names[0]})
 }
 
-// cordonSlices annotates the slices of a Tenant's consumer if the Tenant is cordoned, and removes the annotation if
-// not. The annotation cordons their Quotas.
+// cordonSlices annotates the slices of a cordoned Tenant's consumer, so that their Quotas are cordoned, too. If the
+// Tenant is not cordoned, it removes the annotation.
 func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 	var all []error
 	for i := range l.slices {
@@ -115,8 +115,8 @@ func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 
 func bindingName(role string) string { return "liqo-binding-" + role }
 
-// bind grants the group of the consumer's virtual kubelets its cluster-wide permissions. An admin must bind the other
-// role, because there was no handshake.
+// bind grants the cluster-wide permissions to the consumer's virtual kubelets. An admin must bind the other role,
+// because there was no handshake.
 func (l *look) bind(ctx context.Context, t *tenant, role string) error {
 	name := bindingName(role) + "-" + t.Spec.ClusterID
 	bindings := l.client.RbacV1().ClusterRoleBindings()
@@ -138,9 +138,8 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain removes the consumer's permissions and everything that the consumer has replicated to this cluster. It runs
-// once for each version of the Tenant, because the controller of a drained Tenant watches nothing else
-// (SetupWithManager).
+// drain removes the consumer's permissions and all objects that it has replicated. It runs once per resource version of
+// the Tenant, because upstream's controller watches only the Tenant (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
 	if l.drained[t.UID] == t.ResourceVersion {
 		return nil
@@ -169,12 +168,12 @@ func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) er
 	return nil
 }
 
-// replicatedFrom reports whether a consumer has replicated an object to its tenant namespace in this cluster.
+// replicatedFrom reports whether consumer id has replicated an object to its tenant namespace.
 func (l *look) replicatedFrom(o metav1.ObjectMeta, id string) bool {
 	return o.Labels[replicated] == yes && o.Labels[origin] == id && l.remoteOf(o.Namespace) == id
 }
 
-// tenantOf returns the Tenant of a consumer, or nil.
+// tenantOf returns the Tenant of consumer id, or nil.
 func (l *look) tenantOf(id string) *tenant {
 	for i := range l.tenants {
 		if l.tenants[i].Spec.ClusterID == id {

@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepVirtualNodes fakes the virtual-node controller and, for the Node itself, the virtual kubelet.
+// keepVirtualNodes fakes the VirtualNode controller. It also fakes the virtual kubelet, as far as the Node is
+// concerned.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller:
 // virtualnode_controller.go, deletion-routine.go and namespacemap.go.
@@ -47,7 +48,7 @@ func (l *look) keepVirtualNode(ctx context.Context, n *virtualNode) error {
 	return report(ctx, l.site, virtualNodes, n, stages(n, "Running", "Running"))
 }
 
-// endVirtualNode deletes the objects of a virtual node, then removes its finalizer.
+// endVirtualNode deletes a virtual node's objects and then removes the finalizer.
 func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 	if !held(n, virtualNodeFinalizer) {
 		return nil
@@ -71,22 +72,24 @@ func (l *look) endVirtualNode(ctx context.Context, n *virtualNode) error {
 	return l.release(ctx, virtualNodes, n, virtualNodeFinalizer)
 }
 
-// stages returns a status with the given states of the virtual kubelet and the Node.
+// stages returns the status for the given states of the virtual kubelet and the Node.
 func stages(n *virtualNode, kubelet, node string) conditioned {
 	all := with(
 		n.Status.Conditions,
 		condition{
-			Type: "VirtualKubelet", Status: kubelet, Reason: "VirtualKubelet" + kubelet, Message: "stand-in: nothing runs there",
+			Type: "VirtualKubelet", Status: kubelet, Reason: "VirtualKubelet" + kubelet,
+			Message: "stand-in: nothing runs on this node",
 		},
 	)
 	return conditioned{
 		with(
-			all, condition{Type: "Node", Status: node, Reason: "Node" + node, Message: "stand-in: no pod is offloaded to it"},
+			all,
+			condition{Type: "Node", Status: node, Reason: "Node" + node, Message: "stand-in: no pod is offloaded to this node"},
 		),
 	}
 }
 
-// openMap creates the NamespaceMap for a provider, named after the provider.
+// openMap creates the NamespaceMap for a provider. It has the provider's name.
 func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	if l.mapFor(n.Spec.ClusterID) != nil {
 		return nil
@@ -100,7 +103,7 @@ func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	})
 }
 
-// closeMap deletes the NamespaceMap of a provider together with its last virtual node.
+// closeMap deletes a provider's NamespaceMap when its last virtual node is deleted.
 func (l *look) closeMap(ctx context.Context, last *virtualNode) error {
 	for _, n := range l.virtualNodes {
 		if n.Spec.ClusterID == last.Spec.ClusterID && n.DeletionTimestamp == nil {

@@ -26,8 +26,8 @@ const hooksName = "liqo-webhook-stand-in"
 
 const hookWithin = 5 * time.Second
 
-// hooks is the HTTPS server of the webhooks of both clusters, on loopback. Its paths have the form /<cluster>/<hook>.
-// Webhooks also run for dry runs.
+// hooks is the HTTPS server for the webhooks of both clusters. It listens on loopback. The paths are /CLUSTER/HOOK. The
+// webhooks also run for dry runs.
 type hooks struct {
 	authority *pki.Authority
 	server    *http.Server
@@ -35,18 +35,17 @@ type hooks struct {
 	base      string
 }
 
-// hook is a webhook for one kind.
+// hook is a webhook for one resource.
 type hook struct {
 	group, resource string
 	operations      []registrationv1.OperationType
-	// judge returns why a request is denied, or nil.
+	// judge returns nil, or the error for a denied request.
 	judge func(context.Context, *site, *admissionv1.AdmissionRequest) error
-	// mutate returns the operations of a JSON patch for an admitted request; nil means that it changes nothing.
+	// mutate returns a JSON patch for an admitted request, or nil.
 	mutate func(*admissionv1.AdmissionRequest) ([]map[string]any, error)
 }
 
-// denial is an error that denies a request with a reason. Any other error means that the request could not be
-// validated.
+// denial denies a request. All other errors mean that the request could not be validated.
 type denial struct {
 	code int32
 	text string
@@ -106,14 +105,14 @@ func (h *hooks) register(ctx context.Context, name string, s *site) error {
 			SideEffects: none(), FailurePolicy: fail(), AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: seconds(),
 		})
 	}
-	h.unregister(s) // left over from a sandbox that ended without removing them
+	h.unregister(s) // a killed sandbox can leave webhooks behind
 	api := s.client.AdmissionregistrationV1()
 	_, err1 := api.ValidatingWebhookConfigurations().Create(ctx, validating, metav1.CreateOptions{})
 	_, err2 := api.MutatingWebhookConfigurations().Create(ctx, mutating, metav1.CreateOptions{})
 	return errors.Join(err1, err2)
 }
 
-// unregister deletes the webhook configurations. It ignores a cluster that does not answer.
+// unregister deletes the webhook configurations. It ignores errors, because the cluster might not respond.
 func (h *hooks) unregister(s *site) {
 	ctx, cancel := context.WithTimeout(context.Background(), hookWithin)
 	defer cancel()
@@ -125,7 +124,7 @@ func (h *hooks) unregister(s *site) {
 func hooksMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: hooksName, Labels: map[string]string{"app.kubernetes.io/part-of": "liqo"},
-		Annotations: map[string]string{standIn: "answers in the place of Liqo's webhooks"},
+		Annotations: map[string]string{standIn: "served by the sandbox instead of Liqo's webhooks"},
 	}
 }
 
@@ -167,7 +166,7 @@ func answer(s *site, judge func(context.Context, *site, *admissionv1.AdmissionRe
 	}
 }
 
-// change returns the handler of a mutating webhook, which also validates the request.
+// change returns the handler of a mutating webhook. It also validates the request.
 func change(s *site, k hook) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		serve(w, r, func(request *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
@@ -188,7 +187,7 @@ func change(s *site, k hook) http.HandlerFunc {
 	}
 }
 
-// refuse writes an error as a denial into a response. It does nothing if err is nil.
+// refuse adds an error to a response. It does nothing if err is nil.
 func refuse(response *admissionv1.AdmissionResponse, err error) {
 	if err == nil {
 		return
@@ -210,7 +209,7 @@ func serve(
 ) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-		http.Error(w, "that is no admission review", http.StatusBadRequest)
+		http.Error(w, "the request is not an AdmissionReview", http.StatusBadRequest)
 		return
 	}
 	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}

@@ -1,7 +1,7 @@
-// Package nfs fakes an NFS server with one export, and mount.nfs(8) as its client. The export is a folder of this
+// Package nfs fakes an NFS server with one export, and mount.nfs(8) as its client. The export is a directory of this
 // machine. The server listens on port 2049 of a loopback address and answers only a client's first call, the procedure
-// NULL of the program NFS in versions 3 and 4. No file system is ever mounted. Callers use Mount, which returns the
-// exported folder, or an error with the message of mount.nfs.
+// NULL of the program NFS in versions 3 and 4. No file system is ever mounted. Mount returns the exported directory, or
+// an error with mount.nfs's message.
 //
 // Sources: linux-nfs/nfs-utils 7acc8b94 (2.9.2-rc6), and the RFCs 5531 (replies) and 7530 (version 4).
 //
@@ -9,12 +9,12 @@
 //   - A name that does not resolve, and a version other than 3 and 4 (EIO): utils/mount/stropts.c (nfs_try_mount).
 //   - A version that is not a number: utils/mount/network.c (nfs_nfs_version).
 //
-// Known differences: if a server cannot be reached, the mount fails immediately, whereas mount.nfs retries for minutes
-// (utils/mount/stropts.c, nfs_is_permanent_error). There is no portmapper and no mountd: showmount gets no answer, and
-// version 3 behaves like version 4. The export allows every client until Deny.
+// Known differences: if a server cannot be reached, the mount fails immediately. mount.nfs retries for minutes
+// (utils/mount/stropts.c, nfs_is_permanent_error). There is no portmapper and no mountd, so showmount does not work and
+// version 3 behaves like version 4. The export allows every client until Deny is called.
 //
-// Guesses, no source found: a minor version that does not exist fails with EINVAL, and a client that the export does
-// not allow fails with EACCES also in version 4. Both errors come from the client's kernel.
+// Guesses without a source: an unknown minor version fails with EINVAL, and a client that the export does not allow
+// fails with EACCES, also in version 4. Both errors are from the client's kernel.
 package nfs
 
 import (
@@ -40,14 +40,14 @@ const (
 
 	placeOf    = "127.61.0.%d" // each sandbox has its own address
 	manyPlaces = 250
-	loopback   = "127.0.0.1" // fallback if only one loopback address exists
+	loopback   = "127.0.0.1" // fallback for machines with one loopback address
 	dialWithin = time.Second
 )
 
 // Server is a running NFS server with one export.
 type Server struct {
 	Address string // a loopback address
-	Root    string // the exported folder
+	Root    string // the exported directory
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -56,7 +56,7 @@ type Server struct {
 	squashed bool // root is mapped to nobody and cannot write
 }
 
-// Start creates the exported folder and listens until Close, on an address that no other sandbox uses.
+// Start creates the exported directory and listens until Close is called. No other sandbox uses the same address.
 func Start(ctx context.Context, root string) (*Server, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Start(ctx context.Context, root string) (*Server, error) {
 	if err != nil {
 		if other := s.listen(ctx, loopback); other != nil {
 			return nil, fmt.Errorf(
-				"port %d, on which an NFS server listens, is free at no address of loopback: %w", port, errors.Join(err, other),
+				"NFS port %d is free on no loopback address: %w", port, errors.Join(err, other),
 			)
 		}
 	}
@@ -106,7 +106,7 @@ func (s *Server) accept(listener net.Listener) {
 	}
 }
 
-// Shut stops listening, so that connections are rejected as by a firewall. The folder is kept.
+// Shut stops listening, so that connections are rejected. The directory remains.
 func (s *Server) Shut() {
 	_ = s.listener.Close()
 	s.mu.Lock()
@@ -116,7 +116,7 @@ func (s *Server) Shut() {
 	}
 }
 
-// Close stops the server and removes its folder.
+// Close stops the server and removes its directory.
 func (s *Server) Close() {
 	s.Shut()
 	_ = os.RemoveAll(s.Root)
@@ -129,14 +129,14 @@ func (s *Server) Deny() {
 	s.denied = true
 }
 
-// Squash maps the cluster's root to the user nobody, which cannot write at the top of the export.
+// Squash maps the cluster's root to nobody. nobody cannot write to the top directory of the export.
 func (s *Server) Squash() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.squashed = true
 }
 
-// Squashed reports whether root is mapped to the user nobody.
+// Squashed reports whether root is mapped to nobody.
 func (s *Server) Squashed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Server) Squashed() bool {
 // versions lists the protocol versions that mount.nfs supports.
 var versions = []string{"3", "4", "4.0", "4.1", "4.2"}
 
-// checkVersion returns the error of mount.nfs if options request a version that it does not support.
+// checkVersion returns mount.nfs's error if options contain an unsupported version.
 func checkVersion(options []string, target string) error {
 	for _, option := range options {
 		name, value, _ := strings.Cut(option, "=")
@@ -165,8 +165,8 @@ func checkVersion(options []string, target string) error {
 	return nil
 }
 
-// Mount returns the folder that represents a path of a server. Its error has the message that mount.nfs prints when it
-// mounts that path at target.
+// Mount returns the directory on this machine for the path dir on server. Its errors have the messages of mount.nfs for
+// a mount at target.
 func (s *Server) Mount(ctx context.Context, server, dir, target string, options []string) (folder string, err error) {
 	if err := checkVersion(options, target); err != nil {
 		return "", err
@@ -180,7 +180,7 @@ func (s *Server) Mount(ctx context.Context, server, dir, target string, options 
 	defer s.mu.Unlock()
 	switch remote := conn.RemoteAddr().(*net.TCPAddr); {
 	case remote.IP.String() != s.Address:
-		return "", fmt.Errorf("stand-in: no export of %s is played, %s:%s alone is", server, s.Address, Export)
+		return "", fmt.Errorf("stand-in: the sandbox has no export of %s, only %s:%s", server, s.Address, Export)
 	case s.denied:
 		return "", fmt.Errorf("mount.nfs: access denied by server while mounting %s:%s", server, dir)
 	}
@@ -194,7 +194,7 @@ func (s *Server) Mount(ctx context.Context, server, dir, target string, options 
 	return folder, nil
 }
 
-// unreached returns the message of mount.nfs for a server that cannot be reached.
+// unreached returns mount.nfs's error for an unreachable server.
 func unreached(server, dir, target string, err error) error {
 	var unknown *net.DNSError
 	var timeout net.Error

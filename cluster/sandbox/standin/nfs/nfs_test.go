@@ -51,7 +51,7 @@ func TestWhatMountSays(t *testing.T) {
 		},
 		{"nobody listens", "127.61.255.254", Export, nil, "Connection refused for 127.61.255.254:" + Export + " on /mnt"},
 		{"no such name", "nfs.invalid", Export, nil, "Failed to resolve server"},
-		{"somebody else's", other.Address, Export, nil, "stand-in: no export of"},
+		{"somebody else's", other.Address, Export, nil, "stand-in: the sandbox has no export of"},
 	} {
 		folder, err := s.Mount(t.Context(), c.server, c.path, "/mnt", c.options)
 		if c.want == "" && (err != nil || !strings.HasPrefix(folder, s.Root)) || c.want != "" && (err == nil ||

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// The parts of an ONC RPC message (RFC 5531).
+// Parts of an ONC RPC message (RFC 5531).
 const (
 	lastFragment = 1 << 31
 	call         = 0
@@ -21,11 +21,11 @@ const (
 	versionMismatch = 2
 	procUnknown     = 3
 
-	headerWords = 6       // 32-bit words of a call, up to its procedure
+	headerWords = 6       // 32-bit words in a call up to the procedure
 	callAtMost  = 1 << 16 // bytes
 )
 
-// answer answers the calls of a client until it disconnects or sends anything else.
+// answer answers calls until the client disconnects or sends something else.
 func answer(conn net.Conn) {
 	defer conn.Close()
 	for {
@@ -51,13 +51,13 @@ func answer(conn net.Conn) {
 	}
 }
 
-// reply returns the server's reply to a call, or nil if the message is not a call.
+// reply returns the reply to a call. It returns nil if message is not a call.
 func reply(message []byte) []byte {
 	word := func(i int) uint32 { return binary.BigEndian.Uint32(message[4*i:]) }
 	if word(1) != call || word(2) != rpcVersion {
 		return nil
 	}
-	words := []uint32{word(0), 1, accepted, 0, 0} // a reply, with an empty verifier
+	words := []uint32{word(0), 1, accepted, 0, 0} // a reply with an empty verifier
 	switch {
 	case word(3) != program:
 		words = append(words, programUnknown)

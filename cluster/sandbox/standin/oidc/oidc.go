@@ -1,5 +1,5 @@
-// Package oidc fakes the identity provider of a portal: one Keycloak realm, limited to the requests of an API server, a
-// portal and a user's kubectl. The users in its list can sign in with any non-empty password.
+// Package oidc fakes the identity provider of a portal: one Keycloak realm, limited to requests from an API server, a
+// portal and a user's kubectl. Its users can sign in with any non-empty password.
 //
 // Sources (keycloak/keycloak, below services/src/main/java/org/keycloak, each file at the commit that was read):
 //
@@ -15,10 +15,10 @@
 //     (119bcab3), and for a refresh token refreshAccessToken in protocol/oidc/TokenManager.java (90a8409c).
 //   - a refresh token that is not valid: protocol/oidc/grants/RefreshTokenGrantType.java (898fdedc) and
 //     verifyRefreshToken in protocol/oidc/TokenManager.java (90a8409c).
-//   - the audience: that of an ID token is the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c).
+//   - the audience. For an ID token, it is the client (generateIDToken in protocol/oidc/TokenManager.java, 90a8409c).
 //     The audience of an access token is the other clients in which the user has a role, here account
 //     (protocol/oidc/mappers/AudienceResolveProtocolMapper.java, 3a7af19c). An audience mapper adds another client
-//     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4). The mapper of this realm adds it to both tokens,
+//     (protocol/oidc/mappers/AudienceProtocolMapper.java, 0f5eb4b4). This realm's mapper adds it to both tokens,
 //     although upstream's default excludes ID tokens.
 //   - a page that does not exist: services/error/KeycloakErrorHandler.java (898fdedc). The message is a guess: no
 //     source found.
@@ -26,13 +26,13 @@
 // The clients are real: kubectl, which uses the ID token of the response to a refresh (kubernetes/client-go v0.37.2
 // plugin/pkg/client/auth/oidc/oidc.go), and the API server.
 //
-// Known differences: there is no login page and no authorization code; the portal's login is not implemented. Keys are
+// Known differences: the portal's login is not implemented: there is no login page and no authorization code. Keys are
 // not rotated, and there is no session, no logout and no userinfo endpoint. A refresh token is not a JWT, never
 // expires, and represents a login with the scope openid. Tokens are valid for an hour, regardless of the realm's
-// settings, and have fewer claims. The client is checked before the grant. A client that does not exist is rejected
-// like a wrong secret. An unknown user is rejected with 401 like a wrong password, and not with 400
-// (authenticators/directgrant/ValidateUsername.java, 0312c39b). The discovery document has only some of the keys, and
-// lists only the two supported grants.
+// settings, and have fewer claims. The client is checked before the grant. An unknown client is rejected like a wrong
+// secret. An unknown user is rejected with 401 like a wrong password. Upstream returns 400
+// (authenticators/directgrant/ValidateUsername.java, 0312c39b). The discovery document is incomplete, and lists only
+// the two supported grants.
 package oidc
 
 import (
@@ -60,7 +60,7 @@ import (
 // Names of the realm and its clients.
 const (
 	Client       = "ondemand"               // the portal's client
-	ClientSecret = "stand-in-client-secret" // of Client
+	ClientSecret = "stand-in-client-secret" // secret of Client
 	Audience     = "kubernetes"             // the API server's client
 	realm        = "/realms/stand-in"       // path for Keycloak 17 and later
 	endpoints    = realm + "/protocol/openid-connect"
@@ -68,7 +68,7 @@ const (
 	keyID        = "stand-in"
 )
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
 	Users []string
 }
@@ -76,15 +76,15 @@ type Options struct {
 // Provider is a running identity provider.
 type Provider struct {
 	Issuer string
-	CA     []byte // PEM, the CA that issued its certificate
+	CA     []byte // PEM of the CA that signed its certificate
 
 	options    Options
-	noAudience atomic.Bool // the audience mapper for the API server's client is missing
+	noAudience atomic.Bool // there is no audience mapper for the API server's client
 	key        *rsa.PrivateKey
 	server     *http.Server
 }
 
-// Start starts the provider on loopback. It runs until ctx is done or Close is called.
+// Start runs the provider on loopback until ctx is done or Close is called.
 func Start(ctx context.Context, o Options) (*Provider, error) {
 	authority, err := pki.NewAuthority("stand-in of the portal's authority")
 	if err != nil {
@@ -93,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Provider, error) {
 	return StartWith(ctx, o, authority)
 }
 
-// StartWith is like Start, with a server certificate that authority signs.
+// StartWith is like Start, but authority signs the server certificate.
 func StartWith(ctx context.Context, o Options, authority *pki.Authority) (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *Provider) routes() http.Handler {
 	mux.HandleFunc("GET "+endpoints+"/certs", p.certs)
 	mux.HandleFunc("POST "+endpoints+"/token", p.signIn)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, "HTTP 404 Not Found", "the stand-in of Keycloak has no such page")
+		refuse(w, http.StatusNotFound, "HTTP 404 Not Found", "the Keycloak stand-in has no such page")
 	})
 	return mux
 }
@@ -157,8 +157,7 @@ func (p *Provider) certs(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// signIn returns a user's tokens in exchange for a password or a refresh token. A refresh token is the user's name with
-// a prefix.
+// signIn returns tokens for a password or a refresh token. A refresh token is the user's name with a prefix.
 func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 	id, secret, basic := r.BasicAuth()
 	if !basic {
@@ -186,7 +185,7 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 	default:
 		refuse(
-			w, http.StatusBadRequest, "unsupported_grant_type", "the stand-in of Keycloak knows password and refresh_token",
+			w, http.StatusBadRequest, "unsupported_grant_type", "the Keycloak stand-in supports only password and refresh_token",
 		)
 		return
 	}
@@ -207,21 +206,22 @@ func (p *Provider) signIn(w http.ResponseWriter, r *http.Request) {
 
 const refresh = "stand-in:"
 
-// DropAudience removes the audience mapper, so that the audience of new tokens no longer includes the API server's
-// client.
+// DropAudience removes the audience mapper. New tokens then no longer have the API server's client in their audience.
 func (p *Provider) DropAudience() { p.noAudience.Store(true) }
 
-// Token returns an access token of a user, as the portal receives it at login.
+// Token returns the access token that the portal receives when user logs in.
 func (p *Provider) Token(user string, now time.Time) (string, error) {
 	return p.Sign(user, now, p.audience("account")...)
 }
 
-// idToken returns an ID token of a user. Its audience is the client, and the API server's client if the mapper adds it.
+// idToken returns an ID token. Its audience is the portal's client. With the audience mapper, it is also the API
+// server's client.
 func (p *Provider) idToken(user string, now time.Time) (string, error) {
 	return p.sign("ID", user, now, p.audience(Client)...)
 }
 
-// audience returns the audience own. If the mapper exists, the API server's client precedes it.
+// audience returns a token's audience. With the audience mapper, it contains the API server's client and own, otherwise
+// only own.
 func (p *Provider) audience(own string) []string {
 	if p.noAudience.Load() {
 		return []string{own}
@@ -229,7 +229,7 @@ func (p *Provider) audience(own string) []string {
 	return []string{Audience, own}
 }
 
-// Sign returns an access token of a user with the given audience.
+// Sign returns an access token for user with the given audience.
 func (p *Provider) Sign(user string, now time.Time, audience ...string) (string, error) {
 	return p.sign("Bearer", user, now, audience...)
 }
@@ -256,7 +256,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// refuse writes an error response as RFC 6749 requires.
+// refuse writes an error response in the format of RFC 6749.
 func refuse(w http.ResponseWriter, status int, name, why string) {
 	answer(w, status, map[string]string{"error": name, "error_description": why})
 }

@@ -1,5 +1,5 @@
-// Package podfiles fakes the part of a kubelet that writes Secrets, ConfigMaps and projected volumes as files for a
-// pod's containers.
+// Package podfiles fakes how a kubelet writes Secrets, ConfigMaps and projected volumes to files for a pod's
+// containers.
 //
 // Source: kubernetes/kubernetes v1.37.2.
 //
@@ -8,12 +8,12 @@
 //     pkg/volume/projected/projected.go (collectData).
 //   - A missing object delays the pod, unless it is optional: SetUpAt in the same files. The error names the object in
 //     the singular: pkg/kubelet/secret/secret_manager.go, pkg/kubelet/configmap/configmap_manager.go.
-//   - The files are symbolic links through ..data, which a rename atomically switches to a new folder. Links of removed
-//     keys are deleted last: pkg/volume/util/atomic_writer.go (Write).
+//   - The files are symbolic links through ..data, which a rename atomically switches to a new directory. Links of
+//     removed keys are deleted last: pkg/volume/util/atomic_writer.go (Write).
 //
-// Known differences: Callers must handle ServiceAccount tokens. Other sources of projected volumes are not supported
+// Known differences: callers must handle ServiceAccount tokens. Other sources of projected volumes are not supported
 // (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable only by their
-// owner. A projected volume reports its first error, not all. Callers decide how often a volume is refreshed; a kubelet
+// owner. A projected volume reports only its first error. Callers decide how often to refresh a volume. A kubelet
 // refreshes it when it syncs the pod.
 package podfiles
 
@@ -34,16 +34,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ErrWaits means that a pod cannot start yet because a Secret, a ConfigMap or a key that it mounts does not exist.
-var ErrWaits = errors.New("waits for what it mounts")
+// ErrWaits means that a pod cannot start yet because a mounted Secret, ConfigMap or key does not exist.
+var ErrWaits = errors.New("waits for a missing Secret, ConfigMap or key")
 
-// absence is an error that matches ErrWaits and has a kubelet's message.
+// absence is an error with a kubelet's message. It matches ErrWaits.
 type absence string
 
 func (a absence) Error() string   { return string(a) }
 func (a absence) Is(e error) bool { return e == ErrWaits }
 
-// Write writes a file and its parent folders, readable only by their owner.
+// Write writes a file, readable only by its owner. It creates the parent directories.
 func Write(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -51,8 +51,8 @@ func Write(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Project writes files into a folder as a kubelet does: through a symbolic link, so that all of them change at once. If
-// files is empty and the folder has no files yet, it does nothing.
+// Project writes files to the directory at, as a kubelet does. A symbolic link switches all files at once. If files is
+// empty and the directory has no files yet, Project does nothing.
 func Project(at string, files map[string][]byte) error {
 	was, err := os.Readlink(filepath.Join(at, dataLink))
 	if err != nil && len(files) == 0 {
@@ -86,7 +86,7 @@ func Project(at string, files map[string][]byte) error {
 	return errors.Join(prune(at, visible), os.RemoveAll(filepath.Join(at, was)))
 }
 
-// prune removes the symbolic links of files that no longer exist.
+// prune removes the symbolic links of deleted files.
 func prune(at string, visible map[string]bool) error {
 	entries, err := os.ReadDir(at)
 	for _, e := range entries {
@@ -99,10 +99,10 @@ func prune(at string, visible map[string]bool) error {
 	return err
 }
 
-// dataLink is the name of the symbolic link to the folder with the current files.
+// dataLink is the symbolic link to the directory with the current files.
 const dataLink = "..data"
 
-// Same reports whether a folder has exactly these files.
+// Same reports whether the directory at contains exactly the given files.
 func Same(at string, files map[string][]byte) bool {
 	for name, data := range files {
 		if have, err := os.ReadFile(filepath.Join(at, name)); err != nil || !bytes.Equal(have, data) {
@@ -127,7 +127,7 @@ func Same(at string, files map[string][]byte) bool {
 	return same && err == nil
 }
 
-// Volume returns the files of a volume. It returns none for a volume of an unsupported kind.
+// Volume returns the files in a volume. It returns none if it does not support the type of the volume.
 func Volume(
 	ctx context.Context, client kubernetes.Interface, namespace string, v corev1.Volume,
 ) (map[string][]byte, error) {
@@ -176,7 +176,7 @@ func Volume(
 	return map[string][]byte{}, nil
 }
 
-// chosen returns the files that items select, or all files if items is empty.
+// chosen returns the files that items select. If items is empty, it returns all files.
 func chosen(
 	files map[string][]byte, items []corev1.KeyToPath, optional bool, complaint string,
 ) (map[string][]byte, error) {
@@ -196,7 +196,8 @@ func chosen(
 	return out, nil
 }
 
-// missing converts the error of a failed read. It returns nil for an optional object that does not exist.
+// missing converts a NotFound error to an absence, or to nil if the object is optional. All other errors stay
+// unchanged.
 func missing(err error, optional bool, kind, name string) error {
 	switch {
 	case !apierrors.IsNotFound(err):

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keep reconciles the objects of a Profile (Reconcile). As in upstream, this precedes the handling of the finalizer,
-// even for a Profile that is being deleted. Therefore a Profile that no longer owns its namespace cannot be deleted.
+// keep reconciles a Profile's objects (Reconcile). As in upstream, it does so even for a Profile that is being deleted,
+// before it handles the finalizer. A Profile that no longer owns its namespace therefore cannot be deleted.
 func (p *Player) keep(ctx context.Context, one *profile, labels map[string]string) error {
 	ours, err := p.namespace(ctx, one, labels)
 	if err != nil || !ours {
@@ -36,7 +36,6 @@ func (p *Player) keep(ctx context.Context, one *profile, labels map[string]strin
 	return p.finalize(ctx, one, append(slices.Clone(one.Finalizers), finalizer))
 }
 
-// finalize sets a Profile's finalizers.
 func (p *Player) finalize(ctx context.Context, one *profile, now []string) error {
 	if slices.Equal(now, one.Finalizers) {
 		return nil
@@ -53,8 +52,8 @@ func (p *Player) finalize(ctx context.Context, one *profile, now []string) error
 	return err
 }
 
-// namespace reconciles a Profile's namespace, and reports whether it belongs to the Profile and is not being deleted
-// (Reconcile).
+// namespace reconciles a Profile's namespace (Reconcile). It reports whether the namespace belongs to the Profile and
+// is not being deleted.
 func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]string) (bool, error) {
 	spaces := p.client.CoreV1().Namespaces()
 	found, err := spaces.Get(ctx, one.Name, metav1.GetOptions{})
@@ -71,8 +70,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 		return false, err
 	}
 	if owner, ok := found.Annotations[ownerKey]; !ok || owner != one.Spec.Owner.Name {
-		// Upstream appends a condition Failed (appendErrorConditionAndReturn), but updates the object instead of its
-		// status subresource. The API server drops the condition, so only the log reports the failure.
+		// Upstream appends a Failed condition (appendErrorConditionAndReturn), but updates the object instead of its status
+		// subresource. The API server drops the condition, so only the log shows the failure.
 		p.said.Once(
 			"info", "namespace already exist, but not owned by profile creator %s {\"profile\": %q}", one.Spec.Owner.Name,
 			one.Name,
@@ -88,8 +87,8 @@ func (p *Player) namespace(ctx context.Context, one *profile, labels map[string]
 	return err == nil, err
 }
 
-// Labelled merges the default labels from the file into a namespace's labels. An existing label keeps its value. A
-// label with an empty value in the file is removed (setNamespaceLabels).
+// Labelled merges the default labels from the file into a namespace's labels. Existing labels keep their values. An
+// empty value in the file removes the label (setNamespaceLabels).
 func Labelled(has, file map[string]string) map[string]string {
 	now := maps.Clone(has)
 	if now == nil {
@@ -107,7 +106,7 @@ func Labelled(has, file map[string]string) map[string]string {
 	return now
 }
 
-// owns returns owner references to the Profile, so that the garbage collector deletes an object with it.
+// owns returns owner references to the Profile.
 func (one *profile) owns() []metav1.OwnerReference {
 	is := true
 	return []metav1.OwnerReference{{
@@ -116,7 +115,7 @@ func (one *profile) owns() []metav1.OwnerReference {
 	}}
 }
 
-// accounts reconciles the ServiceAccounts and RoleBindings of a Profile (updateServiceAccount, updateRoleBinding).
+// accounts reconciles a Profile's ServiceAccounts and RoleBindings (updateServiceAccount, updateRoleBinding).
 func (p *Player) accounts(ctx context.Context, one *profile) error {
 	var faults []error
 	for name, role := range map[string]string{"default-editor": "kubeflow-edit", "default-viewer": "kubeflow-view"} {
@@ -159,7 +158,7 @@ func (p *Player) bind(
 	return err
 }
 
-// quota reconciles the ResourceQuota of a Profile, if the Profile has one (updateResourceQuota).
+// quota reconciles a Profile's ResourceQuota if the Profile specifies one (updateResourceQuota).
 func (p *Player) quota(ctx context.Context, one *profile) error {
 	const name = "kf-resource-quota"
 	quotas := p.client.CoreV1().ResourceQuotas(one.Name)

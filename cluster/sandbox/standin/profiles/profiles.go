@@ -5,7 +5,7 @@
 // controllers/profile_controller.go.
 //
 //   - The namespace of a Profile has the Profile's name, an annotation with the owner, the label istio-injection and
-//     the labels of the file. A namespace with another owner is left unchanged: Reconcile, setNamespaceLabels.
+//     the labels of the file. A namespace with another owner stays unchanged: Reconcile, setNamespaceLabels.
 //   - Only the log reports that a Profile has failed because of such a namespace. The condition Failed is appended
 //     (appendErrorConditionAndReturn), but with an update of the object:
 //     manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has the subresource status, so the API server drops it
@@ -21,10 +21,10 @@
 //     instead.
 //
 // Known differences: no AuthorizationPolicy is created and no plugin is applied. If the file cannot be read, this
-// controller pauses until it can, whereas upstream's exits and so crash-loops. A change of the file takes effect in the
-// next pass, not once the kubelet has written it. A RoleBinding to another role is kept, whereas upstream tries to
-// change it and fails. While a namespace is being deleted, this controller does nothing, whereas upstream tries and
-// fails.
+// controller waits. Upstream's controller exits and crash-loops. A change to the file takes effect in the next pass. In
+// upstream it takes effect after the kubelet has written it. A RoleBinding to another role stays unchanged. Upstream
+// tries to change it and fails. While a namespace is being deleted, this controller does nothing. Upstream tries to
+// reconcile it and fails.
 package profiles
 
 import (
@@ -48,17 +48,17 @@ import (
 )
 
 const (
-	space     = "kubeflow" // namespace in which the controller runs
+	space     = "kubeflow" // namespace of the controller
 	file      = "namespace-labels.yaml"
 	container = "manager"
-	ownerKey  = "owner" // annotation of a profile's namespace
+	ownerKey  = "owner" // annotation of a Profile's namespace
 	finalizer = "profile-finalizer"
 	manager   = "manager" // field manager
 )
 
 var kind = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "profiles"}
 
-// profile is a Profile, with the fields that this fake reads.
+// profile contains the fields of a Profile that this fake reads.
 type profile struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -95,7 +95,7 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 	return p, err
 }
 
-// Close stops the controller and keeps the objects that it created.
+// Close stops the controller. Its objects remain.
 func (p *Player) Close() { p.end() }
 
 // Look reconciles every Profile once.
@@ -125,10 +125,10 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// errIdle means that no profile controller runs.
+// errIdle means that no profile controller is running.
 var errIdle = errors.New("no profile controller is available")
 
-// labels returns the labels in the file that the running controller mounts.
+// labels returns the default labels in the file that the controller mounts.
 func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	deployments, err := p.client.AppsV1().Deployments(space).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -152,7 +152,7 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 			}
 			labels, err := parse(text)
 			if err != nil {
-				p.said.Once("error", "%s of %s is no map of texts: %v", file, held.Name, err)
+				p.said.Once("error", "%s of %s is not a map of strings: %v", file, held.Name, err)
 				return nil, fmt.Errorf("%s of %s: %w", file, held.Name, err)
 			}
 			return labels, nil
@@ -161,14 +161,14 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	return nil, errIdle
 }
 
-// parse parses the labels file (readDefaultLabelsFromFile). This YAML library also accepts true and 1 as strings.
+// parse parses the labels file (readDefaultLabelsFromFile). Unlike upstream's library, this one also accepts true and 1
+// as strings.
 func parse(text string) (map[string]string, error) {
 	labels := map[string]string{}
 	err := yaml.Unmarshal([]byte(text), &labels)
 	return labels, err
 }
 
-// runs reports whether a Deployment is that of the profile controller.
 func runs(d *appsv1.Deployment) bool {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == container && d.Spec.Template.Labels["kustomize.component"] == "profiles" {

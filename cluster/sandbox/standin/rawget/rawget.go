@@ -2,9 +2,9 @@
 //
 //	kubectl get --raw PATH --server=URL --certificate-authority=FILE --username=NAME --password=WORD
 //
-// kwok reports that such a pod has completed, although no container ran. This package sends the request and serves the
-// response as the container's log. It sends the request with client-go, as kubectl does, so the response and its errors
-// are upstream's own. Sources (kubernetes/kubernetes v1.37.2):
+// kwok reports such a pod as completed, although no container ran. This package sends the request with client-go, as
+// kubectl does. It serves the response, or upstream's error, as the container's log. Sources (kubernetes/kubernetes
+// v1.37.2):
 //
 //   - the request: staging/src/k8s.io/kubectl/pkg/rawhttp/raw.go and pkg/cmd/get/get.go there. The name and the
 //     password are sent as basic authentication, which no API server accepts any more: the request is anonymous.
@@ -17,9 +17,9 @@
 //
 // Known differences: the request is sent when the log is first read. It is sent from this machine, because the
 // sandbox's nodes have no network of their own, and ignores the machine's proxy variables. It times out after 5 s
-// without --request-timeout, where kubectl has no limit. The file comes from a ConfigMap that is mounted as a
-// directory. If that ConfigMap does not exist, a kubelet does not start the container, and the stand-in logs the error.
-// A response is cut at 1 MiB. A command with any other flag is not supported.
+// without --request-timeout. kubectl has no timeout. The CA file comes from a ConfigMap that is mounted as a directory.
+// If that ConfigMap does not exist, a kubelet does not start the container, and the stand-in logs the error. Responses
+// are truncated at 1 MiB. Other flags are not supported.
 package rawget
 
 import (
@@ -47,7 +47,7 @@ import (
 )
 
 const (
-	askWithin = 5 * time.Second // timeout of a request without --request-timeout
+	askWithin = 5 * time.Second // timeout without --request-timeout
 	atMost    = 1 << 20         // maximum bytes of a response
 )
 
@@ -59,7 +59,7 @@ type Asker struct {
 	said map[types.UID]string // output by pod UID, so that a log does not change
 }
 
-// New returns an Asker for a cluster. It sends no request yet.
+// New returns an Asker for a cluster. It sends no requests yet.
 func New(config *rest.Config) (*Asker, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -68,14 +68,14 @@ func New(config *rest.Config) (*Asker, error) {
 	return &Asker{client: client, said: map[types.UID]string{}}, nil
 }
 
-// question is the request that a container's command describes.
+// question is the request in a container's command.
 type question struct {
 	server, path, authority string
 	name, password          string // if name is empty, kubectl prompts for a user name
 	within                  time.Duration
 }
 
-// Log returns the log of a container, and whether this package handles the container.
+// Log returns the log of a container. It returns false if this package does not run the container.
 func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*askWithin)
 	defer cancel()
@@ -105,7 +105,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	return said, true
 }
 
-// parse parses a command line, and reports whether its flags are supported.
+// parse parses a command line. It returns false if it does not support one of the flags.
 func parse(words []string) (question, bool) {
 	q := question{within: askWithin}
 	if len(words) < 4 || words[0] != "kubectl" || words[1] != "get" || words[2] != "--raw" {
@@ -194,7 +194,7 @@ func message(err error) string {
 // errUnreadable means that kubectl cannot open the CA file.
 var errUnreadable = errors.New("no such file or directory")
 
-// mounted returns the content of a file that a container mounts from a ConfigMap.
+// mounted returns the content of a file that a ConfigMap provides to a container.
 func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container, file string) (string, error) {
 	for _, mount := range c.VolumeMounts {
 		if path.Clean(mount.MountPath) != path.Dir(file) {
@@ -206,7 +206,7 @@ func (a *Asker) mounted(ctx context.Context, pod *corev1.Pod, c corev1.Container
 			}
 			held, err := a.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
 			if err != nil {
-				return "", fmt.Errorf("stand-in: the container does not start: %v", err) // not the error of the requested server
+				return "", fmt.Errorf("stand-in: the container does not start: %v", err) // not from the requested server
 			}
 			if data, ok := held.Data[path.Base(file)]; ok {
 				return data, nil

@@ -44,7 +44,7 @@ func holding(name, authority string) *corev1.ConfigMap {
 	}
 }
 
-// stranger is an authority that has not signed the server's certificate.
+// stranger returns the certificate of a CA that has not signed the server's certificate.
 func stranger(t *testing.T) string {
 	t.Helper()
 	authority, err := pki.NewAuthority("stranger")

@@ -1,6 +1,6 @@
-// Handlers of the endpoints under /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py
-// ClusterRepository). POST and PUT drop the TLS flag of the request and store false. With the behaviour tls-null they
-// keep the flag, as a newer Renku might.
+// Handlers for /clusters (crc/blueprints.py ClustersBP, crc/core.py validate_cluster*, crc/db.py ClusterRepository).
+// POST and PUT drop the request's TLS flag and store false. With the fault tls-null they keep it, as a newer Renku
+// might.
 
 package renkuapi
 
@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// registry is the part of Renku's database with clusters and pools.
+// registry contains the clusters and pools in Renku's database.
 type registry struct {
 	passFlag bool // tls-null: POST and PUT keep the TLS flag
-	old      bool // old-renku: clusters have no TLS flag and no service account name
-	takeName bool // name-taken: the first requested name becomes another user's
+	old      bool // old-renku: clusters have no TLS flag and no ServiceAccount name
+	takeName bool // name-taken: another user takes the first requested name
 
 	mu        sync.Mutex
 	clusters  map[string]*cluster // by ID
@@ -46,7 +46,7 @@ func newRegistry(faults map[string]bool) *registry {
 	return r
 }
 
-// takeByAnother registers a cluster of another user with this name.
+// takeByAnother adds another user's cluster with the given name.
 func (r *registry) takeByAnother(name string) {
 	r.insert(&cluster{
 		Name: name, ConfigName: "of-another-user.yaml", Protocol: "https", Host: "sessions.another-user.example.org",
@@ -57,7 +57,7 @@ func (r *registry) takeByAnother(name string) {
 
 func pointer[T any](value T) *T { return &value }
 
-// flag returns the value that the database stores for a TLS flag.
+// flag returns the stored value of a TLS flag.
 func (r *registry) flag(value bool) *bool {
 	if r.old {
 		return nil
@@ -65,7 +65,7 @@ func (r *registry) flag(value bool) *bool {
 	return &value
 }
 
-// schema returns the schema of a cluster, which depends on the behaviour old-renku.
+// schema returns the schema of a cluster. It differs with the fault old-renku.
 func (r *registry) schema() schema {
 	if r.old {
 		return clusterSchema.without(tlsFlag, accountName)
@@ -73,14 +73,14 @@ func (r *registry) schema() schema {
 	return clusterSchema
 }
 
-// insert gives row an ID and stores it. The lock must be held, unless the registry is not in use yet.
+// insert assigns an ID to row and stores it. The caller must hold the lock, unless the registry is not in use yet.
 func (r *registry) insert(row *cluster) *cluster {
 	row.ID = newULID(time.Now())
 	r.clusters[row.ID] = row
 	return row
 }
 
-// rows returns the clusters sorted by ID, which is the order of registration. Upstream's SELECT specifies no order.
+// rows returns the clusters in the order of registration. Upstream's SELECT specifies no order.
 func (r *registry) rows() []*cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *registry) rows() []*cluster {
 	return rows
 }
 
-// shared returns the column (name or config_name) in which another row has the same value, or "".
+// shared returns the first unique column (name or config_name) whose value another row has, or "".
 func (r *registry) shared(row *cluster) string {
 	for _, other := range r.clusters {
 		switch {
@@ -105,8 +105,7 @@ func (r *registry) shared(row *cluster) string {
 	return ""
 }
 
-// unique returns an error if another row has the same name or config_name. Only POST checks this before the database
-// does.
+// unique returns an error if another row has the same name or config_name. Only POST checks this in advance.
 func (r *registry) unique(row *cluster) error {
 	switch r.shared(row) {
 	case "name":
@@ -121,8 +120,8 @@ func (r *registry) unique(row *cluster) error {
 	return nil
 }
 
-// indexed returns the database's error for a value that another row has in a unique column, which becomes a 500 for PUT
-// and PATCH (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
+// indexed returns the database's error for a duplicate value in a unique column. PUT and PATCH return it with status
+// 500 (migrations/versions/1d2f64a405aa_create_the_cluster_table.py names the indexes).
 func (r *registry) indexed(row *cluster) error {
 	column := r.shared(row)
 	if column == "" {
@@ -159,7 +158,7 @@ func (r *registry) postCluster(req *http.Request) (int, any, error) {
 	return http.StatusCreated, r.insert(row).clone(), nil
 }
 
-// renameTaken gives the other user's cluster the requested name.
+// renameTaken gives the requested name to another user's cluster.
 func (r *registry) renameTaken(name string) {
 	for _, row := range r.clusters {
 		if row.ConfigName == "of-another-user.yaml" {
@@ -178,7 +177,7 @@ func (r *registry) getCluster(req *http.Request) (int, any, error) {
 	return http.StatusOK, row.clone(), nil
 }
 
-// cluster returns the row with an ID. The lock must be held.
+// cluster returns the row with the given ID. The caller must hold the lock.
 func (r *registry) cluster(id string) (*cluster, error) {
 	row := r.clusters[id]
 	if row == nil {
@@ -188,7 +187,7 @@ func (r *registry) cluster(id string) (*cluster, error) {
 }
 
 // putCluster handles PUT like a PATCH with all fields of the body (crc/models.py ClusterSettings.to_cluster_patch).
-// Therefore a field that the body omits keeps its value. The TLS flag becomes false.
+// Omitted fields keep their values. The TLS flag becomes false.
 func (r *registry) putCluster(req *http.Request) (int, any, error) {
 	sent := &cluster{}
 	if err := read(req, r.schema(), sent); err != nil {
@@ -213,7 +212,7 @@ func (r *registry) patchCluster(req *http.Request) (int, any, error) {
 	return r.change(req.PathValue("id"), sent)
 }
 
-// change applies a patch to a row and stores it (crc/db.py ClusterRepository.update).
+// change patches a row (crc/db.py ClusterRepository.update).
 func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +230,7 @@ func (r *registry) change(id string, p *clusterPatch) (int, any, error) {
 	return http.StatusCreated, next.clone(), nil
 }
 
-// deleteCluster deletes a row. Pools of the cluster are kept and use the local cluster from then on.
+// deleteCluster deletes a row. The cluster's pools remain, but use the local cluster.
 func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,8 +244,8 @@ func (r *registry) deleteCluster(req *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// newULID returns an identifier that sorts by its time: 48 bits of milliseconds and 80 random bits, in Crockford's base
-// 32.
+// newULID returns an identifier that sorts by time. It consists of 48 bits of milliseconds and 80 random bits in
+// Crockford's base 32.
 func newULID(at time.Time) string {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	text := [26]byte{}

@@ -1,6 +1,6 @@
-// Rules for registered clusters (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
-// validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). In addition to the schema, they check
-// the combination of TLS settings and the constraints of PostgreSQL.
+// Rules for clusters (crc/api.spec.yaml and the models generated from it in crc/apispec.py; crc/core.py
+// validate_cluster*, crc/db.py ClusterRepository.update, crc/orm.py ClusterORM). They check what the schema cannot:
+// combinations of TLS settings and PostgreSQL's constraints.
 
 package renkuapi
 
@@ -12,7 +12,7 @@ import (
 
 const (
 	ulidPattern   = `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`
-	columnWidth   = 40 // varchar of name and config_name
+	columnWidth   = 40 // varchar length of name and config_name
 	tlsFlag       = "session_ingress_use_default_cluster_tls_cert"
 	accountName   = "service_account_name"
 	tlsConstraint = "protocol_tls_secrets"
@@ -25,7 +25,7 @@ var (
 	accountNames = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*[a-z0-9]$`)
 )
 
-// clusterSchema is the schema of POST and PUT.
+// clusterSchema is the schema for POST and PUT.
 var clusterSchema = schema{
 	{name: "name", kind: "string", required: true, low: 5},
 	{name: "config_name", kind: "string", required: true, pattern: configNames},
@@ -41,7 +41,7 @@ var clusterSchema = schema{
 	{name: tlsFlag, kind: "boolean"},
 }
 
-// cluster is a row of the clusters table. A nil field is NULL, which responses omit.
+// cluster is a row in the clusters table. Responses omit nil fields, which are NULL in the database.
 type cluster struct {
 	ID             string         `json:"id"`
 	Name           string         `json:"name"`
@@ -55,7 +55,7 @@ type cluster struct {
 	StorageClass   *string        `json:"session_storage_class,omitempty"`
 	TLSSecret      *string        `json:"session_tls_secret_name,omitempty"`
 	ServiceAccount *string        `json:"service_account_name,omitempty"`
-	// nil with the behaviour old-renku
+	// nil with the fault old-renku
 	DefaultCert *bool `json:"session_ingress_use_default_cluster_tls_cert,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func (c *cluster) clone() *cluster {
 	return &other
 }
 
-// clusterPatch is the body of a PATCH. Nil leaves a column unchanged.
+// clusterPatch is the body of a PATCH. nil leaves a column unchanged.
 type clusterPatch struct {
 	Name           *string         `json:"name"`
 	ConfigName     *string         `json:"config_name"`
@@ -80,10 +80,10 @@ type clusterPatch struct {
 	ServiceAccount *string         `json:"service_account_name"`
 	DefaultCert    *bool           `json:"session_ingress_use_default_cluster_tls_cert"`
 
-	unsetsSecret bool // TLSSecret was sent empty, not omitted; PATCH only
+	unsetsSecret bool // TLSSecret was empty, not omitted; PATCH only
 }
 
-// patch returns a patch that sets all non-nil fields of c.
+// patch returns a patch with all non-nil fields of c.
 func (c *cluster) patch() *clusterPatch {
 	return &clusterPatch{
 		Name: &c.Name, ConfigName: &c.ConfigName, Protocol: &c.Protocol, Host: &c.Host, Port: &c.Port, Path: &c.Path,
@@ -92,9 +92,9 @@ func (c *cluster) patch() *clusterPatch {
 	}
 }
 
-// tlsRule checks the TLS settings of a PUT or PATCH before the database does. The flag counts as set if the request or
-// the stored row has true, even if the database then stores another value. A row without any TLS setting is rejected
-// only by the database.
+// tlsRule checks the TLS settings of a PUT or PATCH before the database does. The flag counts as set if it is true in
+// the request or in the stored row, even if the database will store another value. Only the database rejects a row
+// without any TLS setting.
 func (p *clusterPatch) tlsRule(stored *cluster) error {
 	protocol, secret := stored.Protocol, stored.TLSSecret
 	set(&protocol, p.Protocol)
@@ -119,7 +119,7 @@ func (p *clusterPatch) tlsRule(stored *cluster) error {
 	return nil
 }
 
-// on returns row with the patch applied. An empty storage class or TLS Secret removes the stored value.
+// on returns row with the patch applied. An empty StorageClass or TLS Secret removes the stored value.
 func (p *clusterPatch) on(row *cluster) *cluster {
 	next := row.clone()
 	set(&next.Name, p.Name)
@@ -159,8 +159,7 @@ func setOrClear(column **string, value *string) {
 	}
 }
 
-// tlsRule checks the TLS settings in the body of a POST or PUT before the database does. An empty Secret name counts as
-// no Secret.
+// tlsRule checks the TLS settings in a POST or PUT before the database does. An empty name counts as no Secret.
 func tlsRule(protocol string, secret *string, flag bool) error {
 	named := secret != nil && *secret != ""
 	switch {
@@ -178,8 +177,8 @@ func tlsRule(protocol string, secret *string, flag bool) error {
 	return nil
 }
 
-// columns returns the database's error for a row with a string that is too long, or that violates a CHECK. For a CHECK,
-// an empty name counts as a name.
+// columns returns the database's error if a string is too long or a CHECK fails. In a CHECK, an empty name counts as a
+// Secret.
 func (c *cluster) columns() error {
 	if utf8.RuneCountInString(c.Name) > columnWidth || utf8.RuneCountInString(c.ConfigName) > columnWidth {
 		return tooLong(columnWidth)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// refusals is a table of requests that are refused.
+// refusals lists requests that the API must reject.
 type refusals []struct {
 	name, method, path string
 	body               any
@@ -15,7 +15,7 @@ type refusals []struct {
 	message            string // part of it
 }
 
-// play sends each request and compares; the code is always 1000 + status.
+// play sends each request and verifies the error. The error code is always 1000 + status.
 func (r refusals) play(t *testing.T, s *site) {
 	for _, row := range r {
 		t.Run(row.name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestClusterRefusals(t *testing.T) {
 	}
 }
 
-// What the API takes although no Ingress can: carrick has to look itself.
+// The API accepts values that no Ingress accepts, so carrick itself must check them.
 func TestClusterAPIDoesNotLook(t *testing.T) {
 	s := newSite(t)
 	for i, change := range []object{

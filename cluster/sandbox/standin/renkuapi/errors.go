@@ -1,5 +1,5 @@
-// Errors in the format of Renku's API (errors/errors.py, base_api/error_handler.py). An error without a code of its own
-// has the code 1000 + HTTP status.
+// Errors in the format of Renku's API (errors/errors.py, base_api/error_handler.py). The default error code is 1000 +
+// HTTP status.
 
 package renkuapi
 
@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// problem is an error response.
 type problem struct {
 	status  int
 	message string
@@ -39,33 +38,32 @@ func invalid(format string, args ...any) error {
 	return refusal(http.StatusUnprocessableEntity, format, args...)
 }
 
-// wrongFields returns the error for a body that violates the schema, with one sentence per fault.
+// wrongFields returns the error for a body that violates the schema. faults contains one sentence per violation.
 func wrongFields(faults []string) error {
 	return invalid("There are errors in the following fields, %s", strings.Join(faults, ", "))
 }
 
-// wrongType returns the error for a body of the wrong JSON type.
+// wrongType returns the error for a body with the wrong JSON type.
 func wrongType() error {
 	return invalid("The validation failed because the provided input has the wrong type")
 }
 
-// database returns an error of PostgreSQL, which Renku passes to the client. Upstream adds SQLAlchemy's text around the
-// message.
+// database returns a PostgreSQL error, which Renku passes to the client. Upstream adds text from SQLAlchemy.
 func database(format string, args ...any) error {
 	return refusal(http.StatusInternalServerError, "Database error occurred: "+format, args...)
 }
 
-// tooLong returns PostgreSQL's error for a string longer than its varchar column.
+// tooLong returns PostgreSQL's error for a string that exceeds its varchar column.
 func tooLong(limit int) error {
 	return database("value too long for type character varying(%d)", limit)
 }
 
-// unexpected returns the error for failures that Renku does not catch, mainly errors of a remote API server.
+// unexpected returns the error for failures that Renku does not catch, mainly errors from a remote API server.
 func unexpected() error {
 	return refusal(http.StatusInternalServerError, "An unexpected error occurred")
 }
 
-// answerError writes err as a response of the API.
+// answerError writes err as an error response.
 func answerError(w http.ResponseWriter, err error) {
 	p := &problem{}
 	if !errors.As(err, &p) {
@@ -74,7 +72,7 @@ func answerError(w http.ResponseWriter, err error) {
 	answer(w, p.status, map[string]any{"error": map[string]any{"code": 1000 + p.status, "message": p.message}})
 }
 
-// answer writes body as JSON, or no body if it is nil.
+// answer writes body as JSON. If body is nil, it writes no body.
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("X-Stand-In", "renkuapi")
 	if body == nil {

@@ -20,15 +20,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fakeCluster is an API server that keeps whatever it is given, knows no
-// schema, and notes what it was asked.
+// fakeCluster is a fake API server that stores any object without a schema, and records the requests.
 type fakeCluster struct {
 	*httptest.Server
 	mu       sync.Mutex
 	objects  map[string]map[string]*unstructured.Unstructured // by collection path, by name
 	denied   map[string]bool                                  // "list priorityclasses"
 	requests []string                                         // "list priorityclasses metadata.name=x"
-	tokens   map[string]bool                                  // those that were shown
+	tokens   map[string]bool                                  // tokens in requests
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -48,7 +47,7 @@ func (f *fakeCluster) config() *rest.Config {
 	return &rest.Config{Host: f.URL, TLSClientConfig: rest.TLSClientConfig{CAData: f.ca()}}
 }
 
-// put stores an object under its collection, "/api/v1/namespaces/renku/pods".
+// put stores an object in a collection, such as "/api/v1/namespaces/renku/pods".
 func (f *fakeCluster) put(collection string, object map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +58,7 @@ func (f *fakeCluster) put(collection string, object map[string]any) {
 	f.objects[collection][u.GetName()] = u
 }
 
-// get returns an object; nil for none.
+// get returns an object, or nil if the object does not exist.
 func (f *fakeCluster) get(collection, name string) map[string]any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +91,7 @@ func (f *fakeCluster) asked() []string {
 	return all
 }
 
-// plurals are the collections that the fake serves.
+// plurals lists the collections that the fake serves.
 var plurals = []string{"pods", "secrets", "resourcequotas", "priorityclasses", "ingresses"}
 
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Faulty behaviours, with which tests check how carrick handles a broken Renku. A behaviour that affects one rule is
-// implemented in that rule. This file implements those that affect every response.
+// Faults in Renku. Tests check how carrick handles them. This file implements the faults that affect every response.
+// All others are part of the rule that they break.
 
 package renkuapi
 
@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-const slowness = 5 * time.Second // delay of each response with the behaviour slow
+const slowness = 5 * time.Second // delay of each response with the fault slow
 
-// Faults returns the faulty behaviours, each with a description.
+// Faults returns descriptions of the faults, by name.
 func Faults() map[string]string {
 	return map[string]string{
-		"tls-null": "A newer Renku, which stores the TLS flag that it receives; an empty TLS Secret name next to it then " +
-			"causes an error 500.",
+		"tls-null": "Renku is newer and stores the TLS flag that it receives. Together with the flag, an empty TLS Secret " +
+			"name causes error 500.",
 		"not-admin":  "The user who signs in lacks the realm role renku-admin.",
-		"html":       "Renku's API answers with HTML pages, alternately with status 200 and 502.",
-		"slow":       "Renku's API takes 5 seconds for each response.",
-		"old-renku":  "An old Renku, whose API knows neither the TLS flag nor service_account_name.",
+		"html":       "Renku's API returns HTML pages, alternately with status 200 and 502.",
+		"slow":       "Renku's API responds to each request after 5 seconds.",
+		"old-renku":  "Renku is old: its API supports neither the TLS flag nor service_account_name.",
 		"name-taken": "The cluster's name in Renku already belongs to another cluster.",
 	}
 }
 
-// misbehave delays or breaks the responses of Renku's API. It does not affect Keycloak's.
+// misbehave delays or breaks the responses from Renku's API. It does not affect Keycloak.
 func misbehave(next http.Handler, faults map[string]bool, c clock) http.Handler {
 	answers := atomic.Int64{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func misbehave(next http.Handler, faults map[string]bool, c clock) http.Handler 
 			if answers.Add(1)%2 == 0 {
 				status = http.StatusBadGateway
 			}
-			page(w, status, "<p>A page where the API should answer.</p>")
+			page(w, status, "<p>A page instead of an API response.</p>")
 			return
 		}
 		next.ServeHTTP(w, r)

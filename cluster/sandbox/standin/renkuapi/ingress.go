@@ -1,7 +1,7 @@
 // The ingress controller for sessions on the remote cluster, at session_host and session_path. It is not part of Renku.
-// It is modelled on ingress-nginx, whose source was not read. It accepts only TLS, and serves a path only if an Ingress
-// on the remote cluster has that path. Every path returns the same page, which says that it is a stand-in. All hosts
-// get the same default certificate.
+// It imitates ingress-nginx, whose source was not read. It accepts only TLS, and only paths of Ingresses on the remote
+// cluster. Every path returns the same page, which says that it is a stand-in. All hosts have the same default
+// certificate.
 
 package renkuapi
 
@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ingress is the HTTP handler for sessions. If remote is nil, no sessions exist.
+// ingress serves the sessions. If remote is nil, there are no sessions.
 type ingress struct{ remote *connection }
 
 func (i *ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func (i *ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "":
 		page(w, http.StatusNotFound, "<p>default backend - 404</p>")
 	default:
-		page(w, http.StatusOK, "<p>Here a session would answer: the Ingress "+html.EscapeString(name)+" leads to it.</p>")
+		page(w, http.StatusOK, "<p>A session would respond here: the Ingress "+html.EscapeString(name)+" routes to it.</p>")
 	}
 }
 
@@ -38,7 +38,7 @@ func hostOf(hostport string) string {
 	return hostport
 }
 
-// route returns the Ingress that routes host and path, as namespace and name, or "" if none does.
+// route returns NAMESPACE/NAME of the Ingress for host and path, or "".
 func (i *ingress) route(ctx context.Context, host, path string) (string, error) {
 	if i.remote == nil {
 		return "", nil

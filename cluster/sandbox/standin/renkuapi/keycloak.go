@@ -1,8 +1,8 @@
-// A fake of Keycloak's realm Renku, limited to signing in from a terminal (renku:
+// A fake of Keycloak's realm Renku, for signing in from a terminal (renku:
 // helm-chart/renku/templates/setup-job-keycloak-realms.yaml, CLI_KC_CLIENT_*; scripts/init-realm/utils.py). The client
-// renku-cli is public. It is the realm's only client that can use the device flow of RFC 8628. The messages of
-// Keycloak's errors are a guess: no source was read. The fake approves a sign-in whose page no user opens, and tells
-// clients to poll every second, whereas the chart sets 5.
+// renku-cli is public. No other client of the realm can use the device flow (RFC 8628). Keycloak's error messages are a
+// guess: no source was read. Unless a user opens the page, the fake approves the sign-in automatically. Clients poll
+// every second instead of every 5 seconds as in the chart.
 
 package renkuapi
 
@@ -25,22 +25,22 @@ const (
 	selfApproval = 3 * time.Second
 )
 
-// otherClients are clients of the realm that cannot use the device flow.
+// otherClients lists the clients that cannot use the device flow.
 var otherClients = []string{"renku", "renku-ui", "renku-jupyterserver", "swagger"}
 
-// device is a pending sign-in by the device flow.
+// device is a pending sign-in with the device flow.
 type device struct {
 	userCode string
 	started  time.Time
 	polled   time.Time // zero: not polled yet
 	opened   bool      // a user has opened the page and must decide
-	decision string    // "approve", "deny", or "" while undecided
+	decision string    // "approve", "deny", or "" if undecided
 }
 
 // keycloak is the fake realm.
 type keycloak struct {
 	*signer
-	roles   []string // roles of the user who signs in
+	roles   []string // roles of the user
 	mu      sync.Mutex
 	devices map[string]*device // by device code
 }
@@ -50,7 +50,7 @@ func newKeycloak(domain string, roles []string, now func() time.Time) (*keycloak
 	return &keycloak{signer: signer, roles: roles, devices: map[string]*device{}}, err
 }
 
-// register adds to mux the realm's paths, and a path that returns a token without a sign-in.
+// register adds the realm's paths to mux. One additional path returns a token without a sign-in.
 func (k *keycloak) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+realmPath+"/.well-known/openid-configuration", k.configuration)
 	mux.HandleFunc("GET "+realmPath+"/protocol/openid-connect/certs", func(w http.ResponseWriter, _ *http.Request) {
@@ -62,7 +62,7 @@ func (k *keycloak) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+realmPath+"/device", k.decide)
 	mux.HandleFunc("POST /stand-in/token", k.ownToken)
 	mux.HandleFunc(realmPath+"/", func(w http.ResponseWriter, _ *http.Request) {
-		oauthError(w, http.StatusNotFound, "HTTP 404 Not Found", "the stand-in of Keycloak has no such page")
+		oauthError(w, http.StatusNotFound, "HTTP 404 Not Found", "the Keycloak stand-in has no such page")
 	})
 }
 
@@ -108,7 +108,7 @@ func (k *keycloak) pollToken(w http.ResponseWriter, r *http.Request) {
 		oauthError(w, http.StatusUnauthorized, "invalid_client", "Invalid client or Invalid client credentials")
 		return
 	case r.FormValue("grant_type") != deviceGrant:
-		oauthError(w, http.StatusBadRequest, "unsupported_grant_type", "the stand-in of Keycloak knows only the device flow")
+		oauthError(w, http.StatusBadRequest, "unsupported_grant_type", "the Keycloak stand-in supports only the device flow")
 		return
 	}
 	if name, why := k.poll(r.FormValue("device_code")); name != "" {
@@ -126,8 +126,8 @@ func (k *keycloak) pollToken(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// poll returns the RFC 8628 error for a device code, or "" if the sign-in is approved. A device code can be exchanged
-// for a token only once.
+// poll returns the RFC 8628 error for a device code, or "" if the sign-in is approved. Each device code works only
+// once.
 func (k *keycloak) poll(code string) (name, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,7 +171,7 @@ func (k *keycloak) ownToken(w http.ResponseWriter, r *http.Request) {
 	if given := r.FormValue("expires"); given != "" {
 		seconds, err := strconv.Atoi(given)
 		if err != nil {
-			oauthError(w, http.StatusBadRequest, "invalid_request", "expires is a number of seconds, which may be negative")
+			oauthError(w, http.StatusBadRequest, "invalid_request", "expires must be a number of seconds; it can be negative")
 			return
 		}
 		life = time.Duration(seconds) * time.Second
@@ -184,7 +184,7 @@ func (k *keycloak) ownToken(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": token, "note": "stand-in: Keycloak has no such endpoint"})
 }
 
-// oauthError writes an error response as RFC 6749 requires.
+// oauthError writes an error response in the format of RFC 6749.
 func oauthError(w http.ResponseWriter, status int, name, why string) {
 	answer(w, status, map[string]any{"error": name, "error_description": why})
 }

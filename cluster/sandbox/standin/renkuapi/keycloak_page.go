@@ -1,5 +1,5 @@
-// The page on which a user approves a sign-in, at Keycloak's verification_uri (RFC 8628, 3.3). The page says that it is
-// a stand-in.
+// The page where a user approves a sign-in, at Keycloak's verification_uri (RFC 8628, 3.3). It says that it is a
+// stand-in.
 
 package renkuapi
 
@@ -9,7 +9,8 @@ import (
 	"net/http"
 )
 
-// find returns the sign-in with a user code, or nil if it does not exist or has expired. The lock must be held.
+// find returns the sign-in with the given user code. It returns nil if it does not exist or has expired. The caller
+// must hold the lock.
 func (k *keycloak) find(userCode string) *device {
 	for _, d := range k.devices {
 		if d.userCode == userCode && k.now().Sub(d.started) <= deviceLife {
@@ -35,7 +36,7 @@ func (k *keycloak) devicePage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	page(
-		w, http.StatusOK, fmt.Sprintf(`<form method="post"><p>A terminal shows the code <b>%[1]s</b> and asks to sign in.</p>
+		w, http.StatusOK, fmt.Sprintf(`<form method="post"><p>A terminal shows the code <b>%[1]s</b> to sign in.</p>
 <input type="hidden" name="user_code" value="%[1]s">
 <button name="decision" value="approve">Approve</button> <button name="decision" value="deny">Deny</button></form>`,
 			html.EscapeString(code)),
@@ -52,13 +53,12 @@ func (k *keycloak) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	k.mu.Unlock()
 	if !known {
-		page(w, http.StatusBadRequest, "<p>No sign-in waits for that.</p>")
+		page(w, http.StatusBadRequest, "<p>No sign-in is pending for this code.</p>")
 		return
 	}
 	page(w, http.StatusOK, "<p>Done: "+decision+". You can go back to your terminal.</p>")
 }
 
-// page writes an HTML page.
 func page(w http.ResponseWriter, status int, content string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// signIn is a device flow as a client sees it.
+// signIn is the response that starts a device flow.
 type signIn struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -21,7 +21,7 @@ type signIn struct {
 	Interval   int    `json:"interval"`
 }
 
-// oauth is an answer of the token endpoint.
+// oauth is a response of the token endpoint.
 type oauth struct {
 	Error   string
 	Token   string `json:"access_token"`
@@ -204,7 +204,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// realmKey is the modulus that verifies the admin's token.
+// realmKey returns the modulus of the key that verifies the admin's token.
 func (s *site) realmKey() []byte {
 	return bytes.Clone(s.realm.key.N.Bytes())
 }

@@ -1,8 +1,7 @@
 // How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py,
-// kr8s/_config.py). Reading it sends no request to the cluster. Files that a kubeconfig names do not exist in Renku's
-// pods. Therefore a CA or certificate file causes an error at the first request, when kr8s creates its TLS context. A
-// credential plugin fails immediately, because the pods' image does not contain it. This fake never opens such a file
-// and never runs a plugin.
+// kr8s/_config.py). It sends no request to the cluster. Files that a kubeconfig references do not exist in Renku's
+// pods. A CA or certificate file causes an error at the first request, when kr8s creates its TLS context. A credential
+// plugin fails immediately, because it is not in the image. This fake never opens such a file and never runs a plugin.
 
 package renkuapi
 
@@ -17,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kubeFile has the fields of a kubeconfig that Renku reads. Pointers distinguish a missing field from an empty one.
+// kubeFile contains the fields of a kubeconfig that Renku reads. Pointers distinguish missing fields from empty ones.
 type kubeFile struct {
 	Current  *string `json:"current-context"`
 	Contexts []struct {
@@ -61,7 +60,6 @@ type kubeUser struct {
 	} `json:"exec"`
 }
 
-// kubeconfig is a kubeconfig that was parsed as a YAML mapping.
 type kubeconfig struct{ file kubeFile }
 
 func readKubeconfig(data []byte) (*kubeconfig, error) {
@@ -84,7 +82,7 @@ func readKubeconfig(data []byte) (*kubeconfig, error) {
 	return k, nil
 }
 
-// connect returns the connection of the current context. Its errors imitate Python's. For example, the error for a
+// connect returns the connection for the current context. Its errors imitate Python's. For example, the error for a
 // missing key is the key in quotes.
 func (k *kubeconfig) connect() (*connection, error) {
 	switch {
@@ -167,8 +165,8 @@ func (k *kubeconfig) lacksFiles(cluster, user string) bool {
 	return false
 }
 
-// trust resets insecure-skip-tls-verify if the kubeconfig has neither a CA nor a client certificate, because kr8s has
-// no TLS context of its own then.
+// trust resets insecure-skip-tls-verify if the kubeconfig has neither a CA nor a client certificate. kr8s then does not
+// create its own TLS context.
 func trust(config *rest.Config) {
 	if len(config.CAData) == 0 && len(config.CertData) == 0 {
 		config.Insecure = false
@@ -195,7 +193,7 @@ func (u kubeUser) apply(config *rest.Config) error {
 	case u.Username != "" || u.Password != "":
 		return errors.New("username and password are not supported")
 	case len(u.AuthProvider) > 0 && string(u.AuthProvider) != "null":
-		return errors.New("the stand-in signs in at no auth-provider")
+		return errors.New("the stand-in does not support auth-provider")
 	}
 	config.BearerToken = u.Token // tokenFile is ignored: without a token the caller is anonymous
 	if err := decode(u.CertData, &config.CertData); err != nil {
@@ -208,8 +206,7 @@ func noFile(name string) error {
 	return fmt.Errorf("[Errno 2] No such file or directory: '%s'", name)
 }
 
-// decode decodes the base64 value of a field into out. As in Python, characters outside of the alphabet are skipped. A
-// value in PEM is copied unchanged.
+// decode decodes a base64 field. Like Python, it skips characters outside of the alphabet. It copies PEM unchanged.
 func decode(text string, out *[]byte) error {
 	if text == "" || strings.Contains(text, "-----") {
 		*out = []byte(text)
@@ -226,7 +223,7 @@ func decode(text string, out *[]byte) error {
 		//lint:ignore ST1005 the words of Renku's Python
 		return errors.New("Incorrect padding")
 	}
-	*out = append(data, '\n') // never empty, because client-go would ignore an empty CA
+	*out = append(data, '\n') // never empty, because client-go ignores an empty CA
 	return nil
 }
 

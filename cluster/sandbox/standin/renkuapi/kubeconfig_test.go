@@ -99,7 +99,7 @@ func TestKubeconfigs(t *testing.T) {
 	}
 }
 
-// insecure-skip-tls-verify counts only beside a CA or a client certificate.
+// Renku ignores insecure-skip-tls-verify unless the kubeconfig also contains a CA or a client certificate.
 func TestWhomAKubeconfigTrusts(t *testing.T) {
 	s := newSite(t)
 	for name, row := range map[string]struct {

@@ -1,6 +1,6 @@
-// The log messages of Renku's services about loading kubeconfigs (k8s/config.py get_clusters). The messages are
-// upstream's. The prefix with time, level and logger name resembles Python's, but is a guess: no source was read. The
-// first line of each log says that the sandbox wrote it.
+// What Renku's services log when they load kubeconfigs (k8s/config.py get_clusters). The messages are upstream's. The
+// prefix with time, level and logger name is a guess: no source was read. The first line of each log says that the
+// sandbox wrote it.
 
 package renkuapi
 
@@ -15,7 +15,6 @@ const (
 	logTime    = "2006-01-02 15:04:05,000"
 )
 
-// journal is the log of one process.
 type journal struct {
 	now   func() time.Time
 	lines strings.Builder
@@ -23,7 +22,7 @@ type journal struct {
 
 func newJournal(app string, now func() time.Time) *journal {
 	j := &journal{now: now}
-	j.add("INFO", "stand-in", "No container runs here: the sandbox writes what %s would say of its kubeconfigs.", app)
+	j.add("INFO", "stand-in", "No container runs here: the sandbox writes what %s would log about its kubeconfigs.", app)
 	return j
 }
 

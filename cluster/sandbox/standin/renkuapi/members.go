@@ -1,7 +1,7 @@
-// Access to pools (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). Only
-// admins can use a pool that is not public, until users or members are added. POST adds to the list, and PUT replaces
-// it. An unknown ID is answered with 404 (crc/db.py _resolve_members). This fake has fixed IDs (directory), and its
-// groups and projects have no members.
+// Access to pools (crc/blueprints.py ResourcePoolUsersBP, ResourcePoolMembersBP; crc/db.py MemberRepository). Until
+// users or members are added, only admins can use a pool that is not public. POST adds to the list and PUT replaces it.
+// Unknown IDs return 404 (crc/db.py _resolve_members). This fake has fixed IDs in directory, and its groups and
+// projects have no members.
 
 package renkuapi
 
@@ -30,13 +30,13 @@ var memberSchema = schema{
 	},
 }
 
-// memberRoles are the permitted roles of each type of member.
+// memberRoles contains the permitted roles by type of member.
 var memberRoles = map[string][]string{
 	"user": {"viewer", "prohibited"}, "group": {"group_viewer"}, "project": {"project_viewer"},
 }
 
-// directory contains the users, groups and projects of this Renku, by type and ID, with the fields of a response
-// (blueprints.py _dump_member_response).
+// directory contains the users, groups and projects by type and ID, with the fields of a response (blueprints.py
+// _dump_member_response).
 var directory = map[string]map[string]map[string]string{
 	"user": {
 		"3d6c2a9e-5b0f-4a52-9a3e-0d1d5a1e7c11": {"email": "ana@example.org"},
@@ -57,7 +57,7 @@ type poolMember struct {
 	Role string `json:"role"`
 }
 
-// answers converts members to the API's format.
+// answers converts members to the format of responses.
 func answers(members []poolMember) any {
 	out := []map[string]string{}
 	for _, m := range members {
@@ -132,7 +132,7 @@ func (s *pools) putMembers(r *http.Request) (int, any, error) {
 	)
 }
 
-// membersFit validates members against the schema of their type, and checks that their IDs exist.
+// membersFit validates members against the schemas of their types, and checks that their IDs exist.
 func membersFit(members []poolMember) error {
 	faults := []string{}
 	for i, m := range members {
@@ -173,7 +173,7 @@ func usersKnown(sent []poolUser) error {
 	return nil
 }
 
-// changeList reads a list from a request, checks it and stores it in the pool that the path names.
+// changeList reads a list from a request, validates it and stores it in the pool.
 func changeList[T any](
 	s *pools, r *http.Request, status int, fields schema, fit func([]T) error, show func([]T) any,
 	put func(*pool, []T) []T,
@@ -198,7 +198,7 @@ func changeList[T any](
 	return status, show(put(stored, sent)), nil
 }
 
-// merged returns old with the elements of sent added or replaced.
+// merged returns old with the elements in sent added or replaced.
 func merged[T any](old, sent []T, same func(a, b T) bool) []T {
 	next := slices.Clone(old)
 	for _, one := range sent {

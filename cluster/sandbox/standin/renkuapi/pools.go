@@ -1,6 +1,6 @@
-// Handlers of the endpoints under /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py
-// ResourcePoolRepository). If a pool has a quota, Renku creates objects in the pool's cluster before it writes the row.
-// For a pool without a quota, it sends no request to the cluster.
+// Handlers for /resource_pools (crc/blueprints.py ResourcePoolsBP, crc/db.py ResourcePoolRepository). For a pool with a
+// quota, Renku creates objects in the pool's cluster before it writes the row. For a pool without a quota, it sends no
+// request to the cluster.
 
 package renkuapi
 
@@ -11,15 +11,15 @@ import (
 	"strconv"
 )
 
-// pools serves the pools of a registry. reach returns the connection to the cluster with an ID, or nil if Renku has not
-// loaded that cluster. "" is the ID of the local cluster.
+// pools serves the pools in a registry. reach returns the connection to cluster id, or nil if Renku has not loaded the
+// cluster. The local cluster has the ID "".
 type pools struct {
 	*registry
 	reach func(id string) *connection
 	who   func(*http.Request) *claims
 }
 
-// poolAnswer is a resource pool in the API's format.
+// poolAnswer is a resource pool in the format of responses.
 type poolAnswer struct {
 	ID          int            `json:"id"`
 	Name        string         `json:"name"`
@@ -51,8 +51,7 @@ func (p *pool) answer(q *quota) poolAnswer {
 	return a
 }
 
-// The API's messages for a pool that does not exist or is not visible to the caller. Which one is used depends on the
-// endpoint.
+// Messages for a pool that does not exist or that the caller cannot see. They differ between endpoints.
 const (
 	noPoolHere  = "The resource pool with id %s cannot be found."
 	noPoolThere = "Resource pool with id %s cannot be found"
@@ -60,8 +59,8 @@ const (
 	noPoolID    = "Cannot find the resource pool with ID %s."
 )
 
-// find returns a copy of the pool that a path names, if the caller can see the pool. Otherwise it returns a 404 with
-// this message.
+// find returns a copy of the pool in the request's path. If the caller cannot see the pool, it returns a 404 with
+// message.
 func (s *pools) find(r *http.Request, message string) (*pool, error) {
 	id, _ := strconv.Atoi(r.PathValue("id"))
 	s.mu.Lock()
@@ -92,7 +91,7 @@ func (s *pools) get(r *http.Request) (int, any, error) {
 	return http.StatusOK, p.answer(q), err
 }
 
-// parts are the fields of a request that need their own validation.
+// parts contains the fields of a request that need their own validation.
 type parts struct {
 	Quota   json.RawMessage   `json:"quota"`
 	Classes []json.RawMessage `json:"classes"`
@@ -145,8 +144,8 @@ func newPool(body []byte) (*pool, *quota, error) {
 	return p, q, p.rules(q)
 }
 
-// makeQuota checks that the cluster is loaded and creates the quota there. If the request is aborted afterwards, the
-// quota is left behind.
+// makeQuota creates the quota in the pool's cluster, which must be loaded. If the request is aborted later, the quota
+// remains.
 func (s *pools) makeQuota(ctx context.Context, p *pool, q *quota) error {
 	if p.Cluster != "" {
 		s.mu.Lock()

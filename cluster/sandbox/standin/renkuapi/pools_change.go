@@ -1,4 +1,4 @@
-// Changes of existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
+// Changes to existing pools (crc/core.py validate_resource_pool_put_or_patch, validate_resource_pool_update; crc/db.py
 // update_resource_pool, delete_resource_pool, update_quota). A pool's cluster and a quota's ID never change.
 
 package renkuapi
@@ -14,8 +14,8 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
-// update handles PUT and PATCH. A PUT also keeps omitted fields, with two exceptions: without a quota it deletes the
-// quota, and without cpu_limit_factor it removes that factor.
+// update handles PUT and PATCH. Both leave omitted fields unchanged, with two exceptions: a PUT without a quota deletes
+// it, and a PUT without cpu_limit_factor removes it.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
@@ -53,7 +53,7 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 		if stored.Cluster != "" {
 			return 0, nil, invalid("The cluster of a resource pool cannot be changed.")
 		}
-		next.Cluster = "" // upstream checks it only if both are set, and writes neither
+		next.Cluster = "" // upstream checks the cluster only if both are set, and writes neither
 	}
 	switch {
 	case more.hasQuota():
@@ -68,8 +68,8 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 	return http.StatusOK, next.answer(q), nil
 }
 
-// storeQuota writes q to the pool's cluster. old is the existing quota there, or nil. Upstream asserts that a pool's
-// quota could be read. Therefore the request fails if the cluster is not loaded or has no such quota.
+// storeQuota writes q to the pool's cluster. old is the existing quota, or nil. Upstream asserts that it can read a
+// pool's quota, so the request fails if the cluster is not loaded or has no such quota.
 func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
 	if p.Quota != "" && old == nil {
 		return unexpected()
@@ -77,7 +77,6 @@ func (s *pools) storeQuota(ctx context.Context, p *pool, old, q *quota) error {
 	return s.writeQuota(ctx, p, q)
 }
 
-// store replaces an existing row.
 func (s *pools) store(next *pool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +86,8 @@ func (s *pools) store(next *pool) {
 	}
 }
 
-// changedClasses returns the pool's classes with the sent changes, matched by ID. It neither adds nor removes classes.
+// changedClasses returns the pool's classes with the changes in sent, matched by ID. It neither adds nor removes
+// classes.
 func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, error) {
 	next := slices.Clone(p.Classes)
 	for _, raw := range sent {
@@ -115,7 +115,7 @@ func changedClasses(p *pool, sent []json.RawMessage, partial bool) ([]class, err
 	return next, nil
 }
 
-// changedQuota returns the existing quota with the sent changes, or nil if the pool is to have no quota.
+// changedQuota returns the quota with the changes in the request. It returns nil if the request removes the quota.
 func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if !more.hasQuota() {
 		if !partial {
@@ -133,11 +133,11 @@ func changedQuota(old *quota, more parts, partial bool) (*quota, error) {
 	if json.Unmarshal(more.Quota, q) != nil {
 		return nil, wrongType()
 	}
-	q.ID = id // Renku gives a new quota its own ID, whatever was sent
+	q.ID = id // Renku always assigns the ID of a new quota
 	return q, nil
 }
 
-// complete returns an error if a new quota lacks a number that is required.
+// complete returns an error if a new quota lacks a required number.
 func complete(sent json.RawMessage) error {
 	fields := map[string]any{}
 	if json.Unmarshal(sent, &fields) != nil {
@@ -151,7 +151,7 @@ func complete(sent json.RawMessage) error {
 	return nil
 }
 
-// writeQuota creates a pool's first quota, or updates the existing one.
+// writeQuota creates or updates a pool's quota.
 func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	if p.Quota == "" {
 		return s.makeQuota(ctx, p, q)
@@ -163,7 +163,7 @@ func (s *pools) writeQuota(ctx context.Context, p *pool, q *quota) error {
 	return where.updateQuota(ctx, q)
 }
 
-// remove deletes the pool, its quota and the quota's PriorityClass. It deletes nothing if the cluster is not loaded or
+// remove deletes a pool, its quota and the quota's PriorityClass. It deletes nothing if the cluster is not loaded or
 // refuses a request. Deleting a pool that does not exist succeeds. The default pool cannot be deleted (crc/db.py
 // _delete_resource_pool, k8s/clients.py K8sClusterClientsPool).
 func (s *pools) remove(r *http.Request) (int, any, error) {
@@ -185,7 +185,6 @@ func (s *pools) remove(r *http.Request) (int, any, error) {
 	return http.StatusNoContent, nil, nil
 }
 
-// dropQuota deletes a pool's quota from its cluster.
 func (s *pools) dropQuota(ctx context.Context, p *pool) error {
 	where := s.reach(p.Cluster)
 	if where == nil {
@@ -196,7 +195,7 @@ func (s *pools) dropQuota(ctx context.Context, p *pool) error {
 	return where.deleteQuota(ctx, name)
 }
 
-// noQuota returns the 404 for a pool that has no quota, or whose quota could not be read from the cluster.
+// noQuota returns the 404 for a pool that has no quota or whose quota cannot be read from the cluster.
 func noQuota(p *pool) error {
 	return missing("The resource pool with ID %d does not have a quota.", p.ID)
 }

@@ -1,9 +1,9 @@
-// Renku's requests to a cluster for the quota of a pool (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
-// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector, and a forbidden
-// LIST counts as "does not exist". Created or patched objects are read back with a GET. If the GET is forbidden, the
+// Renku's requests to a cluster for a pool's quota (crc/db.py QuotaRepository, crc/models.py Quota, k8s/clients.py
+// K8sClusterClient; kr8s: kr8s/_api.py, kr8s/_objects.py). Every read is a LIST with a field selector. A forbidden LIST
+// counts as "does not exist". Renku reads created and patched objects back with a GET. If the GET is forbidden, the
 // request fails.
 //
-// No call has a timeout of its own, because kr8s sets none. Each call is cancelled with the client's request.
+// Calls have no timeout, because kr8s sets none. They are cancelled with the client's request.
 
 package renkuapi
 
@@ -30,18 +30,18 @@ const (
 	gigabyte     = 1_000_000_000
 	gpuResource  = "requests.nvidia.com/gpu"
 	classValue   = 100
-	quotaMessage = "stand-in: made by the sandbox's Renku for a resource pool"
+	quotaMessage = "stand-in: created by the sandbox's Renku for a resource pool"
 )
 
 // connection is a cluster that Renku has loaded.
 type connection struct {
 	config    *rest.Config
 	namespace string
-	broken    bool // a CA or certificate file does not exist, so each use fails
+	broken    bool // a CA or certificate file does not exist, so every use fails
 }
 
-// client returns a new client for each use. Therefore an invalid CA or certificate causes an error only then, and not
-// when the kubeconfig is loaded.
+// client returns a new Kubernetes client. An invalid CA or certificate therefore causes an error only at the first use,
+// not when the kubeconfig is loaded.
 func (c *connection) client() (kubernetes.Interface, error) {
 	if c.broken {
 		return nil, unexpected()
@@ -57,8 +57,8 @@ func (c *connection) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// remoteProblem returns Renku's error for a failed request to a cluster. The error includes the cause of a failed
-// connection, but not that of an error response.
+// remoteProblem returns Renku's error for a failed request to a cluster. It includes the cause only if the connection
+// failed.
 func remoteProblem(err error) error {
 	failed := &url.Error{}
 	if !errors.As(err, &failed) {
@@ -67,7 +67,7 @@ func remoteProblem(err error) error {
 	return refusal(500, "Error on remote connection %s %s: %s", strings.ToUpper(failed.Op), failed.URL, failed.Err)
 }
 
-// refused reports whether err is an error response of an API server.
+// refused reports whether err is an error response from an API server.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
@@ -77,8 +77,7 @@ func named(id string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", id).String()}
 }
 
-// createQuota creates the PriorityClass of a quota if a LIST does not contain it, and the ResourceQuota, which must not
-// already exist.
+// createQuota creates the ResourceQuota, which must not already exist, and its PriorityClass, which can exist.
 func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -102,11 +101,11 @@ func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	if err != nil {
 		return remoteProblem(err)
 	}
-	q.CPU = math.Ceil(q.CPU) // the response has the rounded value of the ResourceQuota
+	q.CPU = math.Ceil(q.CPU) // the response has the rounded value from the ResourceQuota
 	return nil
 }
 
-// ensureClass creates the PriorityClass if a LIST does not contain it, or if the LIST is forbidden.
+// ensureClass creates the PriorityClass if a LIST does not contain it or is forbidden.
 func ensureClass(ctx context.Context, client kubernetes.Interface, id string) error {
 	classes := client.SchedulingV1().PriorityClasses()
 	list, err := classes.List(ctx, named(id))
@@ -133,7 +132,7 @@ func ensureClass(ctx context.Context, client kubernetes.Interface, id string) er
 	return nil
 }
 
-// hard returns the limits of a quota in Kubernetes' units: whole CPUs, bytes.
+// hard returns a quota's limits in Kubernetes units: whole CPUs and bytes.
 func (q *quota) hard() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceRequestsCPU:    *resource.NewQuantity(int64(math.Ceil(q.CPU)), resource.DecimalSI),
@@ -142,7 +141,8 @@ func (q *quota) hard() corev1.ResourceList {
 	}
 }
 
-// readQuota returns a quota from the cluster, or nil if the quota does not exist or the cluster refuses the request.
+// readQuota reads a quota from the cluster. It returns nil if the quota does not exist or the cluster refuses the
+// request.
 func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	client, err := c.client()
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *connection) readQuota(ctx context.Context, id string) (*quota, error) {
 	}, nil
 }
 
-// updateQuota updates the ResourceQuota if a LIST by name contains it, and reads it back.
+// updateQuota updates the ResourceQuota if a LIST contains it, and reads it back.
 func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {
@@ -193,9 +193,9 @@ func (c *connection) updateQuota(ctx context.Context, q *quota) error {
 }
 
 // deleteQuota deletes the PriorityClass, even if another user created it, and then the ResourceQuota. It skips an
-// object that a LIST by name does not contain, because the object does not exist or the LIST is forbidden. If a DELETE
-// is refused, the request fails and the pool is kept (renku-data-services @ e81895b4:
-// components/renku_data_services/crc/db.py delete_quota, k8s/clients.py K8sClusterClient.delete).
+// object that a LIST does not contain, which is also the case if the LIST is forbidden. If a DELETE is refused, the
+// request fails and the pool remains (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py
+// delete_quota, k8s/clients.py K8sClusterClient.delete).
 func (c *connection) deleteQuota(ctx context.Context, id string) error {
 	client, err := c.client()
 	if err != nil {

@@ -69,8 +69,9 @@ func TestPoolWithAQuotaOnARemoteCluster(t *testing.T) {
 	}
 }
 
-// A pool whose quota's class may be listed and not deleted stays, with all of
-// its own; one whose class may not even be listed goes, without the class.
+// TestPoolWhoseClassMayNotBeDeleted verifies the deletion of a pool whose PriorityClass cannot be deleted. If Renku is
+// allowed to list it, the pool and its quota are kept. If Renku is not allowed to list it, the pool is deleted without
+// the PriorityClass.
 func TestPoolWhoseClassMayNotBeDeleted(t *testing.T) {
 	s := newSite(t)
 	id := s.join()
@@ -99,7 +100,7 @@ func TestPoolTakesTheAdminsPriorityClass(t *testing.T) {
 	}
 }
 
-// Upstream's traps: each is a 500 that says nothing, and no pool.
+// In each case, Renku returns a 500 without a cause and creates no pool, as upstream does.
 func TestPoolThatTheRemoteClusterRefuses(t *testing.T) {
 	const unexpectedly = "An unexpected error occurred"
 	for _, row := range []struct {
@@ -153,7 +154,7 @@ func TestQuotaThatStaysBehind(t *testing.T) {
 	s.must(201, "POST", "/resource_pools", guidePoolNamed(id, long[:63]))
 }
 
-// A list that is refused counts as an empty one.
+// A forbidden LIST counts as an empty list.
 func TestClassesThatMayBeMadeButNotListed(t *testing.T) {
 	s := newSite(t)
 	id := s.join()
@@ -164,8 +165,7 @@ func TestClassesThatMayBeMadeButNotListed(t *testing.T) {
 	}
 }
 
-// leaver cancels a request's context once a ResourceQuota is made and the
-// answer is read.
+// leaver cancels a request's context once a ResourceQuota has been created and the response was read.
 type leaver struct {
 	http.RoundTripper
 	leave func()
@@ -182,8 +182,8 @@ func (l leaver) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// A client that goes away when its quota is made leaves it behind, and no
-// pool.
+// TestClientThatGoesAway verifies that a client that disconnects after its quota was created leaves the quota behind,
+// without a pool.
 func TestClientThatGoesAway(t *testing.T) {
 	s := newSite(t)
 	id := s.join()
@@ -219,7 +219,7 @@ func TestLocalPoolWithAQuota(t *testing.T) {
 	}
 }
 
-// What lists and answers say of a quota when its cluster does not.
+// TestQuotaThatCannotBeRead verifies the quota in lists and responses if the cluster does not return it.
 func TestQuotaThatCannotBeRead(t *testing.T) {
 	s := newSite(t)
 	id := s.join()

@@ -1,6 +1,6 @@
-// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). A list omits the cluster
-// of each pool: the schema has cluster_id, but upstream's model has no such attribute. For each class it reports
-// whether the class is large enough for the query (crc/orm.py ResourceClassORM.dump).
+// Lists of pools (crc/db.py filter_resource_pools, crc/apispec.py ResourcePoolWithIdFiltered). Lists omit the pools'
+// clusters: cluster_id is in the schema, but upstream's model lacks the attribute. Each class has a flag for whether it
+// is large enough for the query (crc/orm.py ResourceClassORM.dump).
 
 package renkuapi
 
@@ -11,8 +11,7 @@ import (
 	"strconv"
 )
 
-// list returns the pools that match a query, with quotas read from their clusters. The whole list fails if a cluster
-// does not answer.
+// list returns the pools that match the query, with their quotas. It fails if one of their clusters does not respond.
 func (s *pools) list(r *http.Request) (int, any, error) {
 	want, err := wanted(r)
 	if err != nil {
@@ -43,7 +42,7 @@ func (s *pools) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, answers, nil
 }
 
-// wanted parses the query parameters of a list into a minimum class.
+// wanted parses the query parameters into a minimum class.
 func wanted(r *http.Request) (class, error) {
 	want, query := class{}, r.URL.Query()
 	for name, into := range map[string]*int{"gpu": &want.GPU, "memory": &want.Memory, "max_storage": &want.MaxStorage} {

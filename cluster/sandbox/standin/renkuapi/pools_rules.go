@@ -1,6 +1,6 @@
 // Resource pools and their validation (crc/api.spec.yaml and the models generated from it in crc/apispec.py;
-// crc/core.py validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). A quota's memory
-// is in GB, a class's in GiB. The API compares the bare numbers.
+// crc/core.py validate_resource_pool_post, validate_resource_pool_update; crc/orm.py ResourcePoolORM). Memory is in GB
+// for quotas and in GiB for classes. The API compares the bare numbers.
 
 package renkuapi
 
@@ -43,7 +43,7 @@ var quotaSchema = schema{
 	{name: "id", kind: "string", low: 5},
 }
 
-// poolSchemaWith returns the schema of a pool with the given schemas of its classes and quota.
+// poolSchemaWith returns the schema of a pool. classes and quota are the schemas of its parts.
 func poolSchemaWith(classes, quota schema) schema {
 	return schema{
 		{name: "name", kind: "string", required: true, low: 5, high: 40},
@@ -66,12 +66,12 @@ var (
 	poolPutSchema   = poolSchemaWith(append(classID, classSchema...), quotaPutSchema).require("platform").removable()
 	poolPatchSchema = poolSchemaWith(append(classID, classSchema.optional()...), quotaPatchSchema).optional().removable()
 
-	classID          = schema{{name: "id", kind: "integer", required: true}} // for changes of a pool
+	classID          = schema{{name: "id", kind: "integer", required: true}} // for changes to a pool
 	quotaPutSchema   = quotaSchema.require("id")
 	quotaPatchSchema = quotaSchema.without("id").optional()
 )
 
-// removable returns the schema in which cpu_limit_factor can also be 0. This value removes the factor.
+// removable returns a schema that also accepts 0 for cpu_limit_factor, which removes the factor.
 func (s schema) removable() schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -82,13 +82,13 @@ func (s schema) removable() schema {
 	return all
 }
 
-// affinity selects nodes that have a label.
+// affinity selects nodes with a label.
 type affinity struct {
 	Key      string `json:"key"`
 	Required bool   `json:"required_during_scheduling"`
 }
 
-// class is a resource class, the size of a session. Memory is in GiB, storage in GB.
+// class is a resource class, which is the size of a session. Memory is in GiB and storage in GB.
 type class struct {
 	ID             int        `json:"id"`
 	Name           string     `json:"name"`
@@ -104,7 +104,7 @@ type class struct {
 	Matching       *bool      `json:"matching,omitempty"` // only in lists
 }
 
-// quota limits the total resources of all sessions in a pool. Memory is in GB.
+// quota limits the total resources of a pool's sessions. Memory is in GB.
 type quota struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`
@@ -112,20 +112,20 @@ type quota struct {
 	ID     string  `json:"id"`
 }
 
-// pool is a row of the resource pools table. Its JSON tags are those of a request.
+// pool is a row in the resource pools table. Its JSON tags are the keys in requests.
 type pool struct {
 	ID          int            `json:"-"`
 	Name        string         `json:"name"`
 	Public      bool           `json:"public"`
 	Default     bool           `json:"default"`
 	Platform    string         `json:"platform"`
-	Idle        int            `json:"idle_threshold"` // seconds; 0: no limit
+	Idle        int            `json:"idle_threshold"` // seconds; 0 means no limit
 	Hibernation int            `json:"hibernation_threshold"`
 	Warning     int            `json:"hibernation_warning_period"`
-	CPULimit    float64        `json:"cpu_limit_factor"` // 0: no factor
+	CPULimit    float64        `json:"cpu_limit_factor"` // 0 means no factor
 	Remote      map[string]any `json:"remote"`           // configuration of FirecREST or Run:ai
-	Cluster     string         `json:"cluster_id"`       // "": the local cluster
-	Quota       string         `json:"-"`                // ID of its quota; "": none. The cluster has the numbers
+	Cluster     string         `json:"cluster_id"`       // "" means the local cluster
+	Quota       string         `json:"-"`                // ID of the quota, or ""; the numbers are in the cluster
 	Classes     []class        `json:"-"`
 	Users       []poolUser     `json:"-"`
 	Members     []poolMember   `json:"-"`
@@ -138,7 +138,7 @@ func (p *pool) clone() *pool {
 	return &other
 }
 
-// rules validates a pool beyond its schema. q is its quota or nil.
+// rules checks what the schema cannot. q is the pool's quota, or nil.
 func (p *pool) rules(q *quota) error {
 	defaults := 0
 	for _, c := range p.Classes {
@@ -167,8 +167,8 @@ func (p *pool) rules(q *quota) error {
 	return nil
 }
 
-// insertPool assigns IDs to a row and its classes, and stores the row. The lock must be held, unless the registry is
-// not in use yet.
+// insertPool assigns IDs to a pool and its classes, and stores the pool. The caller must hold the lock, unless the
+// registry is not in use yet.
 func (r *registry) insertPool(p *pool) {
 	p.ID = r.nextPool
 	r.nextPool++

@@ -9,7 +9,7 @@ import (
 
 func b64(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
-// guidePool is the pool of the published guide.
+// guidePool returns the published guide's payload for a pool.
 func guidePool(cluster string) object { return guidePoolNamed(cluster, "renku-pool-1") }
 
 func guidePoolNamed(cluster, quotaID string) object {
@@ -28,7 +28,7 @@ func smallClass() object {
 	}
 }
 
-// localPool has no quota and no cluster.
+// localPool returns a pool without a quota on the local cluster.
 func localPool() object { return with(guidePool(""), object{"quota": nil, "cluster_id": nil}) }
 
 func TestPoolRefusals(t *testing.T) {

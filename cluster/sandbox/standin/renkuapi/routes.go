@@ -1,6 +1,5 @@
-// The paths of Renku's API and the callers that each permits (crc/blueprints.py, users/blueprints.py get_self,
-// base_api/misc.py, base_api/auth.py). A path with a malformed identifier does not exist. This is a guess: Sanic's
-// router was not read.
+// Paths of Renku's API, and who can call them (crc/blueprints.py, users/blueprints.py get_self, base_api/misc.py,
+// base_api/auth.py). A path with a malformed ID returns 404. This is a guess: Sanic's router was not read.
 
 package renkuapi
 
@@ -13,10 +12,10 @@ import (
 
 const apiPath = "/api/data"
 
-// handler handles a request. It returns a status and a body, or an error.
+// handler returns the status and the body of a response, or an error.
 type handler func(*http.Request) (int, any, error)
 
-// callers is the kind of callers that a route permits.
+// callers selects who can call a route.
 type callers int
 
 const (
@@ -33,7 +32,6 @@ type route struct {
 
 var poolNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
 
-// routes returns all routes below /api/data.
 func routes(r *registry, p *pools) []route {
 	return []route{
 		{"GET", "/version", anybody, r.getVersion},
@@ -63,8 +61,7 @@ func routes(r *registry, p *pools) []route {
 	}
 }
 
-// registerAPI adds the routes to mux. who returns the caller of a request. before is called before each permitted
-// request.
+// registerAPI adds the routes to mux. who returns the caller of a request. before runs before each permitted request.
 func registerAPI(mux *http.ServeMux, all []route, who func(*http.Request) *claims, before func(context.Context)) {
 	methods := map[string]map[string]route{}
 	for _, r := range all {
@@ -123,7 +120,6 @@ func (r route) serve(w http.ResponseWriter, req *http.Request, caller *claims, b
 	answer(w, status, body)
 }
 
-// getUser returns the user who sent the request.
 func (s *pools) getUser(r *http.Request) (int, any, error) {
 	c := s.who(r)
 	return http.StatusOK, map[string]any{

@@ -1,5 +1,5 @@
-// The API's schema (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). Unknown keys are
-// always rejected. Unlike pydantic, this schema does not accept "443" for 443.
+// The API's schema (crc/api.spec.yaml, and the pydantic models generated from it in crc/apispec.py). It always rejects
+// unknown keys. Unlike pydantic, it does not accept "443" for 443.
 
 package renkuapi
 
@@ -16,22 +16,22 @@ import (
 	"unicode/utf8"
 )
 
-// field is the schema of one key of an object.
+// field is the schema of one key.
 type field struct {
 	name     string
-	kind     string // JSON schema type: string, integer, number, boolean, object, array
+	kind     string // JSON schema type: string, integer, number, boolean, object or array
 	required bool
-	low      float64        // minimum length of a string, or minimum number
-	high     float64        // maximum length or number; 0: no limit
+	low      float64        // minimum number, or minimum length of a string
+	high     float64        // maximum number or length; 0 means no limit
 	above    bool           // the number must be greater than low
-	pattern  *regexp.Regexp // of a string
-	values   []string       // the only allowed values
-	fields   schema         // of an object, or of an array's items; empty: anything is allowed
+	pattern  *regexp.Regexp // pattern for strings
+	values   []string       // allowed values
+	fields   schema         // schema of an object or of an array's items; if empty, everything is allowed
 }
 
 type schema []field
 
-// optional returns the schema in which no field is required.
+// optional returns the schema without required fields.
 func (s schema) optional() schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -40,7 +40,7 @@ func (s schema) optional() schema {
 	return all
 }
 
-// require returns the schema in which the field name is required.
+// require returns the schema with the field name required.
 func (s schema) require(name string) schema {
 	all := slices.Clone(s)
 	for i := range all {
@@ -49,12 +49,12 @@ func (s schema) require(name string) schema {
 	return all
 }
 
-// without returns the schema without the named fields.
+// without returns the schema without the given fields.
 func (s schema) without(names ...string) schema {
 	return slices.DeleteFunc(slices.Clone(s), func(f field) bool { return slices.Contains(names, f.name) })
 }
 
-// faults returns the violations in object, one sentence each. at is the path of object for the messages.
+// faults returns one sentence for each violation. at is the path of object in these sentences.
 func (s schema) faults(at string, object map[string]any) []string {
 	found := []string{}
 	known := map[string]bool{}
@@ -160,7 +160,7 @@ func (f field) itemFaults(at string, items []any) []string {
 
 const bodyLimit = 1 << 20 // bytes
 
-// read validates the body of a request against the schema s and decodes it into out.
+// read validates the request body against s and decodes it into out.
 func read(r *http.Request, s schema, out any) error {
 	value, data, err := parse(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func read(r *http.Request, s schema, out any) error {
 	return into(out, data, s.faults("", object))
 }
 
-// readList is like read, for a body that is a list of objects.
+// readList is like read, but the body is a list of objects.
 func readList(r *http.Request, s schema, out any) error {
 	value, data, err := parse(r)
 	if err != nil {

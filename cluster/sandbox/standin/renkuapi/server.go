@@ -1,6 +1,6 @@
-// Package renkuapi fakes Renku: its HTTP API, its Keycloak realm, the ingress of its sessions, and the way in which its
-// four services use the kubeconfigs of remote clusters. All state is in memory, except the objects that Renku itself
-// keeps in a cluster: ResourceQuotas and PriorityClasses.
+// Package renkuapi fakes Renku. It contains the HTTP API, the Keycloak realm, the ingress of sessions, and the four
+// services that use the kubeconfigs of remote clusters. All state is in memory, except the ResourceQuotas and
+// PriorityClasses that Renku creates in clusters.
 //
 // Sources: SwissDataScienceCenter/renku-data-services @ e81895b4, SwissDataScienceCenter/renku @ 74c766fe7 (7 commits
 // after 2.19.3), kr8s-org/kr8s v0.20.7 (b6f4404). In this package, a source path without a repository is in
@@ -20,21 +20,21 @@
 //     logs.go)
 //
 // Known differences:
-//   - All services load their kubeconfigs when they start. In upstream only k8s-watcher does so, and the others load
-//     them when they first use a cluster. ALWAYS_READ_CLUSTERS is not implemented.
+//   - All services load their kubeconfigs when they start. In upstream only k8s-watcher does so. The others load them
+//     when they first use a cluster. ALWAYS_READ_CLUSTERS is not implemented.
 //   - Users and members of a pool are two lists. In upstream both are relations in Authzed. Therefore a user who was
 //     added under /users also appears under /members, and GET /users returns no users for a public pool.
 //     no_default_access is stored as sent.
-//   - Messages of 422 are shorter than upstream's, and errors of PostgreSQL lack SQLAlchemy's text around them. No
+//   - Messages in 422 responses are shorter than upstream's, and errors from PostgreSQL lack SQLAlchemy's text. No
 //     error has a detail or a trace_id.
 //   - Classes are returned in the order in which they were sent, not sorted by their sizes.
 //   - A hibernation warning period is also compared with the stored threshold, and a PATCH with an empty list of
 //     tolerations or affinities removes them. A second default pool is not rejected. A remote (FirecREST, Run:ai) is
 //     not validated.
-//   - A kubeconfig with an auth-provider is rejected, where kr8s uses its OIDC id-token. A context with an empty
-//     cluster is rejected, where kr8s uses the pod's ServiceAccount. 401 and 403 are not retried.
+//   - A kubeconfig with an auth-provider is rejected. kr8s uses its OIDC id-token. A context with an empty cluster is
+//     rejected. kr8s uses the pod's ServiceAccount. 401 and 403 are not retried.
 //   - The paths of single users, members and classes, and all other APIs of Renku, do not exist.
-//   - The behaviour old-renku is a guess: no release without the TLS flag was read.
+//   - The fault old-renku is a guess: no release without the TLS flag was read.
 package renkuapi
 
 import (
@@ -56,13 +56,13 @@ import (
 	"carrick/cluster/sandbox/pki"
 )
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Local     *rest.Config    // the local cluster, as admin
-	Remote    *rest.Config    // the ingress reads its Ingresses; nil: no remote cluster
-	Namespace string          // Renku's namespace on the local cluster: "renku"
-	Release   string          // name of the Helm release: "renku"; only displayed
-	Faults    map[string]bool // enabled behaviours by name, see Faults()
+	Local     *rest.Config    // admin's credentials for the local cluster
+	Remote    *rest.Config    // for reading Ingresses; nil: no remote cluster
+	Namespace string          // Renku's namespace on the local cluster
+	Release   string          // name of the Helm release; only displayed
+	Faults    map[string]bool // enabled faults by name, see Faults()
 }
 
 // Server is a running fake of Renku.
@@ -89,15 +89,15 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, o, clock{now: time.Now, after: time.After})
 }
 
-// start is like Start, with a clock for tests.
+// start is Start with a clock for tests.
 func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	for name := range o.Faults {
 		if Faults()[name] == "" {
-			return nil, fmt.Errorf("the stand-in of Renku has no behaviour %q", name)
+			return nil, fmt.Errorf("the Renku stand-in has no behaviour %q", name)
 		}
 	}
 	if o.Local == nil || o.Namespace == "" {
-		return nil, errors.New("the stand-in of Renku needs the local cluster and Renku's namespace there")
+		return nil, errors.New("the Renku stand-in requires the local cluster and Renku's namespace there")
 	}
 	authority, err := pki.NewAuthority("Renku stand-in")
 	if err != nil {
@@ -113,7 +113,6 @@ func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	return s, nil
 }
 
-// build creates the listeners and their handlers.
 func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
 	defer func() {
 		if err != nil {
@@ -153,7 +152,7 @@ func (s *Server) build(ctx context.Context, o Options, c clock) (err error) {
 	return nil
 }
 
-// handler returns the handler for all paths of Renku's domain.
+// handler returns the handler for Renku's domain.
 func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 	roles := []string{adminRole}
 	if o.Faults["not-admin"] {
@@ -180,7 +179,7 @@ func (s *Server) handler(o Options, c clock) (http.Handler, error) {
 		if r.URL.Path != "/" {
 			status = http.StatusNotFound
 		}
-		page(w, status, "<p>The Helm release "+html.EscapeString(o.Release)+" would answer here.</p>")
+		page(w, status, "<p>The Helm release "+html.EscapeString(o.Release)+" would respond here.</p>")
 	})
 	return misbehave(mux, o.Faults, c), nil
 }
@@ -199,7 +198,6 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// run serves until ctx is done.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.ended)
 	running := sync.WaitGroup{}
@@ -208,30 +206,30 @@ func (s *Server) run(ctx context.Context) {
 	}
 	running.Go(func() { s.services.watch(ctx) })
 	<-ctx.Done()
-	s.closeListeners() // not done by Close of a server that never served
+	s.closeListeners() // Close does not do that for a server that never served
 	for _, server := range s.servers {
 		server.Close()
 	}
 	running.Wait()
 }
 
-// Close stops the server and waits until it has ended.
+// Close stops the server and waits until it has stopped.
 func (s *Server) Close() {
 	s.stop()
 	<-s.ended
 }
 
-// Domain returns Renku's host:port, the value of global.renku.domain.
+// Domain returns Renku's host:port, as in global.renku.domain.
 func (s *Server) Domain() string { return s.domain }
 
-// CA returns the CA certificate (PEM) that signed all certificates of the server.
+// CA returns the CA certificate (PEM) that signed all of the server's certificates.
 func (s *Server) CA() []byte { return bytes.Clone(s.authority.Cert) }
 
 // SessionHost returns the HTTPS address of the sessions' ingress.
 func (s *Server) SessionHost() (host string, port int) { return "localhost", s.sessions }
 
-// Log returns the log of a container of Renku's four Deployments on the local cluster, or false if no such container
-// has started.
+// Log returns the log of a container in Renku's four Deployments on the local cluster. It returns false if the
+// container has not started.
 func (s *Server) Log(namespace, pod, container string) (string, bool) {
 	return s.services.log(context.Background(), namespace, pod, container)
 }

@@ -1,8 +1,7 @@
-// The four services of Renku that use remote clusters, and the way in which they load kubeconfigs (k8s/config.py
-// get_clusters, k8s/clients.py K8sClusterClientsPool; renku:
-// helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process represents a pod of one of the
-// Deployments. When it starts, it loads its clusters once, from the mounted Secret and the clusters table, and keeps
-// them until the pod ends.
+// The four services of Renku that use remote clusters, and how they load kubeconfigs (k8s/config.py get_clusters,
+// k8s/clients.py K8sClusterClientsPool; renku:
+// helm-chart/renku/templates/{data-service,secrets-storage}/deployment*.yaml). A process represents a pod. When it
+// starts, it loads its clusters from the mounted Secret and the clusters table. It never reloads them.
 //
 // A pod whose Secret does not exist never starts, although kwok reports the pod as Ready.
 
@@ -28,11 +27,11 @@ const (
 	appSelector  = "app in (renku-data-service, renku-k8s-watcher, renku-data-tasks, renku-secrets-storage)"
 	configVolume = "remote-cluster-kubeconfigs"
 	configRoot   = "/secrets/kube_configs"
-	podsEvery    = time.Second      // polling interval of the pods
-	lookLimit    = 10 * time.Second // timeout of one call of look
+	podsEvery    = time.Second      // polling interval
+	lookLimit    = 10 * time.Second // timeout for one call of look
 )
 
-// process is the service in a pod that has started.
+// process is the service in a running pod.
 type process struct {
 	pod, app, container string
 	since               time.Time
@@ -40,12 +39,12 @@ type process struct {
 	clusters            map[string]*connection // by cluster ID
 }
 
-// services are the pods of the four Deployments.
+// services contains the processes in the four Deployments' pods.
 type services struct {
-	local *connection // the cluster with Renku, and Renku's namespace in it
+	local *connection // local cluster and Renku's namespace in it
 	rows  func() []*cluster
 	clock
-	looking   sync.Mutex // serializes calls of look
+	looking   sync.Mutex // serializes look
 	mu        sync.Mutex
 	processes map[types.UID]*process
 }
@@ -62,16 +61,15 @@ func (s *services) watch(ctx context.Context) {
 	}
 }
 
-// refresh updates the processes before a request that depends on them. Therefore a client that waits for a rollout gets
-// the clusters that the new pods have loaded, and later changes do not affect those pods. refresh takes at most
-// lookLimit, and changes nothing if it fails.
+// refresh updates the processes before a request that depends on them. After a rollout, a client therefore sees the
+// clusters that the new pods have loaded. refresh takes at most lookLimit. If it fails, it changes nothing.
 func (s *services) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	_ = s.look(ctx)
 }
 
-// look creates a process for each pod that has become Ready, and removes those whose pod no longer exists.
+// look creates a process for each new Ready pod, and removes the processes of deleted pods.
 func (s *services) look(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -119,7 +117,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// start returns the process of a starting pod, or nil if the pod cannot start.
+// start returns the process for a pod, or nil if the pod cannot start.
 func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (*process, error) {
 	app := pod.Labels["app"]
 	p := &process{pod: pod.Name, app: app, since: pod.CreationTimestamp.Time, clusters: map[string]*connection{}}
@@ -154,7 +152,7 @@ func (s *services) start(ctx context.Context, client kubernetes.Interface, pod *
 	return p, nil
 }
 
-// configsOf returns the volume with the kubeconfigs, or nil if the pod has none.
+// configsOf returns the volume with the kubeconfigs, or nil.
 func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	for _, v := range pod.Spec.Volumes {
 		if v.Name == configVolume {
@@ -164,7 +162,7 @@ func configsOf(pod *corev1.Pod) *corev1.SecretVolumeSource {
 	return nil
 }
 
-// load loads a kubeconfig for a service and logs the result. It returns nil if the service ignores the kubeconfig.
+// load loads a kubeconfig and logs the result. It returns nil if the service ignores the kubeconfig.
 func load(log *journal, app string, files map[string][]byte, name string) *connection {
 	path := configRoot + "/" + name
 	ignore := func(err error) *connection {
@@ -196,8 +194,8 @@ func load(log *journal, app string, files map[string][]byte, name string) *conne
 	return c
 }
 
-// reach returns the connection to a cluster of the newest data-service pod, or nil. The connection to the local
-// cluster, whose ID is "", always exists.
+// reach returns the connection to cluster id from the newest data-service pod. It returns nil if that pod has not
+// loaded the cluster. The local cluster has the ID "" and is always loaded.
 func (s *services) reach(id string) *connection {
 	if id == "" {
 		return s.local
@@ -219,7 +217,7 @@ func (s *services) reach(id string) *connection {
 	return newest.clusters[id]
 }
 
-// log returns the log of a container. Only a pod's first container has a log. "" also names it.
+// log returns the log of a container. Only the first container of a pod has a log. An empty name selects it, too.
 func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
 	if namespace != s.local.namespace {
 		return "", false

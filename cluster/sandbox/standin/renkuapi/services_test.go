@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// messages are the lines of a log without what stands before the message.
+// messages returns the level and the message of each line of a log.
 func messages(log string) []string {
 	found := []string{}
 	for line := range strings.Lines(log) {
@@ -131,7 +131,8 @@ func TestAPodThatIsNotReadyOrIsGone(t *testing.T) {
 	}
 }
 
-// What a process has loaded stays as it was until another process starts.
+// TestClustersAreLoadedOnceAProcess verifies that a process keeps the clusters that it has loaded until another process
+// starts.
 func TestClustersAreLoadedOnceAProcess(t *testing.T) {
 	s := newSite(t)
 	s.mount(map[string]string{"bern.yaml": text(kubeconfigOf(s.remote))})
@@ -158,8 +159,8 @@ func TestClustersAreLoadedOnceAProcess(t *testing.T) {
 	s.must(404, "POST", "/resource_pools", guidePoolNamed(id, "quota-three"))
 }
 
-// Nobody has to wait for the next look: what is asked of the stand-in looks by
-// itself. So a process that has started is too old for what is registered then.
+// TestNobodyWaitsForTheNextLook verifies that a request to the fake first updates the processes, so that clients need
+// not wait for the next poll. A process that has already started does not load clusters that are registered later.
 func TestNobodyWaitsForTheNextLook(t *testing.T) {
 	s := newSite(t)
 	volume := object{"name": configVolume, "secret": object{"secretName": "renku-remote-clusters"}}

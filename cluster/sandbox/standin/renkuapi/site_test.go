@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// testClock is told what time it is. Whoever waits puts a channel in waits.
+// testClock is a clock that the test sets. A caller that waits sends its channel to waits.
 type testClock struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -40,13 +40,13 @@ func (c *testClock) after(time.Duration) <-chan time.Time {
 	return wait
 }
 
-// site is a stand-in between two fake clusters.
+// site is a fake Renku with two fake clusters.
 type site struct {
 	*Server
 	t             *testing.T
 	local, remote *fakeCluster
 	clock         *testClock
-	tick          chan time.Time // makes the watch look again
+	tick          chan time.Time // triggers the next poll
 	client        *http.Client
 	admin         string // a token
 }
@@ -77,7 +77,7 @@ func newSite(t *testing.T, faults ...string) *site {
 	return s
 }
 
-// look makes the watch look at the pods, and waits until it has.
+// look triggers a poll of the pods, and waits until the poll is done.
 func (s *site) look() {
 	s.tick <- s.clock.now()
 	s.tick = <-s.clock.waits
@@ -108,7 +108,7 @@ func (s *site) form(path string, values url.Values, out any) int {
 	return answer.StatusCode
 }
 
-// reply is an answer of the API.
+// reply is a response of the API.
 type reply struct {
 	status, code int
 	message      string // of an error
@@ -134,8 +134,7 @@ func (r reply) list(t *testing.T) []map[string]any {
 	return out
 }
 
-// as calls the API with a token; body is JSON text, or what becomes JSON, or
-// nil.
+// as sends a request to the API with a token. body is JSON text, a value to encode as JSON, or nil.
 func (s *site) as(token, method, path string, body any) reply {
 	s.t.Helper()
 	data, isText := []byte(nil), false
@@ -175,13 +174,13 @@ func (s *site) as(token, method, path string, body any) reply {
 	return r
 }
 
-// call is as the admin.
+// call is like as, with the admin's token.
 func (s *site) call(method, path string, body any) reply {
 	s.t.Helper()
 	return s.as(s.admin, method, path, body)
 }
 
-// must is a call that succeeds with status.
+// must is like call, but fails the test unless the response has the status.
 func (s *site) must(status int, method, path string, body any) reply {
 	s.t.Helper()
 	r := s.call(method, path, body)
@@ -191,10 +190,10 @@ func (s *site) must(status int, method, path string, body any) reply {
 	return r
 }
 
-// object is JSON in the making.
+// object is a JSON object.
 type object = map[string]any
 
-// with returns o with one key changed; a nil value takes it out.
+// with returns a copy of o with changes applied. A nil value removes the key.
 func with(o object, changes object) object {
 	next := object{}
 	for k, v := range o {
@@ -211,8 +210,7 @@ func with(o object, changes object) object {
 
 const podsAt = "/api/v1/namespaces/renku/pods"
 
-// restart puts a pod of a service on the local cluster in the place of the
-// last one, and waits until its process has started.
+// restart replaces the pod of a service on the local cluster, and waits until the new pod's process has started.
 func (s *site) restart(app string) {
 	s.t.Helper()
 	s.clock.advance(time.Minute)
@@ -233,7 +231,7 @@ func (s *site) addPod(app, name string, volumes ...any) {
 	})
 }
 
-// mount writes the Secret of kubeconfigs.
+// mount writes the Secret that contains the kubeconfigs.
 func (s *site) mount(files map[string]string) {
 	data := object{}
 	for name, text := range files {
@@ -245,7 +243,7 @@ func (s *site) mount(files map[string]string) {
 	})
 }
 
-// kubeconfigOf is a good kubeconfig for a cluster, as JSON, which is YAML.
+// kubeconfigOf returns a valid kubeconfig for a cluster. It is JSON, which is valid YAML.
 func kubeconfigOf(f *fakeCluster) object {
 	return object{
 		"apiVersion": "v1", "kind": "Config", "current-context": "remote",
@@ -264,7 +262,7 @@ func text(o any) string {
 	return string(data)
 }
 
-// guideCluster is the payload of the published guide.
+// guideCluster returns the published guide's payload for a cluster.
 func guideCluster() object {
 	return object{
 		"name": "Bern cluster", "config_name": "bern.yaml", "session_protocol": "https",
@@ -275,8 +273,8 @@ func guideCluster() object {
 	}
 }
 
-// join registers a cluster whose kubeconfig leads to the remote, and restarts
-// data-service: its id.
+// join registers a cluster whose kubeconfig refers to the remote cluster, restarts data-service, and returns the
+// cluster's ID.
 func (s *site) join() string {
 	s.t.Helper()
 	s.mount(map[string]string{"bern.yaml": text(kubeconfigOf(s.remote))})

@@ -1,13 +1,13 @@
-// The OpenAPI description of the API, /spec.json (base_api/misc.py, crc/api.spec.yaml). It contains only the schemas of
-// clusters, generated from those of this package.
+// The OpenAPI description at /spec.json (base_api/misc.py, crc/api.spec.yaml). It contains only the schemas of
+// clusters, generated from this package's schemas.
 
 package renkuapi
 
 import "net/http"
 
 const (
-	versionNow = "0.80.1" // the image tag in renku @ 74c766fe7: helm-chart/renku/values.yaml; its code was not read
-	versionOld = "0.30.0" // made-up version for the behaviour old-renku
+	versionNow = "0.80.1" // image tag in renku @ 74c766fe7: helm-chart/renku/values.yaml; its code was not read
+	versionOld = "0.30.0" // made-up version for the fault old-renku
 )
 
 func (r *registry) version() string {
@@ -35,7 +35,7 @@ func (r *registry) getSpec(*http.Request) (int, any, error) {
 	}, nil
 }
 
-// describe converts the schema to OpenAPI's format.
+// describe converts the schema to OpenAPI.
 func (s schema) describe() map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range s {

@@ -1,6 +1,6 @@
-// How Renku's API reads access tokens (authn/keycloak.py KeycloakAuthenticator): RS256, an audience of Renku's clients,
-// and the role renku-admin for admins. An invalid or expired token is not an error: the caller is anonymous. The claims
-// and roles in a token of renku-cli are a guess: no source found.
+// How Renku's API reads access tokens (authn/keycloak.py KeycloakAuthenticator). They use RS256, their audience must be
+// one of Renku's clients, and admins have the role renku-admin. A caller with an invalid or expired token is anonymous.
+// The claims and roles in tokens of renku-cli are a guess: no source was found.
 
 package renkuapi
 
@@ -23,13 +23,13 @@ const (
 	tokenLife = 24 * time.Hour // access.token.lifespan of renku-cli in Renku's chart
 	adminRole = "renku-admin"
 	keyID     = "stand-in"
-	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // ID of the user who signs in
+	adminID   = "6f2d1c1e-0000-4000-8000-000000000001" // ID of the user
 )
 
-// audiences are the audiences of tokens that Renku's API accepts.
+// audiences lists the accepted audiences.
 var audiences = []string{"renku", "renku-ui", "renku-cli", "swagger"}
 
-// claims are the claims of an access token.
+// claims contains the claims that Renku's API reads.
 type claims struct {
 	Issuer   string   `json:"iss"`
 	Subject  string   `json:"sub"`
@@ -50,7 +50,7 @@ type access struct {
 	Roles []string `json:"roles"`
 }
 
-// audience is the claim aud, which is one name or a list of names.
+// audience is the claim aud. It is one name or a list of names.
 type audience []string
 
 func (a *audience) UnmarshalJSON(data []byte) error {
@@ -76,7 +76,7 @@ func newSigner(issuer string, now func() time.Time) (*signer, error) {
 	return &signer{issuer: issuer, key: key, now: now}, err
 }
 
-// token returns a token for client that expires after the duration life.
+// token returns a token for client that is valid for life.
 func (s *signer) token(client, subject string, roles []string, life time.Duration) (string, error) {
 	now := s.now()
 	body, err := json.Marshal(claims{
@@ -95,9 +95,9 @@ func (s *signer) token(client, subject string, roles []string, life time.Duratio
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), err
 }
 
-var errToken = errors.New("not a token that counts here")
+var errToken = errors.New("not a valid token")
 
-// check returns the claims of a token, or an error if it is not valid.
+// check returns the claims of a valid token.
 func (s *signer) check(token string) (*claims, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -132,7 +132,7 @@ func decodePart(part string, out any) error {
 	return json.Unmarshal(data, out)
 }
 
-// caller returns the caller of a request; nil is anonymous.
+// caller returns the caller of a request, or nil if it is anonymous.
 func (s *signer) caller(r *http.Request) *claims {
 	token := strings.TrimPrefix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), "bearer ")
 	c, err := s.check(token)
@@ -151,7 +151,7 @@ func (s *signer) keySet() any {
 	}}}
 }
 
-// randomID returns 16 random bytes formatted as a UUID of version 4.
+// randomID returns a random UUID (version 4).
 func randomID() string {
 	raw := make([]byte, 16)
 	_, _ = rand.Read(raw) // never fails

@@ -19,7 +19,7 @@ const (
 	wrong    = interp.ExitStatus(1)
 )
 
-// exec runs the built-in implementation of a program.
+// exec runs the built-in replacement for a program.
 func (b *Box) exec(ctx context.Context, words []string) error {
 	at := interp.HandlerCtx(ctx)
 	run := map[string]func(context.Context, interp.HandlerContext, []string) error{
@@ -40,7 +40,7 @@ func (b *Box) exec(ctx context.Context, words []string) error {
 		"sync": func(context.Context, interp.HandlerContext, []string) error { return nil },
 	}[path.Base(words[0])]
 	if run == nil {
-		fmt.Fprintf(at.Stderr, "sh: %s: not found (stand-in: few programs are played)\n", words[0])
+		fmt.Fprintf(at.Stderr, "sh: %s: not found (stand-in: only a few programs are available)\n", words[0])
 		return notFound
 	}
 	if err := run(ctx, at, words[1:]); err != nil {
@@ -58,7 +58,7 @@ func say(out io.Writer, text string) error {
 	return err
 }
 
-// full returns the absolute path of a file in the container.
+// full returns the absolute container path for name.
 func full(at interp.HandlerContext, name string) string {
 	if path.IsAbs(name) {
 		return name
@@ -102,7 +102,7 @@ func (b *Box) ls(ctx context.Context, at interp.HandlerContext, words []string) 
 	return nil
 }
 
-// each calls do for every path argument. Options are ignored.
+// each returns a program that calls do for every path argument. It ignores options.
 func (b *Box) each(
 	do func(root *os.Root, inside string) error,
 ) func(context.Context, interp.HandlerContext, []string) error {
@@ -121,7 +121,7 @@ func (b *Box) each(
 
 func sleep(ctx context.Context, _ interp.HandlerContext, words []string) error {
 	if len(words) != 1 {
-		return errors.New("one time is played")
+		return errors.New("sleep supports exactly one duration")
 	}
 	text := words[0]
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
@@ -151,7 +151,7 @@ func seq(_ context.Context, at interp.HandlerContext, words []string) error {
 		to, fault = strconv.Atoi(words[1])
 		err = errors.Join(err, fault)
 	default:
-		err = errors.New("one or two numbers are played")
+		err = errors.New("seq supports one or two numbers")
 	}
 	for n := from; err == nil && n <= to; n++ {
 		err = say(at.Stdout, strconv.Itoa(n))

@@ -1,18 +1,18 @@
-// Package shell runs a container's script in place of the container. Its interpreter (mvdan.cc/sh) starts no program,
-// and opens only files below the container's mounts, which are folders of this machine. So a script really reads and
-// writes its files, and cannot access anything else on this machine.
+// Package shell runs a container's script without a container. Its interpreter (mvdan.cc/sh) starts no program, and
+// opens only files below the container's mounts, which are directories of this machine. A script therefore reads and
+// writes real files, but cannot access anything else on this machine.
 //
 // No upstream: the shell and its programs replace busybox, whose source was not read. These are guesses:
 //
 //   - The programs and their options. The programs are cat, date, hostname, ls, mkdir, rm, seq, sleep, sync and touch.
 //     Options are ignored.
-//   - Error messages are Go's. Those of busybox begin with can't open or can't create, and end with the same reason,
+//   - Error messages are Go's. busybox's messages begin with can't open or can't create, and end with the same reason,
 //     such as Permission denied.
-//   - A program that does not exist exits with 127, one that fails with 1, and a script that cannot be parsed with 2.
+//   - The exit code is 127 for a program that does not exist, 1 for a failed program, and 2 for an invalid script.
 //
-// Known differences: ls without a folder prints nothing, sleep accepts one time (no days), seq one or two numbers, and
-// rm and mkdir behave as with -rf and -p. Only the volumes exist, not even /tmp. Files belong to the user of the
-// sandbox.
+// Known differences: ls without a directory prints nothing. sleep accepts one duration, but no days. seq accepts one or
+// two numbers. rm and mkdir behave as with -rf and -p. Only the volumes exist, not even /tmp. Files belong to the user
+// of the sandbox.
 package shell
 
 import (
@@ -32,7 +32,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Script returns the script of a command line like sh -c SCRIPT, and whether the command line has this form.
+// Script returns SCRIPT if words are a command line like sh -c SCRIPT, and otherwise false.
 func Script(words []string) (string, bool) {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) ||
 		!strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
@@ -47,13 +47,13 @@ func Script(words []string) (string, bool) {
 
 // Box is the environment of a script.
 type Box struct {
-	Mounts      map[string]string // container path to folder on this machine
+	Mounts      map[string]string // container path to directory on this machine
 	Environment []string
-	Host        string // the output of hostname
+	Host        string // output of hostname
 	Out         io.Writer
 }
 
-// Run runs a script until it ends or ctx is done, and returns its exit code.
+// Run runs a script until it ends or ctx is done. It returns the exit code.
 func (b *Box) Run(ctx context.Context, script string) int32 {
 	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(script), "sh")
 	if err != nil {
@@ -81,10 +81,10 @@ func (b *Box) Run(ctx context.Context, script string) int32 {
 	return 0
 }
 
-// errOutside means that a path is outside all mounts.
-var errOutside = fmt.Errorf("%w (stand-in: nothing but the pod's volumes is there)", fs.ErrNotExist)
+// errOutside means that a path is outside of all mounts.
+var errOutside = fmt.Errorf("%w (stand-in: only the pod's volumes exist)", fs.ErrNotExist)
 
-// within returns the mount that contains a container path, and the path relative to that mount.
+// within returns the mount for a container path, and the path relative to it.
 func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	name = path.Clean(name)
 	best := ""
@@ -104,7 +104,7 @@ func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	return root, filepath.FromSlash(inside), err
 }
 
-// do calls with for the mount that contains a container path.
+// do calls with for the mount that contains the container path name.
 func (b *Box) do(what, name string, with func(root *os.Root, inside string) error) error {
 	root, inside, err := b.within(name)
 	if err == nil {

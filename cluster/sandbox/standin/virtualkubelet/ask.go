@@ -16,14 +16,14 @@ import (
 	clientapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// gone reports whether an image is one that can no longer be pulled.
+// gone reports whether an image no longer exists in its registry.
 func gone(image string) bool {
 	image = strings.TrimPrefix(image, "docker.io/")
 	return strings.HasPrefix(image, "bitnami/")
 }
 
-// command returns the kubectl command of a container, and whether it is supported. Only read commands are supported,
-// without flags for another server or credential.
+// command returns the container's kubectl command, or false if it is not supported. It supports only commands that
+// read, without flags for another server or credential.
 func command(c corev1.Container) ([]string, bool) {
 	words := slices.Concat(c.Command, c.Args)
 	switch {
@@ -50,7 +50,7 @@ func command(c corev1.Container) ([]string, bool) {
 	return words, true
 }
 
-// ask runs kubectl with the environment and files of a container.
+// ask runs kubectl with a container's environment and files.
 func (p *Player) ask(
 	ctx context.Context, pod *corev1.Pod, words []string, environment []corev1.EnvVar, files map[string]string,
 ) (int32, string) {
@@ -85,11 +85,11 @@ func (p *Player) ask(
 	return 0, said
 }
 
-// kubeconfig writes a kubeconfig that is equivalent to the in-cluster configuration of a client in a container.
+// kubeconfig writes a kubeconfig that is equivalent to a container's in-cluster configuration.
 func kubeconfig(dir, host, namespace, token, ca string) (string, error) {
 	if token == "" {
 		// In a container, kubectl sends an empty credential if the token file is empty. With an empty token in a
-		// kubeconfig it would prompt for a user name. A blank also counts as an empty credential.
+		// kubeconfig, it would prompt for a user name. A blank has the same effect as an empty credential.
 		token = " "
 	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {

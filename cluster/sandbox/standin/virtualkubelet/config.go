@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// config has the fields of InterLinkConfig.yaml that this fake reads (interlink-hq/interLink f6321757,
+// config contains the fields of InterLinkConfig.yaml that this fake reads (interlink-hq/interLink f6321757,
 // pkg/virtualkubelet/config.go).
 type config struct {
 	Addr           string `yaml:"KubernetesApiAddr"`
@@ -20,14 +20,14 @@ type config struct {
 	NoProjected    bool   `yaml:"DisableProjectedVolumes"`
 	VerboseLogging bool   `yaml:"VerboseLogging"`
 	ErrorsOnly     bool   `yaml:"ErrorsOnlyLogging"`
-	// Settings of the virtual kubelet's serving certificate.
+	// Settings for the virtual kubelet's serving certificate.
 	NoRequest bool   `yaml:"DisableCSR"`
 	Signer    string `yaml:"KubeletCSRSignerName"`
 	CertFile  string `yaml:"KubeletCertFile"`
 	KeyFile   string `yaml:"KubeletKeyFile"`
 }
 
-// parse parses a configuration as upstream does: with yaml.v2, and not strictly. Upstream exits with the same error.
+// parse parses a configuration with yaml.v2 in non-strict mode, as upstream does. Upstream exits with the same error.
 func parse(text string) (config, error) {
 	var c config
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
@@ -36,8 +36,8 @@ func parse(text string) (config, error) {
 	return c, nil
 }
 
-// environment returns the environment variables that upstream adds to every container of a job. There are none if the
-// address or the port is missing.
+// environment returns the environment variables that upstream adds to a job's containers. There are none if the address
+// or the port is missing.
 func (c config) environment() []corev1.EnvVar {
 	if c.Addr == "" || c.Port == "" {
 		return nil
@@ -55,7 +55,7 @@ func (c config) environment() []corev1.EnvVar {
 	}
 }
 
-// server returns the URL of the API server that a client derives from its environment variables, or "".
+// server returns the API server URL in a client's environment variables, or "".
 func server(environment []corev1.EnvVar) string {
 	var host, port string
 	for _, e := range environment {
@@ -72,7 +72,7 @@ func server(environment []corev1.EnvVar) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// newNode returns the virtual Node, with upstream's labels and taint (pkg/virtualkubelet/virtualkubelet.go).
+// newNode returns the virtual Node with upstream's labels and taint (pkg/virtualkubelet/virtualkubelet.go).
 func newNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -83,7 +83,9 @@ func newNode(name string) *corev1.Node {
 				"alpha.service-controller.kubernetes.io/exclude-balancer": "true",
 				corev1.LabelNodeExcludeBalancers:                          "true",
 			},
-			Annotations: map[string]string{"carrick/stand-in": "made in the place of a virtual kubelet: no job runs behind it"},
+			Annotations: map[string]string{
+				"carrick/stand-in": "created by the sandbox instead of a virtual kubelet: it runs no jobs",
+			},
 		},
 		Spec: corev1.NodeSpec{
 			ProviderID: "external:///" + name,
@@ -94,8 +96,8 @@ func newNode(name string) *corev1.Node {
 	}
 }
 
-// nodeConditions returns the conditions of a Node, Ready first. pinged is false while the first ping is pending.
-// Upstream uses the same reason and message for Ready in both cases.
+// nodeConditions returns a Node's conditions, starting with Ready. pinged is false until the first successful ping. As
+// in upstream, the reason and message of Ready do not depend on it.
 func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
 	condition := func(
@@ -120,7 +122,7 @@ func nodeConditions(pinged bool) []corev1.NodeCondition {
 		return all
 	}
 	return append(all,
-		condition("InterlinkConnectivity", corev1.ConditionTrue, "InterlinkPingSuccessful", "stand-in: nothing was pinged"))
+		condition("InterlinkConnectivity", corev1.ConditionTrue, "InterlinkPingSuccessful", "stand-in: no ping was sent"))
 }
 
 func nodeStatus(port int32) corev1.NodeStatus {
@@ -139,5 +141,5 @@ func nodeStatus(port int32) corev1.NodeStatus {
 	}
 }
 
-// fault formats an error as upstream logs it.
+// fault formats an error like upstream's log.
 func fault(what string, err error) string { return fmt.Sprintf("%s: %v", what, err) }

@@ -30,10 +30,9 @@ const refused = "The connection to the server localhost:8080 was refused - did y
 // job is a pod that the plugin has accepted.
 type job struct {
 	cancel context.CancelFunc
-	said   map[string]string // log of each container
+	said   map[string]string // logs by container
 }
 
-// play reconciles the pods on the virtual node.
 func (p *Player) play(ctx context.Context, node string, by *run) error {
 	pods, err := p.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
@@ -69,8 +68,8 @@ func (p *Player) play(ctx context.Context, node string, by *run) error {
 	return errors.Join(faults...)
 }
 
-// begin submits a pod to the plugin. It immediately reads the objects that the job needs from the cluster, and runs the
-// job in the background.
+// begin submits a pod to the plugin. It reads the job's objects from the cluster immediately and runs the job in the
+// background.
 func (p *Player) begin(pod *corev1.Pod, by *run) {
 	ctx, cancel := context.WithTimeout(p.life, askWithin)
 	j := &job{cancel: cancel, said: map[string]string{}}
@@ -107,8 +106,8 @@ func (p *Player) begin(pod *corev1.Pod, by *run) {
 	}()
 }
 
-// volumes returns the files of a pod's projected volumes that are mounted at the path where clients read the
-// ServiceAccount token. If it fails, the pod fails.
+// volumes returns the files in the projected volumes where clients look for a ServiceAccount token. The pod fails if
+// volumes returns an error.
 func (p *Player) volumes(ctx context.Context, pod *corev1.Pod, by *run) (map[string]string, error) {
 	files := map[string]string{}
 	own, err := p.as(by)
@@ -149,8 +148,8 @@ func mounted(pod *corev1.Pod, volume string) bool {
 	})
 }
 
-// mint requests a token as upstream does: valid for a hundred years and bound to the pod, regardless of the pod's own
-// settings. If the request is refused, the token is empty.
+// mint requests a token like upstream: bound to the pod and valid for a hundred years, regardless of the pod's
+// settings. It returns "" if the API server rejects the request.
 func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
 	seconds := century
 	made, err := own.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(
@@ -171,8 +170,9 @@ func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *ru
 	return made.Status.Token
 }
 
-// configMap returns the files of a projected ConfigMap. If the configuration has a CA, it replaces each file of
-// kube-root-ca.crt, which is not read (pkg/virtualkubelet/execute.go, remoteExecutionHandleProjectedSource).
+// configMap returns the files in a projected ConfigMap. If the configuration contains a CA, the CA replaces all files
+// in kube-root-ca.crt, and the ConfigMap is not read (pkg/virtualkubelet/execute.go,
+// remoteExecutionHandleProjectedSource).
 func configMap(
 	ctx context.Context, own kubernetes.Interface, namespace string, source *corev1.ConfigMapProjection, by *run,
 ) (map[string]string, error) {
@@ -209,8 +209,8 @@ func configMap(
 	return files, nil
 }
 
-// execute runs the commands of a job. It returns the logs and the exit code of each container, or nil for a container
-// that keeps running.
+// execute runs a job's commands. It returns the logs and exit codes by container. The exit code of a container that
+// keeps running is nil.
 func (p *Player) execute(
 	ctx context.Context, pod *corev1.Pod, environment []corev1.EnvVar, files map[string]string,
 ) (end []*int32, said map[string]string) {
@@ -228,7 +228,7 @@ func (p *Player) execute(
 		switch words, asks := command(c); {
 		case gone(c.Image):
 			code, text, ok = 255, "FATAL:   Unable to handle docker://"+c.Image+
-				" uri: while building SIF from layers: manifest unknown (stand-in: nothing of docker.io/bitnami is left)\n", true
+				" uri: while building SIF from layers: manifest unknown (stand-in: docker.io/bitnami no longer has images)\n", true
 		case asks:
 			code, text = p.ask(ctx, pod, words, environment, files)
 			ok = true
@@ -247,7 +247,6 @@ func (p *Player) execute(
 	return end, said
 }
 
-// report writes the state of the job into the pod's status.
 func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) error {
 	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil || now.UID != pod.UID {
@@ -256,13 +255,14 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, end []*int32) erro
 	setStatus(&now.Status, pod.Spec.Containers, end)
 	_, err = p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
 	if err != nil {
-		return fmt.Errorf("say how it ended: %w", err)
+		return fmt.Errorf("report the job's exit status: %w", err)
 	}
 	return nil
 }
 
-// setStatus sets the phase, the reason and the container statuses. Once all containers have ended, the reason of a
-// failed one becomes that of the pod and of all containers (pkg/virtualkubelet/execute.go, checkPodsStatus).
+// setStatus sets the phase, the reason and the container statuses. When all containers have ended, the reason for a
+// failed container becomes the reason of the pod and of all its containers (pkg/virtualkubelet/execute.go,
+// checkPodsStatus).
 func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32) {
 	started := metav1.Now()
 	s.StartTime, s.ContainerStatuses = &started, nil
@@ -302,7 +302,7 @@ func setStatus(s *corev1.PodStatus, containers []corev1.Container, end []*int32)
 	)
 }
 
-// refuse sets the status of a pod that could not be submitted to the plugin (pkg/virtualkubelet/virtualkubelet.go,
+// refuse sets the status of a pod that could not be submitted (pkg/virtualkubelet/virtualkubelet.go,
 // handleRemoteExecutionFailure).
 func (p *Player) refuse(ctx context.Context, pod *corev1.Pod, fault error) error {
 	now, err := p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})

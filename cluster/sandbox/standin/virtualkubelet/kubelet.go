@@ -1,5 +1,5 @@
 // Package virtualkubelet fakes interLink's virtual kubelet, together with the remote plugin and its jobs. It covers
-// only how a job uses its ServiceAccount. It runs while a pod of a Deployment with a container vk runs, with the
+// only how a job uses its ServiceAccount. It runs while a Deployment with a container vk has a running pod, and has the
 // permissions of that pod's ServiceAccount.
 //
 // Sources, in interlink-hq/interLink f6321757. The Node reports version 0.6.1, in which a projected ConfigMap without
@@ -10,26 +10,27 @@
 //     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be submitted fails with the reason
 //     ProviderFailed (handleRemoteExecutionFailure).
 //   - pkg/virtualkubelet/execute.go: environment (addKubernetesServicesEnvVars), token for a hundred years bound to the
-//     pod, an empty file if that is refused, ca.crt and namespace (remoteExecutionHandleProjectedSource), reasons of
-//     containers that ended (handleContainersUpdate, checkPodsStatus).
+//     pod, an empty file if the API server refuses the token, ca.crt and namespace
+//     (remoteExecutionHandleProjectedSource), reasons of ended containers (handleContainersUpdate, checkPodsStatus).
 //   - cmd/virtual-kubelet/main.go: the log level, for which VerboseLogging overrides ErrorsOnlyLogging, and the serving
 //     certificate (serving.go). No exec is served: createHTTPServer and main attach only logs.
 //   - superfly/virtual-kubelet 339b787d, which replaces virtual-kubelet/virtual-kubelet in upstream's go.mod:
 //     internal/podutils/env.go would add the Service kubernetes to the environment, but nothing starts the informer of
-//     Services that main.go passes to it. So a job gets no API server address unless the configuration has one.
+//     Services that main.go passes to it. A job therefore gets no API server address unless the configuration contains
+//     one.
 //
 // The plugin's configuration determines whether the files are mounted (package edge). If a pod's command is kubectl,
 // its requests are real. The sandbox's own kubectl runs it with KUBERNETES_SERVICE_HOST and _PORT and the job's CA and
 // token, and its output is the pod's log. Other commands are not run.
 //
 // Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
-// API server, and again while a ping fails; here it is Ready immediately unless Pend says otherwise, and no ping fails.
-// Its capacity is fixed. NodeLabels, NodeTaints and Resources are not read, so an invalid quantity in them is not
-// fatal. Of downward API volumes only metadata.namespace is resolved, and only volumes that are mounted where clients
-// read a ServiceAccount are read. A pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic.
-// Init containers are not run.
+// API server, and while pings fail. This Node is Ready immediately unless Pend was called, and pings never fail. Its
+// capacity is fixed. NodeLabels, NodeTaints and Resources are not read, so an invalid quantity in them is not fatal. Of
+// downward API volumes only metadata.namespace is resolved, and only volumes that are mounted where clients read a
+// ServiceAccount are read. A pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic. Init
+// containers are not run.
 //
-// Guesses, no source found: apptainer's message for an image that cannot be pulled (execute), and kubectl's message
+// Guesses without a source: apptainer's message for an image that cannot be pulled (execute), and kubectl's message
 // without a configuration (refused).
 package virtualkubelet
 
@@ -61,8 +62,8 @@ import (
 )
 
 const (
-	container = "vk"                   // name of the Deployment's container
-	configKey = "InterLinkConfig.yaml" // data key of the ConfigMap
+	container = "vk"                   // container name in the Deployment
+	configKey = "InterLinkConfig.yaml" // data key in the ConfigMap
 	manager   = "virtual-kubelet"
 )
 
@@ -73,13 +74,13 @@ type Plugin interface {
 	Say(level, format string, args ...any)
 }
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Config  *rest.Config // the cluster's admin
+	Config  *rest.Config // the cluster admin's credentials
 	Plugin  Plugin
-	Dir     string      // for the files of jobs; Start creates it, Close removes it
+	Dir     string      // for files of jobs; Start creates it and Close removes it
 	Kubectl string      // path of kubectl
-	TLS     *tls.Config // of its log server, with the client CA
+	TLS     *tls.Config // for its log server; includes the client CA
 }
 
 // Player is the fake virtual kubelet of one cluster.
@@ -89,7 +90,7 @@ type Player struct {
 	end     func()
 	life    context.Context
 	server  *kubelet.Server
-	cert    atomic.Pointer[tls.Certificate] // serving certificate of the running virtual kubelet; nil: none yet
+	cert    atomic.Pointer[tls.Certificate] // serving certificate, or nil
 	all     sync.WaitGroup                  // jobs
 	pending atomic.Int64                    // see Pend
 
@@ -98,11 +99,11 @@ type Player struct {
 	jobs map[types.UID]*job
 }
 
-// run is a virtual kubelet that has started. It has either a configuration or the error with which it exited.
+// run is a virtual kubelet that has started. It has a configuration, or the error that it exited with.
 type run struct {
 	config  config
 	began   time.Time
-	text    string // content of its configuration file
+	text    string // content of the configuration file
 	fault   error
 	account string // user name of its ServiceAccount
 	space   string // namespace of its ServiceAccount
@@ -131,7 +132,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, err
 }
 
-// Close stops the virtual kubelet with its jobs, and removes their files.
+// Close stops the virtual kubelet and its jobs, and removes their files.
 func (p *Player) Close() {
 	p.end()
 	p.mu.Lock()
@@ -144,7 +145,7 @@ func (p *Player) Close() {
 	removeDir(p.options.Dir)
 }
 
-// Pend makes the Node NotReady for this duration after each later start, as upstream does until the first ping.
+// Pend makes the Node NotReady for within after each future start. Upstream's Node is NotReady until the first ping.
 func (p *Player) Pend(within time.Duration) { p.pending.Store(int64(within)) }
 
 // Look reconciles the Node and its pods once.
@@ -186,8 +187,8 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// kubelet returns the Deployment whose pods can maintain the node, or nil. Any user with a namespace can create another
-// such Deployment, but the API server forbids its pods to update the node's status, so they have no effect.
+// kubelet returns the Deployment whose pods can update the Node, or nil. Every user with a namespace could create
+// another such Deployment. Its pods have no effect, because the API server forbids them to update the Node's status.
 func (p *Player) kubelet(ctx context.Context, all []appsv1.Deployment) (*appsv1.Deployment, error) {
 	var found []*appsv1.Deployment
 	for i := range all {
@@ -218,7 +219,6 @@ func isKubelet(d appsv1.Deployment) bool {
 	)
 }
 
-// nodeName returns the node name from the container's environment.
 func nodeName(d *appsv1.Deployment) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		for _, e := range c.Env {
@@ -230,8 +230,8 @@ func nodeName(d *appsv1.Deployment) string {
 	return strings.TrimSuffix(d.Name, "-node")
 }
 
-// started returns the virtual kubelet of a pod, or nil if the pod is not running. A virtual kubelet reads its
-// configuration when it starts, and again when it restarts after an exit.
+// started returns the virtual kubelet in a pod, or nil if the pod is not running. A virtual kubelet reads its
+// configuration at startup and after each restart.
 func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return nil, nil
@@ -263,7 +263,7 @@ func (p *Player) started(ctx context.Context, pod *corev1.Pod) (*run, error) {
 	return r, p.crash(ctx, pod, r.fault)
 }
 
-// as returns a client with the permissions of a virtual kubelet's ServiceAccount.
+// as returns a client with the permissions of the virtual kubelet's ServiceAccount.
 func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -273,7 +273,7 @@ func (p *Player) as(r *run) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// configuration returns the content of the configuration file that the container mounts.
+// configuration returns the content of the mounted configuration file.
 func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap == nil {
@@ -290,7 +290,7 @@ func (p *Player) configuration(ctx context.Context, pod *corev1.Pod) (string, er
 	return "", fmt.Errorf("pod %s mounts no %s", pod.Name, configKey)
 }
 
-// crash writes into a pod's status that its container exited with fault, or that it runs if fault is nil.
+// crash updates the pod's status after the container exited with fault. If fault is nil, the container is running.
 func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error {
 	now := pod.DeepCopy()
 	i := slices.IndexFunc(now.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container })
@@ -326,12 +326,12 @@ func (p *Player) crash(ctx context.Context, pod *corev1.Pod, fault error) error 
 	}
 	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: "kubelet"})
 	if err != nil {
-		delete(p.runs, pod.UID) // retried in the next pass
+		delete(p.runs, pod.UID) // retry in the next pass
 	}
 	return err
 }
 
-// say appends to the log of the virtual kubelet.
+// say appends a line to the virtual kubelet's log, if the log level permits it.
 func (r *run) say(level, format string, args ...any) {
 	switch {
 	case r.config.VerboseLogging:
@@ -343,7 +343,7 @@ func (r *run) say(level, format string, args ...any) {
 	)
 }
 
-// Log returns the log of a container: of the virtual kubelet, or of a job on its node.
+// Log returns the log of the virtual kubelet or of a job on its node.
 func (p *Player) Log(namespace, name, of string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil {
@@ -360,9 +360,8 @@ func (p *Player) Log(namespace, name, of string) (string, bool) {
 	return "", false
 }
 
-// keepNode creates the virtual Node and sets its status. No heartbeat is needed, because the sandbox's controller
-// manager waits a year before it considers a node lost. That controller manager also updates nodes, so conflicts are
-// possible.
+// keepNode creates the virtual Node and updates its status. It sends no heartbeats, because the sandbox's controller
+// manager waits a year for them. The controller manager also updates nodes, so there can be conflicts.
 func (p *Player) keepNode(ctx context.Context, name string, up, pinged bool) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return p.keepNodeOnce(ctx, name, up, pinged) })
 }

@@ -21,26 +21,27 @@ import (
 
 var signingRequests = certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 
-// address is the address to which the API server sends requests for the logs of the node's pods. It is also the IP
-// address in the serving certificate. Upstream uses the pod's address.
+// address is where the API server requests the logs of the node's pods. It is also the IP address in the serving
+// certificate. Upstream uses the pod's address.
 const address = "127.0.0.1"
 
-// serving is the state of a virtual kubelet's request for its serving certificate (interlink-hq/interLink f6321757 and
-// 0.6.1, cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go). A virtual kubelet deletes the existing
-// requests of its node, creates one and waits indefinitely until it is approved. It replaces a denied request by a new
-// one. It keeps polling a request that was deleted. Releases before 0.5.2 request no certificate. Releases 0.5.2 and
-// 0.6.0 leave it to client-go's certificate manager. DisableCSR is new in 0.6.1. Known differences: upstream polls
-// every ten seconds, the first time ten seconds after the start, and requests another certificate after four fifths of
-// the lifetime of the first.
+// serving is the progress of the request for a serving certificate (interlink-hq/interLink f6321757 and 0.6.1,
+// cmd/virtual-kubelet/main.go and pkg/virtualkubelet/cert-retriever.go). A virtual kubelet deletes old requests for its
+// node, creates a new one and waits indefinitely for approval. If the request is denied, it creates another one. If the
+// request is deleted, it keeps polling. Releases before 0.5.2 request no certificate. Releases 0.5.2 and 0.6.0 use
+// client-go's certificate manager. DisableCSR is new in 0.6.1.
+//
+// Known differences: upstream polls every ten seconds, beginning ten seconds after startup. It requests a new
+// certificate after four fifths of the certificate's lifetime.
 type serving struct {
 	began   bool
-	request string // name of the request; "": none yet
+	request string // name of the request, or ""
 	key     ed25519.PrivateKey
-	fault   string // the last logged error
+	fault   string // last logged error
 	cert    *tls.Certificate
 }
 
-// serve performs the next step of obtaining a serving certificate.
+// serve performs the next step towards a serving certificate.
 func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	s := &r.serving
 	own, err := p.as(r)
@@ -49,7 +50,7 @@ func (p *Player) serve(ctx context.Context, r *run, node string) error {
 		return err
 	case s.cert != nil:
 		return nil
-	case r.config.CertFile != "" && r.config.KeyFile != "": // the container does not mount these files here
+	case r.config.CertFile != "" && r.config.KeyFile != "": // these files are not mounted here
 		r.once("error", "failed to load kubelet certificate: open %s: no such file or directory", r.config.CertFile)
 		return nil
 	case r.config.NoRequest:
@@ -104,7 +105,7 @@ func (p *Player) serve(ctx context.Context, r *run, node string) error {
 	return nil
 }
 
-// dropOld deletes the certificate signing requests that a previous virtual kubelet has created for a node.
+// dropOld deletes the CertificateSigningRequests of previous virtual kubelets for the node.
 func dropOld(ctx context.Context, own kubernetes.Interface, r *run, signer, node string) {
 	requests := own.CertificatesV1().CertificateSigningRequests()
 	all, err := requests.List(ctx, metav1.ListOptions{})
@@ -134,7 +135,7 @@ func commonName(request []byte) string {
 	return asks.Subject.CommonName
 }
 
-// request creates a certificate signing request with a new key.
+// request creates a CertificateSigningRequest with a new key.
 func request(
 	ctx context.Context, own kubernetes.Interface, signer, node string,
 ) (*certificatesv1.CertificateSigningRequest, ed25519.PrivateKey, error) {
@@ -162,7 +163,7 @@ func request(
 	return made, key, err
 }
 
-// selfSigned returns the certificate of a virtual kubelet that does not request one.
+// selfSigned returns a certificate for a virtual kubelet that is configured not to request one.
 func selfSigned() (*tls.Certificate, error) {
 	own, err := pki.NewAuthority("virtual kubelet")
 	if err != nil {
@@ -176,7 +177,7 @@ func selfSigned() (*tls.Certificate, error) {
 	return &cert, err
 }
 
-// identity returns a copy of config that serves the certificate of the running virtual kubelet.
+// identity returns a copy of config with the running virtual kubelet's certificate.
 func (p *Player) identity(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	config.Certificates = nil
@@ -189,7 +190,7 @@ func (p *Player) identity(config *tls.Config) *tls.Config {
 	return config
 }
 
-// once logs a message unless it repeats the previous one.
+// once logs a message unless it is the same as the previous one.
 func (r *run) once(level, format string, args ...any) {
 	if now := fmt.Sprintf(format, args...); now != r.serving.fault {
 		r.serving.fault = now

@@ -23,7 +23,7 @@ const (
 	folderManager = "nfs-subdir-external-provisioner"
 )
 
-// folder provisions a volume for a claim by creating a folder in the export (provisionClaimOperation of
+// folder provisions a volume: it creates a directory in the export (provisionClaimOperation of
 // controller/controller.go, and Provision of the provisioner).
 func (p *Player) folder(
 	ctx context.Context, one *provisioner, c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
@@ -52,7 +52,7 @@ func (p *Player) folder(
 	name := folderName(c, class)
 	root, err := p.options.Export.Mount(ctx, one.server, one.path, mountPath, nil)
 	if err != nil { // upstream's NFS mount hangs
-		one.said.Once("error", "stand-in: the export does not answer, and neither does mkdir: %v", err)
+		one.said.Once("error", "stand-in: the export does not respond, so mkdir hangs: %v", err)
 		return nil
 	}
 	if p.options.Export.Squashed() {
@@ -81,8 +81,8 @@ func (p *Player) folder(
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// folderName returns the path of a claim's folder in the export. If the pattern expands to an empty string, the folder
-// is the export itself. Commits after v4.0.2 prevent that.
+// folderName returns the path of a claim's directory in the export. If the pattern expands to "", it is the export
+// itself. Upstream fixed that after v4.0.2.
 func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	if pattern, ok := class.Parameters["pathPattern"]; ok {
 		return path.Join("/", fromPattern(pattern, c))
@@ -92,7 +92,7 @@ func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) 
 
 var inPattern = regexp.MustCompile(`\${\.PVC\.((labels|annotations)\.(.*?)|.*?)}`)
 
-// fromPattern expands a StorageClass's pathPattern for a claim.
+// fromPattern expands pathPattern for a claim.
 func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 	return inPattern.ReplaceAllStringFunc(pattern, func(found string) string {
 		parts := inPattern.FindStringSubmatch(found)
@@ -106,7 +106,7 @@ func fromPattern(pattern string, c *corev1.PersistentVolumeClaim) string {
 	})
 }
 
-// event records an event about an object, with the provisioner's own permissions.
+// event records an event with the provisioner's permissions.
 func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, kind, reason, message string) error {
 	err := one.events.Say(
 		ctx, one.client, standin.Event{Of: of, Component: one.identity, Type: kind, Reason: reason, Message: message},
@@ -118,8 +118,8 @@ func (one *provisioner) event(ctx context.Context, of corev1.ObjectReference, ki
 	return err
 }
 
-// unmake deletes a volume, and deletes or archives its folder according to its StorageClass (Delete of the provisioner,
-// and deleteVolumeOperation of controller/controller.go).
+// unmake deletes a volume. The StorageClass determines whether its directory is deleted, archived or kept (Delete of
+// the provisioner, and deleteVolumeOperation of controller/controller.go).
 func (p *Player) unmake(
 	ctx context.Context, one *provisioner, v *corev1.PersistentVolume, class *storagev1.StorageClass,
 ) error {
@@ -145,9 +145,8 @@ func (p *Player) unmake(
 	return nil
 }
 
-// erase deletes or archives the folder of a volume according to its StorageClass. v4.0.2 expects the last element of
-// the folder's path at the top of the export, so a folder at a deeper level is kept. If the folder does not exist, no
-// StorageClass is needed.
+// erase deletes or archives a volume's directory. v4.0.2 searches for the last path element only at the top of the
+// export, so it never finds nested directories. If there is no directory, erase needs no StorageClass.
 func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClass) error {
 	base := path.Base(v.Spec.NFS.Path)
 	folder := filepath.Join(root, base)
@@ -160,7 +159,7 @@ func erase(root string, v *corev1.PersistentVolume, class *storagev1.StorageClas
 	return tidy(folder, filepath.Join(root, "archived-"+base), class.Parameters)
 }
 
-// tidy archives, keeps or deletes a folder, depending on the parameters of the StorageClass.
+// tidy deletes, keeps or archives a directory, depending on the parameters of the StorageClass.
 func tidy(folder, archive string, parameters map[string]string) error {
 	switch parameters["onDelete"] {
 	case "delete":

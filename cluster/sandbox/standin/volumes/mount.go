@@ -18,7 +18,7 @@ import (
 	"carrick/cluster/sandbox/standin/shell"
 )
 
-// scriptWithin is the timeout of a script.
+// scriptWithin is the timeout for a script.
 const scriptWithin = 5 * time.Minute
 
 // mounted is a pod whose volumes are mounted.
@@ -27,16 +27,16 @@ type mounted struct {
 	code *int32 // exit code; nil while the script runs
 }
 
-// volume is a volume of a pod, if this package fakes its mount.
+// volume is a pod's volume that this package mounts.
 type volume struct {
-	name    string // its name in the pod
-	object  string // name of the PersistentVolume, or name if there is none
-	server  string // NFS server; "": a folder of pvCSI
+	name    string // name in the pod
+	object  string // name of the PersistentVolume; without one, the same as name
+	server  string // NFS server; "" for a volume of pvCSI
 	path    string
 	options []string
 }
 
-// mountAll mounts the volumes of all pods that have volumes of this package, as their kubelets would.
+// mountAll mounts the volumes of all pods, like the nodes' kubelets.
 func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	there := map[types.UID]bool{}
 	var faults []error
@@ -60,7 +60,7 @@ func (p *Player) mountAll(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// volumesOf returns the pod's volumes that this package mounts, and whether all of its claims are bound.
+// volumesOf returns the pod's volumes that this package mounts. all reports whether all of the pod's claims are bound.
 func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) {
 	all = true
 	for _, v := range pod.Spec.Volumes {
@@ -88,7 +88,7 @@ func (p *Player) volumesOf(now *seen, pod *corev1.Pod) (out []volume, all bool) 
 	return out, all
 }
 
-// boundTo returns the volume of a claim, or nil if it is not bound.
+// boundTo returns the claim's volume, or nil if it is not bound.
 func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	for i := range now.claims {
 		if c := &now.claims[i]; c.Namespace == namespace && c.Name == name && c.Status.Phase == corev1.ClaimBound {
@@ -98,7 +98,7 @@ func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// run writes the status that a pod's kubelet would report.
+// run updates a pod's status like a kubelet.
 func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) error {
 	m := p.mounts[pod.UID]
 	if m == nil && over(pod) {
@@ -123,17 +123,17 @@ func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) err
 	return standin.Ended(*m.code).Tell(ctx, p.client, pod)
 }
 
-// over reports whether a pod has completed.
+// over reports whether a pod has succeeded or failed.
 func over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// mountPoint returns the path at which a kubelet mounts an NFS volume (pkg/volume/nfs/nfs.go).
+// mountPoint returns the path where a kubelet mounts an NFS volume (pkg/volume/nfs/nfs.go).
 func mountPoint(pod *corev1.Pod, v volume) string {
 	return fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~nfs/%s", pod.UID, v.object)
 }
 
-// mount returns the folder that represents a volume. Its error is the output of mount(8).
+// mount returns the directory for a volume. Its error is the output of mount(8).
 func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, error) {
 	if v.server == "" {
 		folder := filepath.Join(p.options.Dir, v.object)
@@ -149,7 +149,7 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, 
 	return p.options.Export.Mount(ctx, v.server, v.path, mountPoint(pod, v), v.options)
 }
 
-// unmounted records the event of a failed mount (pkg/volume/util/operationexecutor/operation_generator.go;
+// unmounted records the event for a failed mount (pkg/volume/util/operationexecutor/operation_generator.go;
 // k8s.io/mount-utils mount_linux.go, doMount). NFS is mounted without systemd-run.
 func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err error) error {
 	at := mountPoint(pod, v)
@@ -175,7 +175,7 @@ func (p *Player) unmounted(ctx context.Context, pod *corev1.Pod, v volume, err e
 	})
 }
 
-// begin starts the script of a pod that runs to completion. Commands that are not shell scripts do not run.
+// begin starts the script of a pod that runs to completion. It does not run other commands.
 func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders map[string]string) {
 	var where []string
 	for _, v := range volumes {
@@ -189,11 +189,11 @@ func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders ma
 	c := pod.Spec.Containers[0]
 	script, ok := shell.Script(slices.Concat(c.Command, c.Args))
 	if !ok || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		fmt.Fprintf(&m.said, "stand-in: %s is mounted, and nothing runs in this pod\n", strings.Join(where, " and "))
+		fmt.Fprintf(&m.said, "stand-in: %s is mounted, but nothing runs in this pod\n", strings.Join(where, " and "))
 		return
 	}
 	fmt.Fprintf(
-		&m.said, "stand-in: no container runs; its script is played in a folder that stands for %s\n",
+		&m.said, "stand-in: no container runs; the sandbox runs its script in a directory that represents %s\n",
 		strings.Join(where, " and "),
 	)
 	mounts := map[string]string{}
@@ -213,7 +213,7 @@ func (p *Player) begin(pod *corev1.Pod, m *mounted, volumes []volume, folders ma
 	})
 }
 
-// Log returns the log of a provisioner, or of a pod with a volume of this package.
+// Log returns the log of a provisioner, or of a pod with a volume that this package mounts.
 func (p *Player) Log(namespace, name, container string) (string, bool) {
 	pod, err := p.client.CoreV1().Pods(namespace).Get(p.life, name, metav1.GetOptions{})
 	if err != nil || container != pod.Spec.Containers[0].Name {

@@ -21,18 +21,19 @@ import (
 // provisioner is nfs-subdir-external-provisioner in one pod.
 type provisioner struct {
 	pod          types.UID
-	space        string // the pod's namespace
+	space        string // namespace of the pod
 	identity     string // reporting component of its events
 	name         string // value of PROVISIONER_NAME
 	server, path string
 	elects       bool
-	old          bool // an image for Kubernetes before 1.20
+	old          bool // image for Kubernetes before 1.20
 	client       kubernetes.Interface
 	events       standin.Events
 	said         standin.Said
 }
 
-// provision runs one pass of all provisioners. If several in a namespace have the same name, the oldest is the leader.
+// provision runs one pass of all provisioners. If several provisioners in a namespace have the same name, the oldest
+// one is the leader.
 func (p *Player) provision(ctx context.Context, now *seen) error {
 	pods := slices.Clone(now.pods)
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
@@ -68,7 +69,7 @@ func (p *Player) provision(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// environment returns the value of an environment variable of a pod's container, and whether it is set.
+// environment returns the value of an environment variable in the pod, or false if it is not set.
 func environment(pod *corev1.Pod, name string) (string, bool) {
 	for _, c := range pod.Spec.Containers {
 		for _, e := range c.Env {
@@ -80,7 +81,7 @@ func environment(pod *corev1.Pod, name string) (string, bool) {
 	return "", false
 }
 
-// start returns the provisioner of a pod, with the permissions of the pod's ServiceAccount.
+// start returns the provisioner in a pod. It has the permissions of the pod's ServiceAccount.
 func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	config := rest.CopyConfig(p.options.Config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -97,23 +98,23 @@ func (p *Player) start(pod *corev1.Pod) (*provisioner, error) {
 	one.server, _ = environment(pod, "NFS_SERVER")
 	one.path, _ = environment(pod, "NFS_PATH")
 	value, _ := environment(pod, "ENABLE_LEADER_ELECTION")
-	if elects, err := strconv.ParseBool(value); err == nil { // empty: default; upstream exits on other values
+	if elects, err := strconv.ParseBool(value); err == nil { // "": default; upstream exits on other values
 		one.elects = elects
 	}
 	one.old = strings.Contains(pod.Spec.Containers[0].Image, "nfs-client-provisioner")
 	one.identity = one.name + "_" + pod.Name
 	one.said.Say(
-		"info", "nfs-subdir-external-provisioner (stand-in): folders are made in the sandbox's own, which stands for %s:%s",
+		"info",
+		"nfs-subdir-external-provisioner (stand-in): directories are created in a sandbox directory that represents %s:%s",
 		one.server, one.path,
 	)
 	return one, nil
 }
 
-// lockName returns the name of the Endpoints object that is the leader election lock (controller/controller.go, Run).
+// lockName returns the name of the Endpoints object for leader election (controller/controller.go, Run).
 func lockName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
-// leads reports whether a provisioner holds the leader election lock. Taking the lock requires permissions of its
-// ServiceAccount.
+// leads reports whether a provisioner is the leader. Its ServiceAccount needs permissions for the lock.
 func (one *provisioner) leads(ctx context.Context) bool {
 	if !one.elects {
 		return true
@@ -141,7 +142,7 @@ func (one *provisioner) leads(ctx context.Context) bool {
 	return true
 }
 
-// work provisions volumes for claims, and deletes volumes whose claims were deleted.
+// work provisions volumes for claims, and deletes volumes of deleted claims.
 func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	if !one.sees(ctx) {
 		return nil
@@ -169,7 +170,7 @@ func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// sees reports whether a provisioner is allowed to list the objects that it watches.
+// sees reports whether a provisioner is allowed to list what it watches.
 func (one *provisioner) sees(ctx context.Context) bool {
 	few := metav1.ListOptions{ResourceVersion: "0"}
 	_, claims := one.client.CoreV1().PersistentVolumeClaims("").List(ctx, few)

@@ -1,6 +1,6 @@
 // Package volumes fakes the storage of a Tanzu guest cluster, from claims to the files that pods write.
 //
-// First, it fakes pvCSI, while the Deployment vsphere-csi-controller is available. Source:
+// First, it fakes pvCSI while the Deployment vsphere-csi-controller is available. Source:
 // kubernetes-sigs/vsphere-csi-driver bf809025.
 //
 //   - A claim with an access mode for more than one node requests a file volume, which is rejected if the feature
@@ -8,10 +8,10 @@
 //     pkg/csi/service/wcpguest/controller_helper.go (validateGuestClusterCreateVolumeRequest),
 //     pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go.
 //   - Names of the Deployment, the driver and the ConfigMap of features: manifests/guestcluster/1.37/pvcsi.yaml.
-//   - Events are those of its csi-provisioner: kubernetes-csi/external-provisioner v4.0.1 and v5.2.0,
-//     vendor/sigs.k8s.io/sig-storage-lib-external-provisioner. From v6.0.0 on their words differ.
-//   - The default StorageClass is the one that the Supervisor declares, and changes of it are reverted: a guess, no
-//     source found.
+//   - The events are those of its csi-provisioner: kubernetes-csi/external-provisioner v4.0.1 and v5.2.0,
+//     vendor/sigs.k8s.io/sig-storage-lib-external-provisioner. Later versions (from v6.0.0) use other messages.
+//   - The StorageClass that the Supervisor declares is the default, and changes to it are reverted. This is a guess: no
+//     source was found.
 //
 // Second, it fakes nfs-subdir-external-provisioner in each ready pod that has the provisioner's environment variables,
 // with the permissions of the pod's ServiceAccount. Source: kubernetes-sigs/nfs-subdir-external-provisioner v4.0.2
@@ -20,26 +20,26 @@
 //   - Folders, their names, and their deletion: cmd/nfs-subdir-external-provisioner/provisioner.go.
 //   - The claims and volumes that it handles, its events, and the Endpoints object of the leader election:
 //     controller/controller.go. A volume that cannot be saved: controller/volume_store.go.
-//   - An image before v4.0.0 (nfs-client-provisioner) creates nothing: CHANGELOG.md. Its message is that of v6.0.0: a
-//     guess.
+//   - An image before v4.0.0 (nfs-client-provisioner) creates nothing: CHANGELOG.md. Its message is a guess: the
+//     message of v6.0.0.
 //
 // Third, it fakes the kubelet of pods that mount such volumes. Source: kubernetes/kubernetes v1.37.2.
 //
 //   - The event of a failed mount: pkg/volume/util/operationexecutor/operation_generator.go, pkg/volume/nfs/nfs.go,
-//     k8s.io/mount-utils mount_linux.go. The event contains the output of package nfs, or that of mount(8) if mount.nfs
-//     is missing: a guess, no source found. Some releases of mount(8) end it with a line about dmesg(1).
-//   - Otherwise the pod runs, and package shell runs its script in the folder that represents the volume.
+//     k8s.io/mount-utils mount_linux.go. The event contains the output of package nfs, or the output of mount(8) if
+//     mount.nfs is missing, which is a guess. Some releases of mount(8) end it with a line about dmesg(1).
+//   - Otherwise the pod runs, and package shell runs its script in the directory that represents the volume.
 //
 // Kubernetes itself assigns claims to provisioners and binds them. It writes the provisioner into two annotations
-// (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta annotation, this package the
-// other.
+// (pkg/controller/volume/persistentvolume/pv_controller_base.go): v4.0.2 reads the beta annotation, and this package
+// reads the other annotation.
 //
 // Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI
 // sends no request to a Supervisor. In upstream, a guest whose own feature is on, as in all of upstream's manifests,
 // waits four minutes for a Supervisor without file volumes. pvCSI's volumes have handles of our own. The provisioner
-// retries in every pass, where upstream backs off and gives up after 15 failures. It tries to save a volume once, not
-// five times. A .. in a pattern cannot leave the export. The older of two replicas is the leader, and the lock never
-// expires. NFS_SERVER and NFS_PATH are optional, and no node is read for WaitForFirstConsumer.
+// retries in every pass. Upstream backs off and gives up after 15 failures. The provisioner tries to save a volume
+// once, upstream five times. A .. in a pattern cannot escape the export. The oldest replica is the leader, and its lock
+// never expires. NFS_SERVER and NFS_PATH are optional, and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (
@@ -62,7 +62,7 @@ import (
 )
 
 const (
-	storageProvisioner = "volume.kubernetes.io/storage-provisioner" // on a claim: the provisioner of its volume
+	storageProvisioner = "volume.kubernetes.io/storage-provisioner" // on a claim: provisioner of its volume
 	provisionedBy      = "pv.kubernetes.io/provisioned-by"          // on a volume: its provisioner
 	defaultClass       = "storageclass.kubernetes.io/is-default-class"
 )
@@ -77,12 +77,12 @@ var (
 	deployments       = appsv1.SchemeGroupVersion.WithResource("deployments")
 )
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Config     *rest.Config // the guest's admin
-	Supervisor *rest.Config // the Supervisor's
+	Config     *rest.Config // admin's credentials for the guest cluster
+	Supervisor *rest.Config // admin's credentials for the Supervisor
 	Export     *nfs.Server
-	Dir        string // parent of the folders of pvCSI's volumes; Start creates it, Close removes it
+	Dir        string // for pvCSI's volumes; Start creates it and Close removes it
 }
 
 // Player is the fake storage of one cluster.
@@ -101,7 +101,7 @@ type Player struct {
 	events       standin.Events
 }
 
-// seen is a snapshot of the objects that one pass needs.
+// seen is a snapshot for one pass.
 type seen struct {
 	classes map[string]*storagev1.StorageClass
 	claims  []corev1.PersistentVolumeClaim
@@ -138,7 +138,7 @@ func Start(ctx context.Context, o Options) (*Player, error) {
 	return p, nil
 }
 
-// Close stops the storage with all scripts, and removes the volumes of pvCSI.
+// Close stops the storage and all scripts, and removes pvCSI's volumes.
 func (p *Player) Close() {
 	p.end()
 	p.scripts.Wait()
@@ -163,8 +163,7 @@ func (p *Player) Look(ctx context.Context) error {
 	return errors.Join(p.vsphere(ctx, now), p.provision(ctx, now), p.mountAll(ctx, now))
 }
 
-// see lists the objects from the API server's watch cache. If the cache lags behind, the next pass sees the missing
-// changes.
+// see lists objects from the API server's watch cache. If the cache lags behind, the next pass sees the changes.
 func (p *Player) see(ctx context.Context) (*seen, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	classes, err := p.client.StorageV1().StorageClasses().List(ctx, cached)
@@ -196,7 +195,7 @@ func (p *Player) see(ctx context.Context) (*seen, error) {
 	return now, nil
 }
 
-// waiting returns the claims that wait for a volume of the provisioner with this name.
+// waiting returns the claims that wait for a volume from provisioner name.
 func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	var out []*corev1.PersistentVolumeClaim
 	for i := range now.claims {
@@ -210,8 +209,7 @@ func (now *seen) waiting(name string) []*corev1.PersistentVolumeClaim {
 	return out
 }
 
-// released returns the volumes of the provisioner with this name whose claims were deleted and whose reclaim policy is
-// Delete.
+// released returns the volumes from provisioner name whose claims were deleted and whose reclaim policy is Delete.
 func (now *seen) released(name string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, v := range now.volumes {
@@ -223,10 +221,10 @@ func (now *seen) released(name string) []*corev1.PersistentVolume {
 	return out
 }
 
-// volumeName returns the name of the volume that is created for a claim.
+// volumeName returns the name of the volume for a claim.
 func volumeName(c *corev1.PersistentVolumeClaim) string { return "pvc-" + string(c.UID) }
 
-// volumeFor returns a volume for a claim. Its volume source is not set.
+// volumeFor returns a volume for a claim, without a volume source.
 func volumeFor(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	reclaim := corev1.PersistentVolumeReclaimDelete
 	if class.ReclaimPolicy != nil {

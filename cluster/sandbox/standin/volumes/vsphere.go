@@ -26,7 +26,7 @@ const (
 	features      = "internal-feature-states.csi.vsphere.vmware.com"
 	fileVolumes   = "file-volume"
 	driverManager = "csi-provisioner"
-	declaredByTKG = "vmware-system-tkg" // field manager of the Supervisor's declarations
+	declaredByTKG = "vmware-system-tkg" // field manager of the Supervisor's StorageClass
 	noFileVolumes = "failed to provision volume with StorageClass %q: rpc error: code = InvalidArgument desc = File " +
 		"volume provisioning is not supported."
 	isProvisioning = "External provisioner is provisioning volume for claim %q"
@@ -35,7 +35,7 @@ const (
 
 var clusters = schema.GroupVersionResource{Group: "cluster.x-k8s.io", Version: "v1beta1", Resource: "clusters"}
 
-// vsphere fakes pvCSI, and the controller that reverts changes of the default StorageClass.
+// vsphere fakes pvCSI, and the controller that reverts changes to the default StorageClass.
 func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	faults := []error{p.declare(ctx, now)}
 	controller, err := p.client.AppsV1().Deployments(driverSpace).Get(
@@ -63,14 +63,14 @@ func (p *Player) vsphere(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// enabled reports whether the state of a feature means that it is on
-// (pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go, IsPVCSIFSSEnabled).
+// enabled reports whether a feature is on (pkg/csi/service/common/commonco/k8sorchestrator/k8sorchestrator.go,
+// IsPVCSIFSSEnabled).
 func enabled(state string) bool {
 	on, err := strconv.ParseBool(state)
 	return err == nil && on
 }
 
-// disk creates a volume for a claim as pvCSI does (pkg/csi/service/wcpguest/controller.go, CreateVolume).
+// disk creates a volume for a claim, as pvCSI does (pkg/csi/service/wcpguest/controller.go, CreateVolume).
 func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolumeClaim, files bool) error {
 	class := now.classes[*c.Spec.StorageClassName]
 	if class == nil || class.Provisioner != driver {
@@ -98,7 +98,7 @@ func (p *Player) disk(ctx context.Context, now *seen, c *corev1.PersistentVolume
 	}
 	made := volumeFor(c, class)
 	made.Spec.CSI = &corev1.CSIPersistentVolumeSource{
-		// Also for a file volume, which the node plugin mounts as nfs4.
+		// ext4 even for a file volume. The node plugin mounts it as nfs4.
 		Driver: driver, VolumeHandle: "stand-in-" + string(c.UID), FSType: "ext4",
 		VolumeAttributes: map[string]string{"type": kind},
 	}
@@ -123,12 +123,12 @@ func shared(modes []corev1.PersistentVolumeAccessMode) bool {
 	return false
 }
 
-// declare marks the StorageClass that the Supervisor declares as the guest's default. The annotation on classes of
-// other provisioners is left unchanged. This behaviour is a guess: no source found.
+// declare makes the Supervisor's StorageClass the guest's default. It does not change StorageClasses of other
+// provisioners. This is a guess: no source was found.
 func (p *Player) declare(ctx context.Context, now *seen) error {
 	name, err := p.declared(ctx)
 	if err != nil || name == "" {
-		return nil // nothing is declared: leave all classes unchanged
+		return nil // nothing is declared: leave all StorageClasses unchanged
 	}
 	var faults []error
 	for _, class := range now.classes {
@@ -145,8 +145,8 @@ func (p *Player) declare(ctx context.Context, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// declared returns the name of the default StorageClass from the Supervisor's object of this guest. That object is the
-// one with the address of the guest's API server.
+// declared returns the default StorageClass in the Supervisor's object for this guest. It finds the object by the
+// address of the guest's API server.
 func (p *Player) declared(ctx context.Context) (string, error) {
 	api, err := url.Parse(p.options.Config.Host)
 	if err != nil {

@@ -11,9 +11,9 @@ var (
 	assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
 )
 
-// source evaluates hook.env as k8s-bootstrap-ondemand.sh does in bash under set -e (OSC/ondemand e5bbaf1d7
-// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The script first sources the file. Then it exports the word before
-// the first = of each line that does not begin with #. The error is the message with which bash exits.
+// source evaluates hook.env like k8s-bootstrap-ondemand.sh in bash under set -e (OSC/ondemand e5bbaf1d7
+// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The script sources the file first. Then it exports the word before
+// the first = in each line that does not begin with #. The error is the message that bash exits with.
 func source(text string) (map[string]string, error) {
 	env := map[string]string{}
 	lines := strings.Split(text, "\n")
@@ -39,7 +39,8 @@ func source(text string) (map[string]string, error) {
 	return env, nil
 }
 
-// assign evaluates a line of assignments as bash does. Any other word counts as a command that does not exist.
+// assign evaluates a line of assignments like bash. If the line contains any other word, it returns bash's error for an
+// unknown command.
 func assign(env map[string]string, line string) error {
 	rest := strings.TrimLeftFunc(line, blank)
 	exports := false
@@ -68,7 +69,7 @@ func assign(env map[string]string, line string) error {
 
 func blank(r rune) bool { return r == ' ' || r == '\t' }
 
-// printable returns a word as bash prints it, which is quoted if it contains a carriage return.
+// printable returns a word as bash prints it: quoted if it contains a carriage return.
 func printable(word string) string {
 	if !strings.Contains(word, "\r") {
 		return word
@@ -76,8 +77,8 @@ func printable(word string) string {
 	return "$'" + strings.ReplaceAll(word, "\r", `\r`) + "'"
 }
 
-// unquoted returns the first word of text as bash parses it, and the rest after the following blanks. A carriage return
-// is an ordinary character, and nothing is expanded.
+// unquoted returns the first word of text as bash parses it, and the rest after the blanks. A carriage return is an
+// ordinary character, and nothing is expanded.
 func unquoted(text string) (word, rest string, err error) {
 	var out strings.Builder
 	quote, escaped := rune(0), false

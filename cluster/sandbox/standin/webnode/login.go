@@ -28,14 +28,14 @@ import (
 
 const (
 	rootsOwn   = "/root/.kube/config"
-	again      = 3 * time.Second // interval between attempts after a failed login
+	again      = 3 * time.Second // between attempts after a failed login
 	hookWithin = 4 * time.Second
 )
 
-// hook is the portal's pre-hook, which runs at login, with the files that it reads.
+// hook contains the portal's pre-hook and the files that it reads. It runs at login.
 type hook struct {
 	path, script, env, kubeconfig string
-	state                         string // a hash of all fields and files
+	state                         string // hash of all fields and files
 }
 
 var (
@@ -43,7 +43,7 @@ var (
 	podLabel = regexp.MustCompile(`pod-security\.kubernetes\.io/[a-z-]+=[a-z0-9.-]+`)
 )
 
-// Look logs the users in if the hook or a file that it reads has changed. After a failed login it retries once the
+// Look logs in the users if the hook or a file that it reads has changed. After a failed login, it retries when the
 // interval again has passed.
 func (n *Node) Look(ctx context.Context) error {
 	n.mu.Lock()
@@ -69,8 +69,8 @@ func (n *Node) Look(ctx context.Context) error {
 	return failed
 }
 
-// hook returns the pre-hook that the portal's configuration names. ok is false if the configuration names none, or if a
-// required file does not exist yet.
+// hook returns the pre-hook in the portal's configuration. ok is false if there is none or a required file does not
+// exist yet.
 func (n *Node) hook() (hook, bool) {
 	var h hook
 	text, err := n.Read(Portal)
@@ -107,9 +107,10 @@ func (n *Node) hook() (hook, bool) {
 	return h, true
 }
 
-// login runs the fake hook for a user: k8s-bootstrap-ondemand.sh, and the pod security label that a wrapper can add.
-// After an object that is refused, kubectl apply continues with the others but fails in the end (kubernetes/kubernetes
-// v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go). The script then exits before it creates the pull Secret.
+// login runs the fake hook for a user: k8s-bootstrap-ondemand.sh, and the pod security labels that a wrapper can add.
+// If an object is rejected, kubectl apply continues with the other objects but exits with an error
+// (kubernetes/kubernetes v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go). The script then exits before it
+// creates the pull Secret.
 func (n *Node) login(ctx context.Context, h hook, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, hookWithin)
 	defer cancel()
@@ -143,15 +144,15 @@ func (n *Node) login(ctx context.Context, h hook, user string) error {
 	return k.label(ctx, namespace, podLabel.FindAllString(h.script, -1))
 }
 
-// notExecutable is Ruby's error for a hook that root is not allowed to execute. Its value is the path.
+// notExecutable is Ruby's error for a hook that root cannot execute. Its value is the path.
 type notExecutable string
 
 func (h notExecutable) Error() string { return "Permission denied - " + string(h) }
 
 func (notExecutable) Unwrap() error { return fs.ErrPermission }
 
-// continues reports whether a wrapper continues after the bootstrap script has failed. It does if other commands
-// follow, without set -e and without || on that line.
+// continues reports whether a wrapper script continues after the bootstrap script fails. It does if other commands
+// follow, the wrapper has no set -e, and the bootstrap line has no ||.
 func continues(script string) bool {
 	behind := false
 	for line := range strings.SplitSeq(script, "\n") {
@@ -171,9 +172,9 @@ func continues(script string) bool {
 	return false
 }
 
-// pullSecret creates the Secret of a registry that requires a login, and adds it to the default ServiceAccount
-// (OSC/ondemand e5bbaf1d7 hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). If the file does not exist, kubectl create
-// secret only prints an error. The script then fails at the kubectl apply that reads its output.
+// pullSecret creates the Secret for a registry and adds it to the default ServiceAccount (OSC/ondemand e5bbaf1d7
+// hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). If the file does not exist, kubectl create secret only prints an
+// error. The script then fails at the kubectl apply that reads its output.
 func (n *Node) pullSecret(ctx context.Context, k kubectl, env map[string]string, namespace string) error {
 	name := env["IMAGE_PULL_SECRET"]
 	if name == "" {
@@ -212,7 +213,7 @@ func (n *Node) referred(name string) []string {
 	return names
 }
 
-// at returns the path on the node of a file that a kubeconfig references, or "" for an empty name.
+// at returns the path on the node for a file that a kubeconfig references. It returns "" for an empty name.
 func at(kubeconfig, name string) string {
 	if name == "" || path.IsAbs(name) {
 		return name
@@ -228,8 +229,8 @@ func (n *Node) load(name string) (*api.Config, error) {
 	return clientcmd.Load([]byte(text))
 }
 
-// config returns the client configuration of root's kubectl. Files that the kubeconfig references are read from the
-// node's folder. Credential plugins are not run.
+// config returns the client configuration of root's kubectl. It reads referenced files from the node's directory, and
+// runs no credential plugins.
 func (n *Node) config(name string) (*rest.Config, error) {
 	config, err := n.load(name)
 	if err != nil {
@@ -242,7 +243,7 @@ func (n *Node) config(name string) (*rest.Config, error) {
 	}
 	for _, u := range config.AuthInfos {
 		if u.Exec != nil || u.AuthProvider != nil {
-			return nil, fmt.Errorf("%s: the stand-in runs no login plugin", name)
+			return nil, fmt.Errorf("%s: the stand-in does not run login plugins", name)
 		}
 		token := []byte(u.Token)
 		if u.TokenFile != "" {

@@ -58,7 +58,8 @@ func TestTheHookAppliesWhatFollowsARefusedObject(t *testing.T) {
 	}
 }
 
-// Upstream logs a hook that fails in one form, one that it cannot execute in another, and nothing else.
+// TestWhatIsLoggedOfAHook verifies the log messages for a hook that fails and for a hook that cannot be executed.
+// Upstream logs nothing else.
 func TestWhatIsLoggedOfAHook(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

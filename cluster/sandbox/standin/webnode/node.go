@@ -1,12 +1,12 @@
-// Package webnode fakes the web node of Open OnDemand as a folder with the files that the OnDemand package installs and
-// the system files that the guide reads. It also fakes users who log in to the portal. No program runs on the node. The
-// login hooks of the OnDemand package are faked, and use only root's kubeconfig in the folder.
+// Package webnode fakes the web node of Open OnDemand. The node is a directory with the files of the OnDemand package
+// and the system files that the guide reads. No program runs on it. The package also fakes users who log in to the
+// portal, and OnDemand's login hooks. The hooks use only root's kubeconfig in the directory.
 //
 // Sources (OSC/ondemand e5bbaf1d7):
 //
 //   - files and modes: packaging/rpm/ondemand.spec; hook.env: hooks/hook.env.example; the keys of ood_portal.yml:
 //     ood-portal-generator/share/ood_portal_example.yml and ood-portal-generator/lib/ood_portal_generator/view.rb.
-//   - the hook runs as root when a user's web server starts, whether or not it fails:
+//   - the hook runs as root when a user's web server starts, which continues even if the hook fails:
 //     nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb (exec_pre_hook), and
 //     mod_ood_proxy/lib/ood/nginx_stage.lua, which passes it on.
 //   - input, checks and objects of the hook: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
@@ -19,10 +19,10 @@
 //   - The exit status of a hook that fails is always 1, and its stderr is one line in the syslog.
 //   - A wrapper script continues after a failed bootstrap if other lines follow, and it contains neither set -e nor ||.
 //     Its last command then succeeds, and nothing is logged.
-//   - Two users log in when the hook or a file that it reads changes, and again every 3 s after a failure. None logs in
-//     while the hook, hook.env or the kubeconfig does not exist, and nothing is logged then.
-//   - The hook scripts in the folder are never run. Of a wrapper script, the fake reads KUBECONFIG and the pod security
-//     labels, wherever they are in the file. set-k8s-creds.sh and the dashboard write no kubeconfig.
+//   - Two users log in when the hook or a file that it reads changes, and again every 3 s after a failure. While the
+//     hook, hook.env or the kubeconfig does not exist, no user logs in and nothing is logged.
+//   - The hook scripts in the directory never run. In a wrapper script, the fake finds KUBECONFIG and the pod security
+//     labels anywhere in the file. set-k8s-creds.sh and the dashboard write no kubeconfig.
 //   - Objects are applied server-side, without the annotation last-applied-configuration. An error is the API server's,
 //     not kubectl's, and no template is expanded by envsubst.
 //   - In hook.env nothing is expanded, and ; & | < > ( ) are ordinary characters. A quote ends on its line.
@@ -49,14 +49,14 @@ import (
 //go:embed all:files
 var shipped embed.FS
 
-// Paths of files that Open OnDemand reads, but that its package does not install.
+// Paths of files that Open OnDemand reads but does not install.
 const (
 	HookEnv = "/etc/ood/config/hook.env"
 	Portal  = "/etc/ood/config/ood_portal.yml"
 	Log     = "/var/log/messages"
 )
 
-// modes are the file modes other than 0644, by path.
+// modes contains the file modes other than 0644, by path.
 var modes = map[string]fs.FileMode{
 	Portal:                   0o600,
 	"/usr/local/bin/kubectl": 0o755,
@@ -65,18 +65,18 @@ var modes = map[string]fs.FileMode{
 	Log: 0o600,
 }
 
-// Users are the users who log in. A third user has an account on the node, but the name is not a valid namespace name.
-// The dashboard replaces dots in it with dashes (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb),
-// and the hook does not.
+// Users lists the users who log in. The node has a third account whose name is not a valid namespace name. The
+// dashboard replaces dots in it with dashes (OSC/ood_core 86656b38 lib/ood_core/job/adapters/kubernetes/batch.rb), but
+// the hook does not.
 var Users = []string{"alice", "bob"}
 
-// Options are the parameters of Start.
+// Options configures Start.
 type Options struct {
-	Dir    string            // parent of the node's folder
-	Values map[string]string // values for ${…} in its files
+	Dir    string            // parent of the node's directory
+	Values map[string]string // values for ${…} in the files
 }
 
-// Node is a folder that represents a web node.
+// Node is a directory that represents a web node.
 type Node struct {
 	Root string
 
@@ -84,12 +84,12 @@ type Node struct {
 	end   func()
 
 	mu     sync.Mutex
-	played string    // state of the hook at the last login
+	played string    // hook state at the last login
 	failed bool      // the last login failed
 	at     time.Time // time of the last login
 }
 
-// Start creates the folder and logs users in until Close is called or ctx is done.
+// Start creates the directory and logs in users until Close is called or ctx is done.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{Root: filepath.Join(o.Dir, "web-node")}
 	if err := os.MkdirAll(filepath.Join(n.Root, "var", "lib"), 0o755); err != nil { // exists on every machine
@@ -107,14 +107,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// Close stops the logins and removes the folder.
+// Close stops the logins and removes the directory.
 func (n *Node) Close() {
 	n.end()
 	n.files.Close()
 	_ = os.RemoveAll(n.Root)
 }
 
-// ship writes the initial files of a node that is not joined to any cluster yet.
+// ship writes the initial files. The node is not joined to a cluster yet.
 func (n *Node) ship(values map[string]string) error {
 	var pairs []string
 	for name, value := range values {
@@ -138,7 +138,7 @@ func (n *Node) ship(values map[string]string) error {
 	})
 }
 
-// Write writes a file of the node.
+// Write writes a file on the node.
 func (n *Node) Write(name, text string, mode fs.FileMode) error {
 	rel := strings.TrimPrefix(name, "/")
 	if err := n.files.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
@@ -150,7 +150,7 @@ func (n *Node) Write(name, text string, mode fs.FileMode) error {
 	return n.files.Chmod(rel, mode)
 }
 
-// Read returns the content of a file of the node.
+// Read returns the content of a file on the node.
 func (n *Node) Read(name string) (string, error) {
 	data, err := n.files.ReadFile(strings.TrimPrefix(filepath.Clean(name), "/"))
 	return string(data), err
@@ -162,7 +162,7 @@ func (n *Node) Has(name string) bool {
 	return err == nil
 }
 
-// Remove removes a file. It is not an error if the file does not exist.
+// Remove removes a file. It returns nil if the file does not exist.
 func (n *Node) Remove(name string) error {
 	if err := n.files.Remove(strings.TrimPrefix(name, "/")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -183,7 +183,7 @@ func (n *Node) Edit(name string, change func(string) string) error {
 	return n.Write(name, change(text), info.Mode().Perm())
 }
 
-// Set sets keys of hook.env, or of another file in the same format. name is the path of the file.
+// Set sets variables in the file name, which must have the format of hook.env.
 func (n *Node) Set(name string, values map[string]string) error {
 	return n.Edit(name, func(text string) string {
 		lines := strings.Split(text, "\n")
@@ -198,7 +198,7 @@ func (n *Node) Set(name string, values map[string]string) error {
 	})
 }
 
-// say appends a line to the syslog with the tag of nginx_stage (OSC/ondemand e5bbaf1d7
+// say appends a line to the syslog with nginx_stage's tag (OSC/ondemand e5bbaf1d7
 // nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb).
 func (n *Node) say(format string, args ...any) {
 	file, err := n.files.OpenFile(strings.TrimPrefix(Log, "/"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)

@@ -16,7 +16,7 @@ func object(version, kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-// objects returns the objects that the package's hook applies for a user, in the same order (OSC/ondemand e5bbaf1d7
+// objects returns the objects that the hook applies for a user, in the same order (OSC/ondemand e5bbaf1d7
 // hooks/k8s-bootstrap/yaml: namespace.yaml, network-policy.yaml, rolebinding.yaml and job-pod-reaper.yaml).
 func objects(env map[string]string, namespace, user string, now time.Time) []*unstructured.Unstructured {
 	space := object("v1", "Namespace", "", namespace)
