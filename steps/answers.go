@@ -11,19 +11,19 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Answers gives checks and actions the current answers: the given answer or else the question's default. A read of an
+// Answers gives checks and actions the current answers. If a question has no answer, its default applies. Reading an
 // answer that has neither is recorded as missing.
 type Answers struct {
 	Lookup func(key string) any
 }
 
-// Masked returns the answer to a secret question, or the zero Value if it has none.
+// Masked returns the answer to a secret question, or the zero Value if there is none.
 func (a Answers) Masked(key string) masked.Value {
 	m, _ := a.Value(key).(masked.Value)
 	return m
 }
 
-// Text returns an answer as a string, or "" if it was left empty. For a secret it returns a placeholder.
+// Text returns an answer as a string, or "" if it was left empty. For a secret answer it returns a placeholder.
 func (a Answers) Text(key string) string {
 	switch v := a.Value(key).(type) {
 	case nil:
@@ -35,16 +35,16 @@ func (a Answers) Text(key string) string {
 	}
 }
 
-// Int returns an answer as a number, or 0 if it was left empty.
+// Int returns an answer as a number, or 0 if the answer was left empty.
 func (a Answers) Int(key string) int {
 	n, _ := strconv.Atoi(a.Text(key))
 	return n
 }
 
-// Bool returns a yes-or-no answer, or false if it was left empty.
+// Bool returns a yes-or-no answer, or false if the answer was left empty.
 func (a Answers) Bool(key string) bool { return a.Text(key) == "true" }
 
-// List returns an answer with several values, or nil if it was left empty.
+// List returns an answer with several values, or nil if the answer was left empty.
 func (a Answers) List(key string) []string { return ListOf(a.Value(key)) }
 
 // Value returns the answer as nil, string, bool, int, []string or masked.Value.
@@ -64,13 +64,14 @@ func (g Given) Has(key string) bool { v := g[key]; return v != nil && v != LeftE
 // Empties reports whether a question was deliberately left empty.
 func (g Given) Empties(key string) bool { v, ok := g[key]; return ok && v == LeftEmpty }
 
-// LeftEmpty is the answer to an optional question that was deliberately left empty: its default does not apply.
+// LeftEmpty is the answer to an optional question that was deliberately left empty. The question's default then does
+// not apply.
 const LeftEmpty = ""
 
 // MissingError lists the questions that have neither an answer nor a default.
 type MissingError struct {
 	Questions []Question
-	Proposed  []string // what the other admin's facts file proposes for them, as "KEY: …"
+	Proposed  []string // what the other admin's facts file proposes for each question, as "KEY: …"
 }
 
 func (e *MissingError) Error() string {
@@ -87,13 +88,13 @@ func (e *MissingError) Error() string {
 		fmt.Fprintf(&b, "%s (%s)", q.Key, how)
 	}
 	for _, p := range e.Proposed {
-		b.WriteString("; for " + p + ": answer it if that is correct")
+		b.WriteString("; for " + p + ": set it if the value is correct")
 	}
 	return b.String()
 }
 
-// Parse converts typed text into an answer, or returns an error that says what is wrong with it. Several values are
-// separated by commas or white space.
+// Parse converts typed text into an answer. It returns an error if the text is invalid. Several values are separated by
+// commas or white space.
 func (q *Question) Parse(typed string) (any, error) {
 	if q.Kind != YAML || blank(typed) { // leading blanks are part of the indentation of YAML
 		typed = strings.TrimSpace(typed)
@@ -155,12 +156,12 @@ func (q *Question) Accept(v any) (any, error) {
 			return LeftEmpty, nil
 		}
 		if q.Many {
-			return nil, fmt.Errorf("expected a list of %ss, not one value; write [%s]", q.Kind, v)
+			return nil, fmt.Errorf("expected a list of %ss, not a single value; write [%s]", q.Kind, v)
 		}
 		return q.Parse(v)
 	default:
 		if q.Kind != Port && q.Kind != Number && q.Kind != YesNo {
-			return nil, fmt.Errorf("%v is not text; put it in quotes to use it as a %s", v, q.Kind)
+			return nil, fmt.Errorf("%v is not a string; put it in quotes to use it as a %s", v, q.Kind)
 		}
 		return q.Parse(fmt.Sprint(v))
 	}
@@ -170,7 +171,6 @@ var errNoText = errors.New(
 	"expected YAML as text: write | after the colon, and the YAML indented below",
 )
 
-// one validates a single value against the question's kind and Check.
 func (q *Question) one(typed string) (any, error) {
 	v, err := q.Kind.parse(typed, q.Of)
 	if err == nil && q.Kind != Text && q.Kind != YAML {
@@ -178,15 +178,15 @@ func (q *Question) one(typed string) (any, error) {
 	}
 	if err == nil && q.Check != nil {
 		if q.Kind == YAML {
-			typed = fmt.Sprint(v) // so that Check's line numbers are those of the normalized text
+			typed = fmt.Sprint(v) // so that the line numbers of Check refer to the normalized text
 		}
 		err = q.Check(typed)
 	}
 	return v, err
 }
 
-// checkShown rejects characters that cannot be displayed within a line: control and invisible characters, and bytes
-// that are not UTF-8.
+// checkShown rejects characters that cannot be displayed within a line. These are control characters, invisible
+// characters and invalid UTF-8.
 func checkShown(s string) error {
 	if clean.Name(s) != s {
 		return fmt.Errorf("%q contains characters that cannot be displayed", s)
@@ -194,7 +194,7 @@ func checkShown(s string) error {
 	return nil
 }
 
-// Show returns an answer as text for a form field, with secrets hidden.
+// Show returns an answer as text for a form field. It hides secrets.
 func (q *Question) Show(v any) string {
 	if q.Secret {
 		if v == nil {
@@ -212,7 +212,7 @@ func (q *Question) Show(v any) string {
 	}
 }
 
-// ListOf converts an answer to a list: nil, a []string, or the []any of a decoded file.
+// ListOf converts v to a list. v is nil, a []string, or a []any from a decoded file.
 func ListOf(v any) []string {
 	switch v := v.(type) {
 	case nil:

@@ -11,7 +11,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// An answer that is taken shows as what gives it again.
+// Parsing the displayed text of a valid answer gives the same answer.
 func FuzzAnswers(f *testing.F) {
 	for i, text := range []string{
 		"a", "a, b", "https://a:1/b?c#d", "10.0.0.0/8", "a/b=c", "1e3", "YES", "/a/b", "a: 1\nb: |\n  c\n", " , ", "٣",
@@ -54,7 +54,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// What is fuzzed is what there is: a kind that is added is among them.
+// The fuzz test covers every kind of answer, including kinds that are added later.
 func TestEveryKindIsFuzzed(t *testing.T) {
 	text, err := os.ReadFile("kinds.go")
 	if err != nil {

@@ -11,7 +11,7 @@ type Cell struct {
 	Side        Side
 }
 
-// Cells returns the cells of a guide, step by step, in the order of the screen.
+// Cells returns the cells of all steps, in the order in which the screen shows them.
 func (g *Guide) Cells() []Cell {
 	var out []Cell
 	for i := range g.Steps {
@@ -33,7 +33,8 @@ func (g *Guide) CellsOf(step int) []Cell {
 	return out
 }
 
-// CellNamed returns the cell that an entry of Check.Needs refers to, seen from side.
+// CellNamed returns the cell that an entry of Check.Needs refers to. side is the side of the check with that entry. If
+// the guide has no such cell, the bool is false.
 func (g *Guide) CellNamed(name string, side Side) (Cell, bool) {
 	name, peer := strings.CutPrefix(name, "peer/")
 	check, step := g.Check(name)
@@ -49,7 +50,7 @@ func (g *Guide) CellNamed(name string, side Side) (Cell, bool) {
 	return Cell{step.Name, check.Name, side}, true
 }
 
-// WithNeeds adds the cells that the given cells depend on. Their verdicts are required even if they were not asked for.
+// WithNeeds adds the cells that the given cells depend on, directly or indirectly.
 func (g *Guide) WithNeeds(cells []Cell) []Cell {
 	out := slices.Clone(cells)
 	for i := 0; i < len(out); i++ {
@@ -63,11 +64,11 @@ func (g *Guide) WithNeeds(cells []Cell) []Cell {
 	return out
 }
 
-// ID returns the name of a cell, such as "renku/token-filled@remote".
+// ID returns the identifier of a cell, such as "renku/token-filled@remote".
 func (g *Guide) ID(c Cell) string { return g.Name + "/" + c.Check + "@" + string(c.Side) }
 
-// DependsOn returns all cells that a cell depends on, directly or transitively. They include the needs of the action
-// that fixes the cell.
+// DependsOn returns all cells that c depends on, directly or indirectly. They include the needs of the action that
+// fixes c.
 func (g *Guide) DependsOn(c Cell) map[Cell]bool {
 	out := map[Cell]bool{}
 	todo := []Cell{c}

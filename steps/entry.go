@@ -12,12 +12,12 @@ type Entry struct {
 	Kind       string         `json:"kind"`
 	Namespace  string         `json:"namespace,omitempty"`
 	Name       string         `json:"name"`
-	UID        types.UID      `json:"uid,omitempty"`     // "": carrick is about to create it
-	Created    bool           `json:"created,omitempty"` // this link created it: undo deletes it
+	UID        types.UID      `json:"uid,omitempty"`     // "" if carrick is about to create the object
+	Created    bool           `json:"created,omitempty"` // this link created the object, so an undo deletes it
 	Before     map[string]any `json:"before,omitempty"`  // values of another manager that this link took over
-	Content    string         `json:"content,omitempty"` // for a release: hash of what a link wrote into its Secret
+	Content    string         `json:"content,omitempty"` // only for a release: hash of what a link wrote into its Secret
 
-	Adopted bool `json:"-"` // derived from the object's marks, because an earlier version of carrick wrote the object
+	Adopted bool `json:"-"` // derived from labels and annotations that an earlier version of carrick wrote
 }
 
 // EntryOf returns the Entry of an object that this link did not create.
@@ -37,7 +37,7 @@ func (e Entry) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
 }
 
-// Is reports whether two entries are of the same object, regardless of API version.
+// Is reports whether two entries refer to the same object. It ignores the API version.
 func (e Entry) Is(o Entry) bool {
 	return e.GVK().GroupKind() == o.GVK().GroupKind() && e.Namespace == o.Namespace && e.Name == o.Name
 }

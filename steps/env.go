@@ -15,57 +15,57 @@ import (
 	"carrick/cluster/web"
 )
 
-// Env is all that a check, a fact, an action, a default or a condition can see: its own side, the other side's facts,
-// and the answers.
+// Env is everything that a check, a fact, an action, a default or a condition can use. It contains its own side, the
+// other side's facts, and the answers.
 type Env struct {
 	Side    Side
-	Cluster *cluster.Cluster // this side's cluster; nil on a host
-	Host    *host.Host       // this side's machine; nil on a cluster
+	Cluster *cluster.Cluster // this side's cluster; nil if this side is a host
+	Host    *host.Host       // this side's machine; nil if this side is a cluster
 	Own     Facts            // this side's facts
 	Peer    Facts            // the other side's facts
 	Answers Answers
 	Link    string       // name of the link
-	Action  string       // name of the current action; "" elsewhere
-	Assets  fs.FS        // the guide's folder of assets
-	Apply   ApplyOptions // what the user allowed, for an action's Do
-	// Attended reports whether a person sees the action's messages and can do what it asks, such as to log in with a code.
-	// If it is false, an action must not wait for a person: it returns an error that says what to provide instead
+	Action  string       // the current action; "" outside of actions
+	Assets  fs.FS        // the guide's assets directory
+	Apply   ApplyOptions // what the user allowed; only for Do of an action
+	// Attended is true if a person sees the action's messages and can do what it asks, such as to log in with a code. If
+	// it is false, an action must not wait for a person. It must return an error that says what to provide instead
 	// (--secret KEY=@FILE).
 	Attended bool
-	// Exporting is set while an export is rendered. An object that already exists, for example because a GitOps tool
-	// applied an earlier export, is then still included.
+	// Exporting is true while an export is rendered. The export then includes objects that already exist, for example
+	// because a GitOps tool applied an earlier export.
 	Exporting bool
 
-	// Runtime is set by package engine. Guides use the methods of Env instead. It is zero in unit tests.
+	// Runtime is set by package engine. Guides use the methods of Env instead. Unit tests can leave it zero.
 	Runtime Runtime
 }
 
-// Runtime is the part of an Env that package engine sets and package action uses. Any field may be zero.
+// Runtime is the part of an Env that package engine sets and package action uses. Any field can be zero.
 type Runtime struct {
 	Guide    *Guide
-	LinkPath string            // the link file; "": not saved
+	LinkPath string            // the link file; "" if it is not saved
 	Sides    map[Side]SideInfo // both sides
 	API      func() (*web.Client, error)
 	Keep     func(key string, v masked.Value) error
 	Given    func(key string) bool // reports whether the admin answered the question
 	Emptied  func(key string) bool // reports whether the admin deliberately left the question empty
-	Sound    func() error          // returns the error if a default that was used as an answer could not be read
-	Cache    *sync.Map             // what actions have read for this Env, by their own keys; nil: nothing is cached
-	Watched  bool                  // set for checks and the facts they use: their reads are kept current
-	Found    []string              // in an undo: objects to delete by their marks alone (engine.Scope.Found)
-	Along    []string              // in a planned undo: what disappears because of earlier actions (Change.Along)
+	Sound    func() error          // returns the error if the default of a used answer could not be read
+	Cache    *sync.Map             // what actions have read for this Env; nil if nothing is cached
+	Watched  bool                  // set for checks and their facts, whose reads are kept current
+	Found    []string              // only for an undo: objects to delete by label alone (engine.Scope.Found)
+	Along    []string              // only for a planned undo: what disappears because of earlier actions (Change.Along)
 }
 
 // SideInfo contains the names of a side.
 type SideInfo struct {
-	Role, Name, Config string // the guide's name of the side, the context, the kubeconfig
-	// Unconfirmed returns an error while the signer of the side's facts file is not confirmed. It is nil if the side is
-	// not known from a facts file.
+	Role, Name, Config string // the guide's name for the side, the context, the kubeconfig
+	// Unconfirmed returns an error while the signer of the side's facts file is not confirmed. Unconfirmed is nil if the
+	// side is not known from a facts file.
 	Unconfirmed func() error
 }
 
-// API returns a client of the HTTP API that belongs to the set-up. The error says why its address is not known
-// (AbsentError) or what is wrong with it.
+// API returns a client of the setup's HTTP API. If the address is not known, the error is an AbsentError. Any other
+// error means that the address is invalid.
 func (e Env) API() (*web.Client, error) {
 	if e.Runtime.API == nil {
 		return nil, Absent("the guide has no API")
@@ -73,8 +73,8 @@ func (e Env) API() (*web.Client, error) {
 	return e.Runtime.API()
 }
 
-// Keep stores the answer to a secret question in memory for the rest of this session, such as a token that an action
-// obtained for the user by a login.
+// Keep stores the answer to a secret question in memory for the rest of this session. An example is a token that an
+// action obtained when the user logged in.
 func (e Env) Keep(key string, v masked.Value) error {
 	if e.Runtime.Keep == nil {
 		return fmt.Errorf("keep %s: there is no session", key)
@@ -82,8 +82,8 @@ func (e Env) Keep(key string, v masked.Value) error {
 	return e.Runtime.Keep(key, v)
 }
 
-// Sound returns the error if a default that was used as an answer could not be read, or nil. The engine calls it after
-// checks, plans and exports. An Undo must call it where an answer decides what is deleted.
+// Sound returns an error if the default of a used answer could not be read. The engine calls it after checks, plans and
+// exports. If an answer decides what an Undo deletes, the Undo must call it.
 func (e Env) Sound() error {
 	if e.Runtime.Sound == nil {
 		return nil
@@ -91,7 +91,7 @@ func (e Env) Sound() error {
 	return e.Runtime.Sound()
 }
 
-// Answered reports whether the admin answered a question, in the link file or for this run. Its value is then not a
+// Answered reports whether the admin answered a question, in the link file or for this run. If not, its value is the
 // default.
 func (e Env) Answered(key string) bool { return e.Runtime.Given != nil && e.Runtime.Given(key) }
 
@@ -102,8 +102,8 @@ func (e Env) LeftEmpty(key string) bool { return e.Runtime.Emptied != nil && e.R
 func (e Env) PeerFromFile() bool { return e.Runtime.Sides[e.Side.Peer()].Unconfirmed != nil }
 
 // PeerUnconfirmed returns an error if the signer of the other side's facts file is not confirmed yet. A key must not be
-// used with an address from such a file, even where the key itself is not sent. PeerUnconfirmed returns nil if the
-// signer is confirmed or there is no such file.
+// used with an address from such a file, even if the key itself is not sent. If there is no such file, PeerUnconfirmed
+// returns nil.
 func (e Env) PeerUnconfirmed() error {
 	if err := e.Runtime.Sides[e.Side.Peer()].Unconfirmed; err != nil {
 		return err()
@@ -111,11 +111,11 @@ func (e Env) PeerUnconfirmed() error {
 	return nil
 }
 
-// SideName returns the guide's name of this side, such as "provider".
+// SideName returns the guide's name for this side, such as "provider".
 func (e Env) SideName() string { return e.Runtime.Sides[e.Side].Role }
 
-// Kubectl returns the beginning of a kubectl command for this side, with the kubeconfig and context that the link
-// names, for a fix that can be pasted.
+// Kubectl returns the beginning of a kubectl command for this side. It contains the link's kubeconfig and context, so
+// that users can paste the command.
 func (e Env) Kubectl() string { return e.command(e.Side, "kubectl", " --context ") }
 
 // PeerKubectl returns the beginning of a kubectl command for the other side.
@@ -135,7 +135,7 @@ func (e Env) command(side Side, words, context string) string {
 	return words
 }
 
-// LinkFile returns the path of this link's file, quoted for a shell, for a fix that can be pasted: "carrick apply
+// LinkFile returns the path of this link's file, quoted for a shell. Use it in fixes, such as "carrick apply
 // "+e.LinkFile().
 func (e Env) LinkFile() string {
 	if e.Runtime.LinkPath == "" {
@@ -144,15 +144,14 @@ func (e Env) LinkFile() string {
 	return Quoted(e.Runtime.LinkPath)
 }
 
-// ApplyStep returns the command that applies the named steps of this link, for a fix.
+// ApplyStep returns the command that applies the named steps of this link. Use it in fixes.
 func (e Env) ApplyStep(names ...string) string {
 	return "carrick apply " + e.LinkFile() + " --step " + strings.Join(names, " --step ")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@=+-]+$`)
 
-// Quoted returns word quoted for a POSIX shell. A fix is pasted into a shell, and a name from a cluster must remain one
-// word there.
+// Quoted quotes word for a POSIX shell. Users paste fixes into a shell, and a name from a cluster must remain one word.
 func Quoted(word string) string {
 	if plainWord.MatchString(word) {
 		return word
@@ -160,35 +159,35 @@ func Quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// PeerName returns the guide's name of the other side.
+// PeerName returns the guide's name for the other side.
 func (e Env) PeerName() string { return e.Runtime.Sides[e.Side.Peer()].Role }
 
-// Fact is a named value that is read from one side. A fact only reads; it creates nothing.
+// Fact is a named value that is read from one side. Reading a fact changes nothing.
 type Fact struct {
 	Name   string
-	Title  string // "the consumer's cluster id"
-	On     Side   // Both: each side has its own
-	Secret bool   // its value is a masked.Value
-	// Shared means that the other side uses the fact (Env.Peer). Only shared facts are available to the other side and are
-	// written into a facts file.
+	Title  string // such as "the consumer's cluster id"
+	On     Side   // Both means that each side has a fact of this name
+	Secret bool   // the value is a masked.Value
+	// Shared is true if the other side uses the fact (Env.Peer). The other side can use only shared facts, and a facts
+	// file contains only shared facts.
 	Shared bool
-	// Now marks a value that is valid only for a short time. It is not written into a facts file, where it would be
+	// Now is true for a value that is valid only for a short time. A facts file does not contain it, because it would be
 	// outdated.
 	Now bool
-	// Learn reads the value. If it does not exist yet, Learn returns Absent(why) and no other error.
+	// Learn reads the value. If the value does not exist yet, Learn must return Absent(why).
 	Learn func(context.Context, Env) (any, error)
 }
 
-// Facts are the facts of one side, by name. Using a fact is recorded like a read, so a check that used it runs again
-// when it changes.
+// Facts are the facts of one side, by name. Using a fact is recorded like a read. A check therefore runs again when a
+// fact that it used changes.
 type Facts struct {
 	Lookup func(name string) (any, error)
 }
 
-// AbsentError says that a fact was looked up and does not exist (yet).
+// AbsentError is returned for a fact that does not exist, or not yet.
 type AbsentError struct {
 	Why      string
-	PeerFile bool // the fact is the other side's, and its admin must provide it in a facts file
+	PeerFile bool // the fact belongs to the other side, and its admin must provide it in a facts file
 }
 
 func (e *AbsentError) Error() string { return e.Why }
@@ -199,7 +198,7 @@ func Absent(why string, args ...any) error { return &AbsentError{Why: text(why, 
 // IsAbsent reports whether err is an AbsentError.
 func IsAbsent(err error) bool { return errors.As(err, new(*AbsentError)) }
 
-// Value returns the fact of that name: a string, bool, int, []string, map or masked.Value.
+// Value returns the named fact. Its type is string, bool, int, []string, map or masked.Value.
 func (f Facts) Value(name string) (any, error) {
 	if f.Lookup == nil {
 		return nil, Absent("the other side is not known")
@@ -219,13 +218,13 @@ func (f Facts) Masked(name string) (masked.Value, error) { return factAs[masked.
 // Map returns a fact that is a map.
 func (f Facts) Map(name string) (map[string]any, error) { return factAs[map[string]any](f, name) }
 
-// Field returns the value of a key of a fact that is a map, or nil if the fact is not known or has no such key.
+// Field returns the value of a key in a map fact. If the fact is not known or has no such key, it returns nil.
 func (f Facts) Field(name, key string) any {
 	m, _ := factAs[map[string]any](f, name)
 	return m[key]
 }
 
-// FieldText returns a Field that is a string, or "" if there is none.
+// FieldText is like Field but returns a string, or "" if there is none.
 func (f Facts) FieldText(name, key string) string {
 	text, _ := f.Field(name, key).(string)
 	return text
@@ -252,8 +251,8 @@ func (f *Fact) DisplayName() string {
 	return f.Name
 }
 
-// AdoptFact returns the results of an Adopt function for a value that was read. An AbsentError counts as no value, not
-// as an error.
+// AdoptFact returns the results of an Adopt function for a value that was read. It treats an AbsentError as no value
+// and not as an error.
 func AdoptFact(v any, err error, from string) (any, string, error) {
 	if IsAbsent(err) {
 		return nil, "", nil

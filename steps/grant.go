@@ -11,8 +11,8 @@ import (
 	"carrick/cluster/permission"
 )
 
-// Grant returns YAML that a cluster admin can apply to grant the permissions: one Role per namespace and a ClusterRole
-// for the rest. It also creates the namespaces in fresh, which do not exist yet, each before its Role.
+// Grant returns YAML that a cluster admin can apply to grant the permissions. It has one Role per namespace, and a
+// ClusterRole for cluster-wide permissions. It creates each namespace in fresh before the Role in that namespace.
 func Grant(name string, rights []permission.Rule, fresh ...string) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, r := range rights {
@@ -57,8 +57,8 @@ func RuleOf(r permission.Rule) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: []string{resource}, Verbs: []string{r.Verb}}
 }
 
-// VerbsByName are the verbs that Grant restricts to the object name of a permission, if it has one. A user who can bind
-// every role, or approve for every signer, can do everything.
+// VerbsByName lists the verbs that Grant restricts to the object name of a permission, if the permission has one. A
+// user who can bind every role, or approve for every signer, can obtain all permissions.
 var VerbsByName = []string{"approve", "bind", "escalate", "impersonate", "sign", "use"}
 
 func addRule(rules []rbacv1.PolicyRule, r permission.Rule) []rbacv1.PolicyRule {

@@ -9,18 +9,18 @@ import (
 	"carrick/cluster/web"
 )
 
-// Side is one of the two clusters or hosts that a link joins. Users see the guide's own names of the sides ("consumer",
-// "provider").
+// Side is one of the two clusters or hosts that a link connects. Users see the guide's own names for the sides, such as
+// "consumer" and "provider".
 type Side string
 
-// The sides. Only checks and facts use Both: they exist once on each side.
+// Both is used only for checks and facts. They then exist once per side.
 const (
 	Local  Side = "local"
 	Remote Side = "remote"
 	Both   Side = "both"
 )
 
-// Sides are the two real sides, in display order.
+// Sides lists Local and Remote in display order.
 var Sides = []Side{Local, Remote}
 
 // Peer returns the other side.
@@ -34,56 +34,55 @@ func (s Side) Peer() Side {
 // Covers reports whether something declared for s applies to side.
 func (s Side) Covers(side Side) bool { return s == Both || s == side }
 
-// Kind is the kind of a side: a cluster or a host.
+// Kind is the kind of a side.
 type Kind string
 
-// The kinds of sides.
 const (
 	Cluster Kind = "cluster" // a Kubernetes cluster
-	Host    Kind = "host"    // a machine: files and commands
+	Host    Kind = "host"    // a machine with files and commands
 )
 
-// Role describes a side of a guide: the guide's name for it, its kind, and whether it is optional.
+// Role describes a side of a guide.
 type Role struct {
 	Name     string
 	Kind     Kind
 	Optional bool
 }
 
-// Flag returns the side's name as one word, such as "web-node", for --side and for file names.
+// Flag returns the side's name as one word, such as "web-node". It is used for --side and in file names.
 func (r Role) Flag() string { return strings.ReplaceAll(r.Name, " ", "-") }
 
 // Example returns an example of how a link file describes such a side.
 func (r Role) Example() string {
 	if r.Kind == Host {
-		return "{host: {root: /}} on that machine, or {host: {root: FOLDER}}, or {facts: FILE} from its admin"
+		return "{host: {root: /}} on that machine, or {host: {root: DIRECTORY}}, or {facts: FILE} from its admin"
 	}
 	return "{context: NAME}, or {facts: FILE} from its admin"
 }
 
-// Guide describes one complete set-up, as data.
+// Guide describes one complete setup as data.
 type Guide struct {
-	Name  string // "liqo": lower-case, also the name of its folders
-	Title string // "Liqo declarative peering"
-	About string // two or three sentences: what it joins, and the result
-	Page  string // the published page that it replaces
-	// Readme is the guide's README, which `carrick help NAME` shows. If it is empty, help has no such topic.
+	Name  string // lower-case, such as "liqo"; also the name of the guide's directories
+	Title string // such as "Liqo declarative peering"
+	About string // two or three sentences about what the guide connects and the result
+	Page  string // URL of the published instructions that the guide replaces
+	// Readme is the guide's README. The command `carrick help NAME` shows it. If Readme is empty, help has no such topic.
 	Readme string
 	Sides  map[Side]Role
-	Steps  []Step // in the order in which they are applied
-	// Undo lists actions in the order in which they are undone, where that differs from the reverse order of applying.
-	// Actions that are not listed follow, in reverse order.
+	Steps  []Step // in apply order
+	// Undo lists actions in undo order, where it differs from the reverse apply order. Actions that are not listed follow
+	// in reverse apply order.
 	Undo []string
-	// UndoAlone lists actions that are undone before those of Undo if the link has only one of its sides.
+	// UndoAlone lists actions that are undone before the actions in Undo if the link has only one of its sides.
 	UndoAlone []string
-	// Retired lists actions of earlier versions of the guide that need no undo, because what they wrote is removed
-	// along with the rest. Their inventory entries are ignored.
+	// Retired lists actions of earlier versions of the guide that need no undo. What they wrote is removed along with the
+	// rest. Their inventory entries are ignored.
 	Retired []string
-	// Renamed maps names of checks and keys of questions of earlier versions to today's. Link files, facts files and flags
-	// may still contain them.
+	// Renamed maps old names of checks and old keys of questions to the current ones. Link files, facts files and flags
+	// can still contain old names.
 	Renamed map[string]string
-	// API returns the address of the HTTP API that belongs to the set-up, as far as answers and facts determine it. It is
-	// nil if there is none. See Env.API.
+	// API returns the address of the setup's HTTP API, as far as answers and facts determine it. API is nil if the setup
+	// has none. See Env.API.
 	API func(context.Context, Env) (web.Address, error)
 }
 
@@ -91,14 +90,14 @@ type Guide struct {
 type Step struct {
 	Name, Title string
 	Why         string         // one or two sentences at the top of the screen
-	When        func(Env) bool // nil: always
+	When        func(Env) bool // nil means always
 	Ask         []Question
 	Facts       []Fact
 	Actions     []Action
 	Checks      []Check
 }
 
-// Step returns the step of that name, or nil.
+// Step returns the named step, or nil.
 func (g *Guide) Step(name string) *Step {
 	for i := range g.Steps {
 		if g.Steps[i].Name == name {
@@ -108,7 +107,7 @@ func (g *Guide) Step(name string) *Step {
 	return nil
 }
 
-// Check returns the check of that name and its step, or nil.
+// Check returns the named check and its step, or nil.
 func (g *Guide) Check(name string) (*Check, *Step) {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Checks {
@@ -120,10 +119,10 @@ func (g *Guide) Check(name string) (*Check, *Step) {
 	return nil, nil
 }
 
-// Current returns today's name of a check or question. The name may be one of an earlier version.
+// Current returns the current name of a check or question. name can be an old name.
 func (g *Guide) Current(name string) string { return cmp.Or(g.Renamed[name], name) }
 
-// Action returns the action of that name and its step, or nil.
+// Action returns the named action and its step, or nil.
 func (g *Guide) Action(name string) (*Action, *Step) {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Actions {
@@ -135,16 +134,16 @@ func (g *Guide) Action(name string) (*Action, *Step) {
 	return nil, nil
 }
 
-// OwnSide in a FixedBy is replaced by the name of the checked side.
+// OwnSide in a FixedBy is replaced by the guide's name for the checked side.
 const OwnSide = "${side}"
 
-// FixingAction returns the action that makes a check pass on a side and its step, or nil if no action does.
+// FixingAction returns the action that makes a check pass on a side, and its step. If no action does, it returns nil.
 func (g *Guide) FixingAction(c *Check, side Side) (*Action, *Step) {
 	return g.Action(strings.ReplaceAll(c.FixedBy, OwnSide, g.Sides[side].Name))
 }
 
-// Offer returns the action that fixes a check with result r, and its step. It returns nil if there is none or the
-// answers don't configure it.
+// Offer returns the action that fixes a check with result r, and its step. If no action fixes the check, or if the
+// answers don't configure the action, it returns nil.
 func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	switch {
 	case r.alone:
@@ -157,7 +156,7 @@ func (g *Guide) Offer(c *Check, side Side, r Result) (*Action, *Step) {
 	return g.FixingAction(c, side)
 }
 
-// Question returns the question of that key and its step, or nil.
+// Question returns the question with the given key and its step, or nil.
 func (g *Guide) Question(key string) (*Question, *Step) {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Ask {
@@ -169,7 +168,7 @@ func (g *Guide) Question(key string) (*Question, *Step) {
 	return nil, nil
 }
 
-// Fact returns the fact of that name that is read on side, or nil.
+// Fact returns the named fact that is read on side, or nil.
 func (g *Guide) Fact(name string, side Side) *Fact {
 	for i := range g.Steps {
 		for j := range g.Steps[i].Facts {
@@ -195,7 +194,7 @@ func (g *Guide) SecretFacts(side Side) []string {
 	return out
 }
 
-// FindGuide returns the guide of that name. The error lists the names of all guides.
+// FindGuide returns the named guide. If there is none, the error lists the names of all guides.
 func FindGuide(guides []*Guide, name string) (*Guide, error) {
 	var names []string
 	for _, g := range guides {
@@ -204,5 +203,5 @@ func FindGuide(guides []*Guide, name string) (*Guide, error) {
 		}
 		names = append(names, g.Name)
 	}
-	return nil, fmt.Errorf("there is no guide %q; choose one of: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("guide %q does not exist; choose one of: %s", name, strings.Join(names, ", "))
 }

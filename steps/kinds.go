@@ -16,10 +16,9 @@ import (
 // AnswerKind is the type of an answer. Each kind has its own validation.
 type AnswerKind string
 
-// The kinds of answers.
 const (
 	Text      AnswerKind = "text"
-	Name      AnswerKind = "name"      // RFC 1123 subdomain: most objects
+	Name      AnswerKind = "name"      // RFC 1123 subdomain, as for most objects
 	Namespace AnswerKind = "namespace" // RFC 1123 label
 	HostName  AnswerKind = "host"      // DNS name or IP address, no port
 	Port      AnswerKind = "port"
@@ -36,7 +35,8 @@ const (
 
 var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
 
-// parse validates a typed answer and converts it: an int for Port and Number, a bool for YesNo, else a string.
+// parse validates a typed answer and converts it. It returns an int for Port and Number, a bool for YesNo, and
+// otherwise a string.
 func (k AnswerKind) parse(s string, of []Choice) (any, error) {
 	switch k {
 	case Text:
@@ -129,7 +129,7 @@ func checkHost(s string) error {
 		}
 	}
 	if len(s) > 253 {
-		return fmt.Errorf("a host name has at most 253 characters, this one has %d", len(s))
+		return fmt.Errorf("a host name has at most 253 characters, but this name has %d", len(s))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (g *Guide) NeedsOf(action string, side Side) []Cell {
 	return g.CellsNamed(a.Needs, side)
 }
 
-// CellsNamed returns the cells that needs refer to, in the notation of Check.Needs, as seen from a side.
+// CellsNamed returns the cells that names refers to, in the notation of Check.Needs. The names are relative to side.
 func (g *Guide) CellsNamed(names []string, side Side) []Cell {
 	var out []Cell
 	for _, name := range names {

@@ -8,19 +8,19 @@ import (
 	"carrick/cluster"
 )
 
-// LinkLabelPrefix is the prefix of the label on each object that a link has written. The name of the link follows the
-// prefix; the value is the action.
+// LinkLabelPrefix is the prefix of the ownership label on each object that a link has written. The prefix is followed
+// by the name of the link. The value is the action.
 const LinkLabelPrefix = "carrick/link."
 
-// LinkLabel returns the key of the label on objects that a link has written.
+// LinkLabel returns the key of the ownership label of a link.
 func LinkLabel(link string) string { return LinkLabelPrefix + link }
 
-// Manager returns the field manager of the current action of this link. If all links shared one, a second link to the
-// same object would prune the fields of the first.
+// Manager returns the field manager of the current action of this link. If all links had the same field manager, a
+// second link that applies an object would remove the fields of the first.
 func (e Env) Manager() string { return FieldManager(e.Link, e.Action) }
 
-// OwnedBy returns a selector for the objects of any kind that an action of this link has written. For "" it selects
-// those of all its actions.
+// OwnedBy returns a selector for the objects of any kind that an action of this link has written. If action is "", it
+// selects the objects of all actions.
 func (e Env) OwnedBy(action string) cluster.Selector {
 	if action == "" {
 		return cluster.Selector{Labels: LinkLabel(e.Link)}

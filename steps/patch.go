@@ -13,7 +13,7 @@ type PatchOp struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// JSONPatch returns a JSON patch as arguments of kubectl patch: --type=json -p '…'.
+// JSONPatch returns a JSON patch as arguments of kubectl patch, such as --type=json -p '…'.
 func JSONPatch(ops ...PatchOp) string {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)

@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/clustertest/hostile"
 )
 
-// A word for a shell is one word there, and the same.
+// A shell reads a quoted word as exactly one word with the same text.
 func FuzzQuoted(f *testing.F) {
 	for _, text := range hostile.Texts {
 		f.Add(text)
@@ -22,7 +22,7 @@ func FuzzQuoted(f *testing.F) {
 	})
 }
 
-// oneWord reads a word as a POSIX shell does, where nothing in it is special.
+// oneWord parses one word as a POSIX shell does, without expansions.
 func oneWord(text string) (word string, ok bool) {
 	if plainWord.MatchString(text) {
 		return text, true

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Tried describes a trial, such as a Job, a watch or a claim, whose result decides a verdict because the state itself
-// can't be read.
+// Tried describes a trial, such as a Job, a watch or a claim. A verdict depends on a trial if the state itself can't be
+// read.
 type Tried struct {
-	At time.Time    // when the trial ran; zero: never, and the verdict is unchanged
-	On []Dependency // what its result depends on
+	At time.Time    // when the trial ran; zero if it never ran, and then the verdict is unchanged
+	On []Dependency // what the result depends on
 	// Again is how to repeat the trial, if Check.FixedBy alone does not.
 	Again string
 }
 
-// Dependency is something that a trial depends on, and when it last changed: zero if that is not known.
+// Dependency is something that a trial depends on. Since is when it last changed, or zero if that is not known.
 type Dependency struct {
-	What  string // "the proxy's pods were started"
+	What  string // such as "the proxy's pods were started"
 	Since time.Time
 }
 
-// changed returns the dependency with the latest change after the trial, or nil if none has changed since. API servers'
-// timestamps have a resolution of one second.
+// changed returns the dependency with the latest change after the trial. If none has changed since, it returns nil. API
+// servers' timestamps have a resolution of one second.
 func (t Tried) changed() *Dependency {
 	var last *Dependency
 	for i, g := range t.On {
@@ -37,8 +37,8 @@ func (t Tried) changed() *Dependency {
 // Outdated reports whether a dependency has changed since the trial.
 func (t Tried) Outdated() bool { return !t.At.IsZero() && t.changed() != nil }
 
-// Aged returns the result of a passing check that is based on a trial: r, or a warning if a dependency has changed
-// since the trial.
+// Aged returns r, the result of a passing check that is based on a trial. If a dependency has changed since the trial,
+// it returns a warning instead.
 func Aged(ctx context.Context, env Env, check *Check, r Result) Result {
 	t, err := check.Tried(ctx, env)
 	if absent := (*AbsentError)(nil); errors.As(err, &absent) {

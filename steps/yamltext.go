@@ -10,13 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxYAMLLines is the maximum number of lines of a YAML answer, which is also the limit of a text field.
+// maxYAMLLines is the maximum number of lines of a YAML answer. A text field has the same limit.
 const maxYAMLLines = 9999
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parseYAML validates a multi-line answer and normalizes it: no trailing blanks, and exactly one newline at the end. A
-// literal block of a link file preserves that form. Errors name the line: "line 3: …".
+// parseYAML validates a multi-line answer and normalizes it. The result has no trailing blanks and exactly one newline
+// at the end. A literal block of a link file preserves that form. Errors begin with the line number, such as "line 3:
+// …".
 func parseYAML(s string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
 	for i, l := range lines {
@@ -42,14 +43,14 @@ func parseYAML(s string) (string, error) {
 	return strings.TrimRight(text, "\n") + "\n", nil
 }
 
-// plainYAML rewrites an error of the parser so that it begins with its line: "line 3: …".
+// plainYAML rewrites a parser's error so that it begins with the line number, such as "line 3: …".
 func plainYAML(err error) error {
 	if err.Error() == "EOF" {
 		return errors.New("it contains only comments")
 	}
 	var many *yaml.TypeError
 	if errors.As(err, &many) && len(many.Errors) > 0 {
-		return errors.New(many.Errors[0]) // "line 3: mapping key "a" already defined at line 1"
+		return errors.New(many.Errors[0]) // for example "line 3: mapping key "a" already defined at line 1"
 	}
 	m := yamlErrorLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -62,5 +63,4 @@ func plainYAML(err error) error {
 	return fmt.Errorf("line %s: not valid YAML: %s", m[1], rest)
 }
 
-// blank reports whether s contains only white space.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -13,16 +13,16 @@ import (
 	"carrick/ui/model"
 )
 
-// screen is one page of the wizard, or a panel over a page. update receives keys while the screen is on top, and all
+// screen is one page of the wizard, or a panel over a page. While the screen is on top, update receives keys and all
 // messages that no other part of the app handles. view returns as many lines as the terminal has.
 type screen interface {
 	update(tea.Msg) tea.Cmd
 	view() []string
-	typing() bool        // reports whether a text field has the focus: letters are then text, not hotkeys
-	pace() time.Duration // interval at which the screen must be redrawn without a message; 0: never
+	typing() bool        // reports whether a text field has the focus, so that letters are text and not hotkeys
+	pace() time.Duration // interval at which the screen must be redrawn without a message; 0 means never
 }
 
-// app is the bubbletea model: the page, the panels over it, and the state that they share.
+// app is the bubbletea model. It contains the page, the panels over it, and the state that they share.
 type app struct {
 	o Options
 	t theme
@@ -33,24 +33,24 @@ type app struct {
 	ctx    context.Context
 	w, h   int
 	term   abilities
-	editor []string // the user's editor with its arguments, for long answers; nil: unknown
-	dir    string   // the working directory; "": unknown
+	editor []string // the user's editor with its arguments, for long answers; nil if unknown
+	dir    string   // the working directory; "" if unknown
 	now    func() time.Time
 	send   func(tea.Msg) // for commands that send more than one message
 	asks   bool          // the terminal is queried for its background
-	asked  time.Time     // when it was queried
+	asked  time.Time     // when the terminal was queried
 
 	page   screen
 	panels []screen
 	live   *model.Live // nil until a session is open
 	run    *run        // the current or last apply or undo
 	log    journal
-	player *player // plays the guide automatically; nil: off
+	player *player // plays the guide automatically; nil if off
 	notice string  // shown instead of the totals until the next key
 	left   leaving
 
 	guarded string       // text that was not copied because it looks like a secret
-	early   []tea.KeyMsg // keys pressed before there was a step
+	early   []tea.KeyMsg // keys pressed before the first step was on screen
 }
 
 // leaving is how the user left the wizard.
@@ -73,7 +73,7 @@ func (a *app) Init() tea.Cmd {
 	return tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
 }
 
-// Update passes a message to the part of the app that handles it.
+// Update implements tea.Model. It passes a message to the part of the app that handles it.
 func (a *app) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := a.receive(msg)
 	return a, tea.Batch(cmd, a.player.look(), a.ticker.at(a.pace()))
@@ -117,8 +117,8 @@ func (a *app) receive(msg tea.Msg) tea.Cmd {
 	return a.top().update(msg)
 }
 
-// session passes a message to the parts that exist only while a session is open. mine reports whether one of them
-// handled it.
+// session passes a message to the parts that exist only while a session is open. If one of them handled the message,
+// mine is true.
 func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	if a.live == nil {
 		return nil, false
@@ -143,10 +143,10 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	return cmd, true
 }
 
-// turnedMsg reports to the app that a chain of the board has finished a turn.
+// turnedMsg is sent when a cell's check has run. next is the cell's next turn (see model.Turn).
 type turnedMsg struct{ next model.Turn }
 
-// follow runs chains of the board, one turn at a time.
+// follow runs turns in the background.
 func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	live := a.live
 	var cmds []tea.Cmd
@@ -161,7 +161,7 @@ func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// again runs the checks of cells again because the user asked for it. Without cells it runs all checks.
+// again runs the checks of the given cells again at the user's request. Without cells it runs all checks.
 func (a *app) again(cells ...steps.Cell) tea.Cmd { return a.follow(a.live.Again(cells...)...) }
 
 // top returns the screen that receives the keys.
@@ -172,7 +172,6 @@ func (a *app) top() screen {
 	return a.page
 }
 
-// lay puts a panel on top.
 func (a *app) lay(s screen) tea.Cmd {
 	a.panels = append(a.panels, s)
 	if s, ok := s.(interface{ begin() tea.Cmd }); ok {
@@ -181,7 +180,6 @@ func (a *app) lay(s screen) tea.Cmd {
 	return nil
 }
 
-// lift removes the top panel.
 func (a *app) lift() {
 	if n := len(a.panels); n > 0 {
 		a.panels = a.panels[:n-1]
@@ -194,7 +192,6 @@ func (a *app) turn(s screen) tea.Cmd {
 	return tea.Batch(a.begin(), a.catchUp())
 }
 
-// begin returns the first command of the page, if it has one.
 func (a *app) begin() tea.Cmd {
 	if s, ok := a.page.(interface{ begin() tea.Cmd }); ok {
 		return s.begin()
@@ -202,7 +199,7 @@ func (a *app) begin() tea.Cmd {
 	return nil
 }
 
-// pressed handles the global keys, and passes other keys to the top screen.
+// pressed handles the global keys and passes other keys to the top screen.
 func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a key held over a slow connection
 		first, rest := k, k
@@ -245,24 +242,23 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 func (a *app) interrupt() tea.Cmd {
 	if a.run.busy() && !a.run.stopping {
 		a.run.stop()
-		a.notice = "stopping; ctrl+c again leaves at once"
+		a.notice = "stopping; press ctrl+c again to quit immediately"
 		return nil
 	}
 	a.left = interrupted
 	return tea.Quit
 }
 
-// leave quits the wizard, unless a run is in progress.
 func (a *app) leave() tea.Cmd {
 	if a.run.busy() {
-		a.notice = "still running: ctrl+c stops it"
+		a.notice = "still running; press ctrl+c to stop"
 		return nil
 	}
 	a.left = quit
 	return tea.Quit
 }
 
-// pace returns the interval at which the screen must be redrawn without a message; 0: never.
+// If the screen must not be redrawn without a message, pace returns 0.
 func (a *app) pace() time.Duration {
 	p := a.top().pace()
 	if a.run.busy() {
@@ -271,7 +267,7 @@ func (a *app) pace() time.Duration {
 	return p
 }
 
-// View returns the frame. It has as many lines as the terminal, and no line is wider than the terminal.
+// View implements tea.Model. The frame has as many lines as the terminal, and no line is wider than the terminal.
 func (a *app) View() string {
 	if a.left != staying || a.w < 1 || a.h < 1 {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// askedView returns the complete request to the user, wrapped to w columns. An address that would otherwise be broken
-// gets its own line, and is a link if the terminal supports links.
+// askedView returns the complete request to the user, wrapped to w columns. If an address does not fit on a line, it
+// gets its own line. It is a link if the terminal supports links.
 func (r *run) askedView(a *app, w int) []string {
 	var out []string
 	for _, l := range r.Asked.Lines {
@@ -27,7 +27,7 @@ func (r *run) askedView(a *app, w int) []string {
 	return out
 }
 
-// flow appends a text to lines word by word, wrapped to w columns.
+// flow appends text to lines word by word, wrapped to w columns.
 func flow(lines []string, text string, w int) []string {
 	for i, word := range strings.Fields(text) {
 		glued := i == 0 && !strings.HasPrefix(text, " ") // such as a period after an address
@@ -36,7 +36,7 @@ func flow(lines []string, text string, w int) []string {
 	return lines
 }
 
-// putAddress appends an address as a link, in pieces if it is longer than a line.
+// putAddress appends an address as a link. If the address is longer than a line, it is split into pieces.
 func putAddress(lines []string, url string, w int, t abilities) []string {
 	var pieces []string
 	for rest := url; rest != ""; {
@@ -50,7 +50,7 @@ func putAddress(lines []string, url string, w int, t abilities) []string {
 	return join(lines, pieces, false, w)
 }
 
-// join appends a word to the last line if it fits, else to a new line.
+// join appends the pieces of a word. The first piece goes on the last line if it fits.
 func join(lines, pieces []string, glued bool, w int) []string {
 	if len(pieces) == 0 {
 		return lines
@@ -82,5 +82,5 @@ func (r *run) needs(a *app, w int) int {
 	if !r.asks() {
 		return 0
 	}
-	return len(r.askedView(a, w)) + 1 // and one for the progress
+	return len(r.askedView(a, w)) + 1 // one additional line for the progress
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// A device login, as an action says it.
+// Messages of an action about a device login.
 const (
 	loginURL  = "https://renku.example.org/auth/realms/Renku/device?user_code=WDJB-MJHT"
 	loginLine = "log in at " + loginURL +

@@ -10,21 +10,21 @@ import (
 	"carrick/steps/engine"
 )
 
-// Walk configures autoplay: the wizard walks through its guide automatically and explains it in captions. The keys and
-// captions are derived from the guide and the screen, so autoplay works for every guide.
+// Walk configures autoplay. The wizard then goes through its guide automatically and explains it in captions. The keys
+// and captions are derived from the guide and the screen, so autoplay works for every guide.
 type Walk struct {
-	Pace    float64           // 1: normal reading speed; 2: twice as fast
+	Pace    float64           // 1 is normal reading speed, 2 is twice as fast
 	Answers map[string]string // what to type for each question, by question key
-	Fault   string            // sentence that describes what is broken from the start; "": nothing
+	Fault   string            // sentence that describes what is broken from the start, or ""
 	Broken  []steps.Cell      // cells that show the fault, as far as known
-	Helped  string            // caption while a user is asked to act, such as to sign in; "": none
+	Helped  string            // caption while a user is asked to act, such as to sign in, or ""
 	Undo    bool              // undo everything at the end
 }
 
 // keystroke is how long the player shows a key that has no caption.
 const keystroke = 150 * time.Millisecond
 
-// stalledAfter is how long the player waits before the caption names what it waits for.
+// After stalledAfter, the caption names what the player waits for.
 const stalledAfter = time.Minute
 
 // player presses the keys of a walk. After each message it derives the next move from the screen. It remembers which
@@ -39,15 +39,15 @@ type player struct {
 	ended   bool
 
 	move  move
-	last  string    // ID of the last move; "": none since the user intervened
-	parts []string  // the caption, in parts that are shown in turn
-	part  int       // the current part
+	last  string    // ID of the last move; "" if the user has intervened since
+	parts []string  // the caption, in parts that are shown one after another
+	part  int       // index of the current part
 	began time.Time // when the current move was first shown
 	due   time.Time // when the current part has been shown long enough
-	tick  time.Time // when the pending tick is due; zero: none
+	tick  time.Time // when the pending tick is due; zero if there is none
 
-	step   string        // step that counts belongs to
-	counts engine.Counts // of the step on screen
+	step   string        // name of the step that counts refers to
+	counts engine.Counts // counts of the step on screen
 	still  time.Time     // when counts last changed
 }
 
@@ -55,24 +55,24 @@ type player struct {
 type move struct {
 	id   string // identifies the move while it is shown
 	text string
-	key  string // the key to press afterwards; "": none
-	hint hint   // the key as shown; zero: hidden
+	key  string // the key to press afterwards, or ""
+	hint hint   // the key as the caption shows it; zero if it is not shown
 	kind moveKind
-	what func() string // names what the player waits for, if it takes long
+	what func() string // names what the player waits for, if the wait is long
 }
 
 type moveKind int
 
 const (
 	say  moveKind = iota // show the caption, then press
-	at1                  // press immediately: only moves the cursor
-	wait                 // wait for the screen; press nothing
+	at1                  // press immediately; only for keys that move the cursor
+	wait                 // wait for the screen and press nothing
 	hold                 // like wait, but keep the current caption
 	halt                 // stop until the user continues
 	end
 )
 
-// walkMsg wakes the player: a caption has been read, or a wait takes long.
+// walkMsg wakes the player. Either a caption has been read, or a wait has become long.
 type walkMsg struct{ due time.Time }
 
 func newPlayer(a *app, w *Walk) *player {
@@ -86,7 +86,7 @@ func newPlayer(a *app, w *Walk) *player {
 	return p
 }
 
-// heard receives every message before the rest of the app. It reports whether only the player needs the message. Any
+// heard receives every message before the rest of the app. It reports whether the message is only for the player. Any
 // key of the user pauses the walk. The space bar pauses or continues it.
 func (p *player) heard(msg tea.Msg) bool {
 	if p == nil {
@@ -104,9 +104,9 @@ func (p *player) heard(msg tea.Msg) bool {
 	return false
 }
 
-// person handles a key that the user pressed, and reports whether only the player needs the key.
+// person handles a key that the user pressed. It reports whether the key is only for the player.
 func (p *player) person(k tea.KeyMsg) bool {
-	typing := p.paused && p.a.top().typing() // then a space is text
+	typing := p.paused && p.a.top().typing() // a space is then text
 	switch {
 	case p.ended:
 	case key.Matches(k, p.a.k.Pause.Binding) && !typing:
@@ -119,7 +119,7 @@ func (p *player) person(k tea.KeyMsg) bool {
 	return false
 }
 
-// space pauses the walk, or continues it from the current screen.
+// space pauses the walk or continues it from the current screen.
 func (p *player) space() {
 	switch {
 	case p.move.kind == halt:
@@ -137,7 +137,7 @@ func (p *player) look() tea.Cmd {
 		return nil
 	}
 	var cmds []tea.Cmd
-	for range 100 { // more moves at one moment would be an endless loop
+	for range 100 { // so many moves without a pause would be an endless loop
 		p.count()
 		m := p.next()
 		if m.kind == hold && p.move.kind == say && p.move.id != "" {
@@ -166,7 +166,6 @@ func (p *player) look() tea.Cmd {
 	return tea.Batch(append(cmds, p.later())...)
 }
 
-// count records when the counts of the step on screen last changed.
 func (p *player) count() {
 	s, ok := p.a.page.(*stepPage)
 	if !ok {
@@ -193,14 +192,13 @@ func (p *player) turnTo(part int) {
 	p.due = p.a.now().Add(d)
 }
 
-// later schedules the next call of look.
 func (p *player) later() tea.Cmd {
 	due := p.due
 	switch {
 	case p.ended || p.paused || (p.move.kind == halt && p.part+1 >= len(p.parts)):
 		return nil
 	case !p.a.now().Before(due):
-		due = p.a.now().Add(time.Second) // while waiting: the caption may have to name what is awaited
+		due = p.a.now().Add(time.Second) // the caption might have to name what the player waits for
 	}
 	if s := p.still.Add(sure); p.a.now().Before(s) && s.Before(due) {
 		due = s
@@ -212,12 +210,11 @@ func (p *player) later() tea.Cmd {
 	return tea.Tick(due.Sub(p.a.now()), func(time.Time) tea.Msg { return walkMsg{due} })
 }
 
-// stalled reports whether the current move has waited too long.
 func (p *player) stalled() bool {
 	return (p.move.kind == wait || p.move.kind == hold) && p.a.now().Sub(p.began) >= stalledAfter
 }
 
-// walkKeys are the non-letter keys of a walk.
+// walkKeys maps the names of non-letter keys in a walk to their types.
 var walkKeys = map[string]tea.KeyType{
 	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown,
 	"right":  tea.KeyRight,

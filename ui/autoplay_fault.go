@@ -8,8 +8,9 @@ import (
 	"carrick/ui/model"
 )
 
-// onFault begins the walk of a demo with a fault. It goes to the cell that shows the fault, names the cause, applies
-// the fix if a key does so, and then returns to the first step.
+// onFault returns the next move at the start of a demo with a fault. The walk goes to the cell that shows the fault and
+// names the cause. If a key applies the fix, the walk presses it. It then returns to the first step. After that, the
+// bool is false.
 func (p *player) onFault(s *stepPage) (move, bool) {
 	if p.told["fault/over"] || len(p.w.Broken) == 0 {
 		return move{}, false
@@ -21,7 +22,8 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	switch {
 	case ok && cell.Step != s.step().Name:
 		return p.toStep(
-			s, cell.Step, fmt.Sprintf("The fault shows in step %s. Going there first.", s.guide().Step(cell.Step).Title),
+			s, cell.Step,
+			fmt.Sprintf("The fault shows in step %s. The demo goes to that step first.", s.guide().Step(cell.Step).Title),
 		), true
 	case ok && p.a.now().Sub(p.still) < sure:
 		return move{id: "sure/" + s.step().Name, kind: wait, text: "Checking …", what: p.unseen}, true
@@ -31,14 +33,14 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 		return move{id: "fault/mended", text: p.mended()}, true
 	}
 	if first := &s.guide().Steps[0]; s.step() != first {
-		return p.toStep(s, first.Name, "Now all steps, from the first."), true
+		return p.toStep(s, first.Name, "Now the demo goes through all steps from the start."), true
 	}
 	p.told["fault/over"] = true
 	return move{}, false
 }
 
-// broken returns the first cell that shows the fault, unless the fault has been handled. The walk reaches the other
-// cells later.
+// broken returns the first cell that still shows the fault. Once the player has handled one such cell, the bool is
+// false, because the walk reaches the other cells later.
 func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	for _, c := range p.w.Broken {
 		id := s.guide().ID(c)
@@ -62,28 +64,29 @@ func (p *player) fixed(s *stepPage) bool {
 	return false
 }
 
-// mended returns the caption after the fix: the check passes again, and whether other checks still fail.
+// mended returns the caption after the fix. It contains the number of changes, and whether other checks still fail.
 func (p *player) mended() string {
-	text := fmt.Sprintf("The check passes now, by %s.", model.Plural(p.a.run.Changed, "change"))
+	text := fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
 	for _, c := range p.w.Broken {
 		if !p.a.live.Board.Verdict(c).Status.Holds() {
-			return text + " Other faults show up on the way."
+			return text + " The fault still affects other checks."
 		}
 	}
-	return text + " No other check has failed."
+	return text + " The fault affects no other check."
 }
 
-// toStep returns the move towards another step: its number if a single digit reaches it, else the right arrow key.
+// toStep returns the move towards another step. It presses the step's number if a single digit reaches the step, and
+// otherwise the right arrow key.
 func (p *player) toStep(s *stepPage, name, text string) move {
 	for i := range s.guide().Steps {
 		if s.guide().Steps[i].Name != name {
 			continue
 		}
-		if i < 9 || s.at < 8 { // digits reach step 9
+		if i < 9 || s.at < 8 { // digits reach only step 9
 			n := strconv.Itoa(min(i+1, 9))
 			return move{id: "to/" + name, text: text, key: n, hint: hint{n, "step"}}
 		}
 		return move{id: fmt.Sprintf("to/%s/%d", name, s.at), kind: at1, key: "right"}
 	}
-	return move{id: "to/nowhere", kind: halt, text: "There is no step " + name + "."}
+	return move{id: "to/nowhere", kind: halt, text: "The guide has no step " + name + "."}
 }

@@ -11,8 +11,8 @@ import (
 	"carrick/ui/model"
 )
 
-// sure is how long the counts of a step must be unchanged before a caption says that the step fails. The effect of a
-// recent change may not be visible earlier.
+// sure is how long the counts of a step must be unchanged before a caption reports a failure. The effect of a recent
+// change might not be visible earlier.
 const sure = 3 * time.Second
 
 // next returns the next move. It depends only on the screen and on the captions shown so far.
@@ -38,7 +38,6 @@ func (p *player) next() move {
 	return move{id: "pick", kind: halt, text: "Here you pick the guide and the sides."}
 }
 
-// onSides returns the move for the page of a new link.
 func (p *player) onSides(s *sides) move {
 	switch {
 	case s.said != "":
@@ -76,7 +75,6 @@ func (p *player) onSides(s *sides) move {
 	return move{id: "sides/begin", text: text, key: "enter", hint: p.a.k.Open.as("begin")}
 }
 
-// onStep returns the move for the page of a step without panels.
 func (p *player) onStep(s *stepPage) move {
 	a, step := p.a, s.step()
 	run := a.run
@@ -91,7 +89,7 @@ func (p *player) onStep(s *stepPage) move {
 	case s.typing():
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
-		return move{id: p.runID("failed"), kind: halt, text: "That failed: " + run.err.Error()}
+		return move{id: p.runID("failed"), kind: halt, text: "The run failed: " + run.err.Error()}
 	case a.live.Seen(step.Name).IsZero():
 		return move{id: "look/" + step.Name, kind: wait, text: "Checking both sides …", what: p.unseen}
 	}
@@ -138,7 +136,8 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	}
 	if q != nil { // the answer is missing, or differs from the walk's
 		text := fmt.Sprintf(
-			"This step asks: %s? %s The answer here is %s.", strings.TrimSuffix(q.Question.Title, "?"), q.Question.Help,
+			"This step has a question: %s. %s The answer in this demo is %s.", strings.TrimSuffix(q.Question.Title, "?"),
+			q.Question.Help,
 			p.shown(q.Question),
 		)
 		return move{id: id, text: text, key: "e", hint: p.a.k.Answers.hint()}, true
@@ -155,8 +154,8 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// toAnswer returns the first applicable question whose answer differs from the walk's. drafts are the texts typed so
-// far, by question key; nil: none.
+// toAnswer returns the first applicable question whose answer differs from the walk's. drafts contains the text typed
+// so far, by question key. It can be nil.
 func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *engine.Answered {
 	for i := range list {
 		q := &list[i]
@@ -198,18 +197,18 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	case !p.told[diffed] && todo > 0:
 		text := p.standing(s)
 		if p.first("diff") {
-			text += fmt.Sprintf(" Applying the step would change %s; d shows what.", model.Plural(todo, "thing"))
+			text += fmt.Sprintf(" Applying the step makes %s; d shows the diff.", model.Plural(todo, "change"))
 		}
 		return move{id: diffed, text: text, key: "d", hint: p.a.k.Diff.hint()}, true
 	}
 	text := "a applies the step."
 	if p.first("apply") {
-		text = "a applies the step. It shows the number of changes and asks first."
+		text = "a applies the step. carrick first shows the number of changes and asks for confirmation."
 	}
 	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
 
-// verdict returns the move that says whether the step passes, and then continues.
+// verdict returns the move that describes whether the step passes and then continues.
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -232,7 +231,7 @@ func (p *player) verdict(s *stepPage) move {
 	return move{id: id, text: p.verdictText(s), key: "right", hint: a.k.Next.hint()}
 }
 
-// firstBad returns the first cell of the step that fails or is unknown, and was not skipped.
+// firstBad returns the first cell of the step that fails or is unknown and that the walk has not skipped.
 func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.guide().Cells() {
@@ -244,7 +243,8 @@ func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// mend names the cause on screen and presses the key that fixes it, unless that was attempted before.
+// mend returns the move that names the cause on screen and presses the key that fixes it. If there is no such key, or
+// the walk has pressed it before, the bool is false.
 func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true
@@ -257,7 +257,7 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if !p.told["cause/"+id] {
 		return move{id: "cause/" + id, text: p.cause(s, c)}, true
 	}
-	text := fmt.Sprintf("f does only what fixes this check: %s.", lowerFirst(oneLine(action.Title)))
+	text := fmt.Sprintf("f runs only the action that fixes this check: %s.", lowerFirst(oneLine(action.Title)))
 	return move{id: "fix/" + id, text: text, key: "f", hint: p.a.k.Fix.hint()}, true
 }
 
@@ -266,7 +266,7 @@ func checkOf(s *stepPage, c steps.Cell) *steps.Check {
 	return check
 }
 
-// toCell moves the cursor towards a cell of its step. ok is false if the cursor is on it.
+// toCell moves the cursor towards a cell of its step. If the cursor is on the cell, ok is false.
 func (p *player) toCell(s *stepPage, c steps.Cell) (move, bool) {
 	if p.a.run.visible() {
 		return move{id: "to/esc", kind: at1, key: "esc"}, true

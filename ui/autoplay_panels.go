@@ -11,7 +11,6 @@ import (
 // pagesOfDiff is how many pages of a diff are shown before its last one.
 const pagesOfDiff = 3
 
-// onPanel returns the move for a panel over the page.
 func (p *player) onPanel(top screen) move {
 	switch s := top.(type) {
 	case *confirm:
@@ -36,7 +35,7 @@ func (p *player) onPanel(top screen) move {
 	return move{id: "panel/away", kind: at1, key: "esc"}
 }
 
-// troubled reports whether a panel other than the requested one opened, such as an error.
+// troubled reports whether an unrequested panel opened, such as an error.
 func (p *player) troubled(top screen) bool {
 	what, _, _ := strings.Cut(p.last, "/")
 	switch what {
@@ -49,12 +48,12 @@ func (p *player) troubled(top screen) bool {
 	return false
 }
 
-// onDiff scrolls through the changes of a step, and closes them.
+// onDiff scrolls through the changes of a step and then closes them.
 func (p *player) onDiff(s *stepPage, top screen) move {
 	name := s.step().Name
 	text := "This is the plan."
 	if plan, _ := p.a.live.Known(name); plan != nil {
-		text = p.deeds(plan)
+		text = p.changeTitles(plan)
 	}
 	for page := range pagesOfDiff {
 		if id := fmt.Sprintf("diff/%s/%d", name, page); !p.told[id] {
@@ -71,7 +70,7 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 		}
 	}
 	if id := "diff/" + name + "/last"; !p.atEnd(top) && !p.told[id] {
-		return move{id: id, text: "And so on, to the end.", key: "G", hint: p.a.k.Bottom.as("the end")}
+		return move{id: id, text: "The diff continues to the end.", key: "G", hint: p.a.k.Bottom.as("the end")}
 	}
 	if p.told["diff/"+name+"/0"] {
 		text = "That is the whole diff. Nothing was changed yet."
@@ -79,7 +78,6 @@ func (p *player) onDiff(s *stepPage, top screen) move {
 	return move{id: "read/" + name, text: text, key: "esc", hint: p.a.k.Esc.hint()}
 }
 
-// atEnd reports whether the panel is scrolled to its end.
 func (p *player) atEnd(top screen) bool {
 	if s := pagerOf(top); s != nil {
 		return s.shown >= len(s.lines())-p.a.panelHeight()
@@ -98,7 +96,7 @@ func pagerOf(top screen) *pager {
 	return nil
 }
 
-// onConfirm describes the changes to confirm, and confirms them.
+// onConfirm describes the changes and confirms them.
 func (p *player) onConfirm(c *confirm) move {
 	a := p.a
 	s := a.stepPage()
@@ -109,7 +107,7 @@ func (p *player) onConfirm(c *confirm) move {
 	if cell, yes := p.broken(s); yes && !p.told["fault/over"] && len(a.unmet(c.plan, 80)) > 0 {
 		return move{
 			id:   "later/" + s.guide().ID(cell),
-			text: "That requires earlier steps. So: no, and all steps from the first.", key: "n",
+			text: "This fix requires earlier steps. The demo answers No, and goes through all steps from the start.", key: "n",
 			hint: a.k.No.hint(),
 		}
 	}
@@ -119,14 +117,15 @@ func (p *player) onConfirm(c *confirm) move {
 	}
 	switch {
 	case c.at > 0:
-		text = "This has a question of its own, because it changes what another tool set, or deletes something first."
+		text = "carrick asks a second time, because these changes overwrite fields that another tool set, or delete " +
+			"objects first."
 	case c.plan.Undo:
-		text = p.tally(c.plan) + " That is only what this link created."
+		text = p.tally(c.plan) + " The undo affects only what this link created."
 	}
 	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
 }
 
-// onForm types the walk's answers, and saves them.
+// onForm types the walk's answers and saves them.
 func (p *player) onForm(f *form) move {
 	name := f.step.Name
 	p.told["answers/"+name] = true
@@ -177,7 +176,7 @@ func (p *player) onForm(f *form) move {
 	return m
 }
 
-// onSummary shows the summary, undoes everything if Walk.Undo is set, and then leaves the screen to the user.
+// onSummary shows the summary and undoes everything if Walk.Undo is set. It then leaves the screen to the user.
 func (p *player) onSummary(s *summary) move {
 	a := p.a
 	if m, busy := p.taking(s); busy {
@@ -193,23 +192,25 @@ func (p *player) onSummary(s *summary) move {
 	}
 	if id := "summary/end/" + round; !p.told[id] && len(s.lines(a.w-2)) > a.h-5 {
 		return move{
-			id: id, text: "Below: what this link created, what expires and when, and how to go on without the screen.",
-			key: "pgdown", hint: a.k.PageDown.as("scroll"),
+			id:   id,
+			text: "Below: the objects that this link created, expiry dates, and commands to continue without the screen.",
+			key:  "pgdown", hint: a.k.PageDown.as("scroll"),
 		}
 	}
 	if id := "summary/top/" + round; !p.told[id] && s.scroll.shown > 0 {
 		return move{
-			id: id, text: "carrick check, diff, apply and undo do the same without a screen.", key: "g", hint: a.k.Top.hint(),
+			id: id, text: "The commands carrick check, diff, apply and undo do the same without a screen.", key: "g",
+			hint: a.k.Top.hint(),
 		}
 	}
 	switch {
 	case p.w.Undo && !p.told["undo"]:
 		return move{
-			id: "undo", text: "All of it can be undone: what this link created is deleted, in a safe order.",
+			id: "undo", text: "carrick can undo everything: it deletes the objects that this link created, in a safe order.",
 			key: "u", hint: a.k.Undo.as("undo all"),
 		}
 	case a.live.Board.Count("").Green() || p.told["undo"]:
-		return move{id: "end", kind: end, text: "That was the demo. Now every key works. q quits."}
+		return move{id: "end", kind: end, text: "That was the demo. Now every key works; q quits."}
 	}
 	return move{
 		id: "end", kind: end,
@@ -217,7 +218,7 @@ func (p *player) onSummary(s *summary) move {
 	}
 }
 
-// taking returns the moves during an undo that was started from the summary.
+// taking returns the move while an undo from the summary is planned or running. If there is no undo, the bool is false.
 func (p *player) taking(s *summary) (move, bool) {
 	run := p.a.run
 	switch {
@@ -231,7 +232,7 @@ func (p *player) taking(s *summary) (move, bool) {
 	case run == nil || !run.Plan.Undo || p.told["undone"]:
 		return move{}, false
 	case run.err != nil:
-		return move{id: "undone", kind: halt, text: "That failed: " + run.err.Error()}, true
+		return move{id: "undone", kind: halt, text: "The undo failed: " + run.err.Error()}, true
 	}
 	return move{
 		id: "undone",

@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// walking plays a walk through the tunnel.
+// walking plays a walk through the tunnel guide.
 func walking(t *testing.T, m *tunnel, w Walk, width, height int, scene func(*play)) {
 	t.Helper()
 	o := m.options(t)
@@ -23,7 +23,7 @@ func walking(t *testing.T, m *tunnel, w Walk, width, height int, scene func(*pla
 	})
 }
 
-// says is what the caption says now, as one line.
+// says returns the text of the caption as one line.
 func (p *play) says() string {
 	var words []string
 	for _, l := range p.a.player.caption() {
@@ -32,8 +32,8 @@ func (p *play) says() string {
 	return strings.Join(words, " ")
 }
 
-// until lets time go by until the caption has that text, and returns how long
-// that took; it fails after an hour.
+// until advances the time until the caption contains the text, and returns how long that took. It fails the test after
+// an hour.
 func (p *play) until(text string) time.Duration {
 	p.t.Helper()
 	var heard []string
@@ -52,7 +52,7 @@ func (p *play) until(text string) time.Duration {
 	return 0
 }
 
-// never fails where the caption says that within some time.
+// never fails the test if the caption contains the text within a time.
 func (p *play) never(text string, within time.Duration) {
 	p.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); p.after(100 * time.Millisecond) {
@@ -73,21 +73,21 @@ func TestAWalkGoesFromTheFirstOpenStepToTheSummary(t *testing.T) {
 				p.until("On the provider: make the keys.")
 				p.shows("+ create  Secret tunnel/keys")
 				p.until("a apply")
-				p.until("Yes makes 1 thing on the provider.")
+				p.until("Yes creates 1 resource on the provider.")
 				p.shows("Make the keys", "No")
 				if m.made() {
 					t.Fatal("it applied before it was confirmed")
 				}
 				p.until("Applying Tunnel keys …")
-				p.until("On the consumer this is unknown: the log can be read.")
+				p.until("On the consumer this check is unknown: the log can be read.")
 				if !m.made() {
 					t.Fatal("nothing was applied")
 				}
-				p.until("this one is for you to fix. space goes on")
+				p.until("You have to fix it manually. space continues")
 				p.after(10 * time.Minute)
 				p.shows("step 2 of 3")
 				p.press(" ")
-				p.until("Left unchanged: 3 ok, 1 unknown, 1 warning.")
+				p.until("The result of this step: 3 ok, 1 unknown, 1 warning.")
 				p.until("Step 3 is green: 2 ok.")
 				p.until("Not all checks pass: 8 ok")
 				p.until("The demo ends here, and some checks still fail")
@@ -146,7 +146,7 @@ func TestAWalkPausesAndGoesOn(t *testing.T) {
 		p.after(10 * time.Minute)
 		p.shows("step 1 of 3")
 		p.press("?")
-		p.shows("While it walks", "space")
+		p.shows("During autoplay", "space")
 		p.press(" ")
 		p.until("Step 1 of 3, Sites.") // from wherever the screen stands
 		p.until("Step 1 is green: 3 ok.")
@@ -174,7 +174,7 @@ func TestAWalkSaysWhatTakesLong(t *testing.T) {
 		p.until("Applying Tunnel keys …")
 		p.never("Still waiting", 55*time.Second)
 		p.until("Still waiting, for 1 min now: provider: making the keys")
-		p.until("On the consumer this is unknown")
+		p.until("On the consumer this check is unknown")
 	})
 }
 
@@ -184,7 +184,7 @@ func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
 	walking(t, m, Walk{Pace: 20}, 80, 24, func(p *play) {
 		p.until("The workloads are starting.")
 		p.never("is unknown", 15*time.Second)
-		p.until("On the consumer this is unknown")
+		p.until("On the consumer this check is unknown")
 		if p.verdict("handshake", steps.Local) != steps.Pass {
 			t.Fatal("it did not wait for the handshake")
 		}
@@ -194,17 +194,17 @@ func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
 func TestAWalkStopsWhereApplyingFails(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
-		p.until("That failed:")
-		p.until("space goes on")
+		p.until("The run failed:")
+		p.until("space continues")
 		p.after(10 * time.Minute)
 		p.shows("step 2 of 3", "the disk is full")
 		p.press(" ")
-		p.until("On the provider this fails: the keys Secret holds one key pair.")
-		p.until("f does only what fixes this check: make the keys.")
-		p.until("That failed:")
-		p.until("space goes on")
+		p.until("On the provider this check fails: the keys Secret holds one key pair.")
+		p.until("f runs only the action that fixes this check: make the keys.")
+		p.until("The run failed:")
+		p.until("space continues")
 		p.press(" ")
-		p.until("f did not fix it. This one is for you to fix.")
+		p.until("f did not fix this check. You have to fix it manually.")
 	})
 }
 
@@ -224,15 +224,15 @@ func TestAWalkBeginsWhereTheFaultShows(t *testing.T) {
 		Pace: 2, Fault: "Somebody deleted the keys.", Broken: []steps.Cell{{Step: "keys", Check: "pair", Side: steps.Remote}},
 	}
 	walking(t, m, w, 80, 24, func(p *play) {
-		p.until("On the provider this fails: the keys Secret holds one key pair. It found: there is no key pair.")
+		p.until("On the provider this check fails: the keys Secret holds one key pair. Finding: there is no key pair.")
 		p.until("Why it matters: a half pair answers nobody.")
-		p.until("f does only what fixes this check: make the keys.")
-		p.until("Yes makes 1 thing on the provider.")
-		p.until("The check passes now, by 1 change. No other check has failed")
+		p.until("f runs only the action that fixes this check: make the keys.")
+		p.until("Yes creates 1 resource on the provider.")
+		p.until("The check passes now, after 1 change. The fault affects no other check")
 		if !m.made() {
 			t.Fatal("nothing was made")
 		}
-		p.until("Now all steps, from the first.")
+		p.until("Now the demo goes through all steps from the start.")
 		p.until("Step 1 of 3, Sites.")
 		p.until("Step 2 of 3, Tunnel keys.")
 	})
@@ -243,7 +243,7 @@ func TestAWalkGivesTheAnswersItWasGiven(t *testing.T) {
 	walking(t, &tunnel{}, w, 80, 24, func(p *play) {
 		p.until("Step 2 of 3")
 		p.press("1", " ")
-		p.until("Open in both firewalls. The answer here is 4500.")
+		p.until("Open in both firewalls. The answer in this demo is 4500.")
 		p.until("Port of the gateway: 4500.")
 		p.until("Use jumbo frames: yes.")
 		p.until("ctrl+s saves the answers")
@@ -252,7 +252,7 @@ func TestAWalkGivesTheAnswersItWasGiven(t *testing.T) {
 			t.Fatalf("the answers are %v", got)
 		}
 		p.until("Owner of the keys: ben.")
-		p.until("Yes makes 1 thing")
+		p.until("Yes creates 1 resource")
 		if got := p.a.live.Session.Link().Answers["keys.owner"]; got != "ben" {
 			t.Fatalf("the owner is %v", got)
 		}
@@ -269,7 +269,7 @@ func TestAWalkAsksAPersonForWhatItWasNotGiven(t *testing.T) {
 		p.until("Your answer is required: Owner of the keys.")
 		p.after(10 * time.Minute)
 		p.press("a", "n", "a", "ctrl+s", " ")
-		p.until("Yes makes 1 thing on the provider.")
+		p.until("Yes creates 1 resource on the provider.")
 		if got := o.Link.Answers["keys.owner"]; got != "ana" {
 			t.Fatalf("the owner is %v", got)
 		}
@@ -279,10 +279,10 @@ func TestAWalkAsksAPersonForWhatItWasNotGiven(t *testing.T) {
 func TestAWalkTakesEverythingBack(t *testing.T) {
 	m := &tunnel{keys: true}
 	walking(t, m, Walk{Pace: 4, Undo: true}, 80, 24, func(p *play) {
-		p.until("this one is for you to fix. space goes on")
+		p.until("You have to fix it manually. space continues")
 		p.press(" ")
-		p.until("All of it can be undone")
-		p.until("Yes deletes 1 thing on the provider.")
+		p.until("carrick can undo everything")
+		p.until("Yes deletes 1 resource on the provider.")
 		p.until("Undone: 1 change.")
 		p.until("That was the demo.")
 		p.shows("summary")

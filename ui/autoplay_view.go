@@ -6,19 +6,18 @@ import (
 	"unicode"
 )
 
-// Reading time of captions at pace 1.
+// These constants determine how long a caption is shown at pace 1.
 const (
 	wordsAMinute = 190
 	glance       = 900 * time.Millisecond // time to find the caption, and to look back at the screen
 )
 
-// reading returns how long a text is shown.
 func reading(text string, pace float64) time.Duration {
 	d := glance + time.Duration(len(strings.Fields(text)))*time.Minute/wordsAMinute
 	return time.Duration(float64(d) / pace)
 }
 
-// sized reserves the lines for captions, and returns the height that is left for the page. It depends only on the
+// sized reserves the lines for captions and returns the height that is left for the page. It depends only on the
 // screen's size, so the layout is stable.
 func (p *player) sized(w, h int) int {
 	if p == nil {
@@ -46,7 +45,7 @@ func (p *player) captionRoom(right string) int {
 	return max(8, room)
 }
 
-// inParts splits a caption into parts that are shown in turn. A part consists of whole sentences if they fit.
+// inParts splits a caption into parts that are shown one after another. A part consists of whole sentences if they fit.
 func (p *player) inParts(m move) []string {
 	w, lines := p.captionRoom(p.right(m)), max(1, p.lines)
 	fits := func(s string) bool { return len(wrap(s, w)) <= lines }
@@ -94,8 +93,8 @@ func evenly(words []string, fits func(string) bool) []string {
 	return words
 }
 
-// sentences splits a text after each period, question mark or exclamation mark that is followed by a space and then by
-// a capital letter or a non-letter.
+// sentences splits text into sentences. A sentence ends with a period, question mark or exclamation mark, followed by a
+// space and then by a capital letter or a non-letter.
 func sentences(text string) []string {
 	var out []string
 	from, runes := 0, []rune(text)
@@ -109,7 +108,7 @@ func sentences(text string) []string {
 	return append(out, string(runes[from:]))
 }
 
-// right returns the text at the right end of a caption: the next key, or what the user can do.
+// right returns the text at the right end of a caption. This is the next key, or what the user can do.
 func (p *player) right(m move) string {
 	switch {
 	case p.paused:
@@ -117,7 +116,7 @@ func (p *player) right(m move) string {
 	case p.ended:
 		return ""
 	case m.kind == halt:
-		return "space goes on"
+		return "space continues"
 	case m.hint.key != "":
 		return strings.TrimSpace(m.hint.key + " " + m.hint.text)
 	}

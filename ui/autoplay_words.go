@@ -10,11 +10,10 @@ import (
 	"carrick/ui/model"
 )
 
-// side returns the guide's name of a side.
 func (p *player) side(side steps.Side) string { return sideWord(p.a.live.Guide(), side) }
 
-// sideWord returns the name of a side within a sentence: "provider", or "remote cluster" if the guide has no name of
-// its own.
+// sideWord returns the name of a side within a sentence, such as "provider". If the guide does not name the side, it
+// adds the kind, as in "remote cluster".
 func sideWord(g *steps.Guide, side steps.Side) string {
 	role := g.Sides[side]
 	if role.Name == string(side) {
@@ -37,8 +36,8 @@ func (p *player) intro(s *stepPage) string {
 	return text
 }
 
-// first reports whether no earlier step has given an explanation, and records the current step as the one that gives
-// it.
+// first reports whether the step on screen must give an explanation. Only the first step that calls it gives the
+// explanation.
 func (p *player) first(lesson string) bool {
 	by := p.lessons[lesson]
 	at := ""
@@ -51,7 +50,7 @@ func (p *player) first(lesson string) bool {
 	return by == "" || by == at
 }
 
-// standing says how many of a step's checks pass.
+// standing describes how many of a step's checks pass.
 func (p *player) standing(s *stepPage) string {
 	n := p.a.live.Board.Count(s.step().Name)
 	all := 0
@@ -63,19 +62,18 @@ func (p *player) standing(s *stepPage) string {
 		return "No check passes yet."
 	}
 	if held == all {
-		return fmt.Sprintf("All of %s pass already.", model.Plural(all, "check"))
+		return fmt.Sprintf("All %s already pass.", model.Plural(all, "check"))
 	}
 	return fmt.Sprintf("%d of %s pass now.", held, model.Plural(all, "check"))
 }
 
-// does maps the verbs of a plan to the form that a sentence needs.
+// does maps each verb to the third person that captions use.
 var does = map[steps.Verb]string{
-	steps.Create: "makes", steps.Update: "changes", steps.Replace: "deletes and recreates", steps.Release: "releases",
+	steps.Create: "creates", steps.Update: "changes", steps.Replace: "deletes and recreates", steps.Release: "releases",
 	steps.Delete: "deletes", steps.Run: "runs",
 }
 
-// deeds lists the titles of the changing actions of a plan, by side.
-func (p *player) deeds(plan *engine.Plan) string {
+func (p *player) changeTitles(plan *engine.Plan) string {
 	var sides []string
 	for _, side := range steps.Sides {
 		var titles []string
@@ -91,7 +89,7 @@ func (p *player) deeds(plan *engine.Plan) string {
 	return strings.Join(sides, " ")
 }
 
-// tally says how much a plan changes, by side.
+// tally describes how much a plan changes, by side.
 func (p *player) tally(plan *engine.Plan) string {
 	var sides []string
 	later := 0
@@ -100,7 +98,7 @@ func (p *player) tally(plan *engine.Plan) string {
 		var parts []string
 		for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
 			if n[v] > 0 {
-				parts = append(parts, fmt.Sprintf("%s %s", does[v], model.Plural(n[v], "thing")))
+				parts = append(parts, fmt.Sprintf("%s %s", does[v], model.Plural(n[v], "resource")))
 			}
 		}
 		if len(parts) > 0 {
@@ -116,9 +114,11 @@ func (p *player) tally(plan *engine.Plan) string {
 	case len(sides) == 0 && later == 0:
 		return "Yes changes nothing."
 	case len(sides) == 0:
-		return fmt.Sprintf("Yes does %s, as soon as their requirements are met.", model.Plural(later, "action"))
+		return fmt.Sprintf("Yes runs %s as soon as their requirements are met.", model.Plural(later, "action"))
 	case later > 0:
-		return fmt.Sprintf("Yes %s; %s more after that.", strings.Join(sides, " and "), model.Plural(later, "action"))
+		return fmt.Sprintf(
+			"Yes %s. After that, carrick runs %s.", strings.Join(sides, " and "), model.Plural(later, "more action"),
+		)
 	}
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
@@ -130,8 +130,8 @@ func (p *player) running(r *run) move {
 	}
 	if r.asks() && r.Asked.Person {
 		m.id = p.runID("asks")
-		m.text = strings.TrimSpace("carrick waits for you to do what is shown above. " + p.w.Helped)
-		m.what = func() string { return "you to do what is shown above" }
+		m.text = strings.TrimSpace("carrick waits for you to follow the instructions above. " + p.w.Helped)
+		m.what = func() string { return "you to follow the instructions above" }
 	}
 	return m
 }
@@ -140,12 +140,12 @@ func (p *player) running(r *run) move {
 func (p *player) awaited(r *run) string {
 	if c, waits := p.a.live.Awaits(r.Run); waits && r.Says == "" {
 		check, step := p.a.live.Guide().Check(c.Check)
-		return fmt.Sprintf("for this on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
+		return fmt.Sprintf("a check on the %s side: %s (step %s)", p.side(c.Side), check.Title, step.Title)
 	}
 	return r.doing(p.a)
 }
 
-// waited names the first check of a step that is waiting or pending.
+// waited names the first check of the step that is waiting or pending.
 func (p *player) waited(s *stepPage) string {
 	for _, want := range []steps.Status{steps.Waiting, steps.Pending} {
 		for _, c := range s.guide().Cells() {
@@ -172,7 +172,7 @@ func (p *player) unseen() string {
 	return "the checks to run"
 }
 
-// cause returns the finding of a cell, and the reason why it matters.
+// cause returns the finding of a cell and the reason why it matters.
 func (p *player) cause(s *stepPage, c steps.Cell) string {
 	v, check := p.a.live.Board.Verdict(c), checkOf(s, c)
 	how := "fails"
@@ -180,7 +180,7 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 		how = "is unknown"
 	}
 	text := fmt.Sprintf(
-		"On the %s this %s: %s. It found: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found),
+		"On the %s this check %s: %s. Finding: %s", p.side(c.Side), how, oneLine(check.Title), sentence(v.Found),
 	)
 	if check.Why != "" {
 		text += " Why it matters: " + sentence(check.Why)
@@ -192,14 +192,14 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
-		return "f did not fix it. This one is for you to fix."
+		return "f did not fix this check. You have to fix it manually."
 	case fix != "":
-		return "carrick cannot fix that. You can, as shown under Fix: " + sentence(fix)
+		return "carrick cannot fix this check. Fix it manually, as shown under Fix: " + sentence(fix)
 	}
-	return "carrick cannot fix that: this one is for you to fix."
+	return "carrick cannot fix this check. You have to fix it manually."
 }
 
-// verdictText says whether a step passes, and what comes next.
+// verdictText describes whether a step passes, and what comes next.
 func (p *player) verdictText(s *stepPage) string {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -208,13 +208,13 @@ func (p *player) verdictText(s *stepPage) string {
 	case steps.Pass, steps.Warn:
 		text = fmt.Sprintf("Step %d is green: %s.", s.at+1, strings.ReplaceAll(n.String(), " · ", ", "))
 	case steps.Skip:
-		text = fmt.Sprintf("%s: skipped, each row with its reason.", model.Plural(n.Of(steps.Skip), "check"))
+		text = fmt.Sprintf("%s skipped. Each row shows the reason.", model.Plural(n.Of(steps.Skip), "check"))
 		if a.live.Held(step.Name) {
-			text = "These rows are blocked by an earlier step. Each row names it."
+			text = "These rows are blocked by an earlier step. Each row names that step."
 		}
 	default:
 		text = fmt.Sprintf(
-			"Left unchanged: %s. You can always go to the next step.", strings.ReplaceAll(n.String(), " · ", ", "),
+			"The result of this step: %s. You can always go to the next step.", strings.ReplaceAll(n.String(), " · ", ", "),
 		)
 	}
 	if a.live.State(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
@@ -247,10 +247,9 @@ func (p *player) summaryText(s *summary) string {
 			made += many
 		}
 	}
-	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", model.Plural(made, "thing"))
+	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", model.Plural(made, "resource"))
 }
 
-// shown returns the walk's answer to a question as a caption shows it.
 func (p *player) shown(q *steps.Question) string {
 	switch want := p.w.Answers[q.Key]; {
 	case q.Secret:
@@ -264,7 +263,7 @@ func (p *player) shown(q *steps.Question) string {
 	}
 }
 
-// sentence returns a text with a period at its end.
+// sentence adds a period if s has no punctuation at its end.
 func sentence(s string) string {
 	s = oneLine(s)
 	if s == "" || strings.ContainsRune(".?!", rune(s[len(s)-1])) {

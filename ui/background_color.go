@@ -15,7 +15,7 @@ import (
 const (
 	askGround   = "\x1b]11;?\x07"
 	groundReply = "\x1b]11;"
-	// groundWithin is the timeout for the reply. A later reply has no effect, but is still removed from the input, so
+	// groundWithin is the timeout for the reply. A later reply has no effect, but it is still removed from the input, so
 	// that it is not read as keys.
 	groundWithin = 200 * time.Millisecond
 	// longestReply is an upper limit for the length of a reply in bytes.
@@ -25,14 +25,14 @@ const (
 // groundMsg reports the terminal's background color to the app.
 type groundMsg struct{ ground termenv.Color }
 
-// terminalFile is the interface that bubbletea requires of a terminal.
+// bubbletea requires this interface of a terminal.
 type terminalFile interface {
 	io.ReadWriteCloser
 	Fd() uintptr
 	Name() string
 }
 
-// listener removes the reply to askGround from the terminal's input, and passes it to the function told.
+// listener removes the reply to askGround from the terminal's input and passes it to told.
 type listener struct {
 	terminalFile
 	told func(answer string)
@@ -40,7 +40,7 @@ type listener struct {
 	over bool   // the reply has been received
 }
 
-// Read reads input without the reply.
+// Read returns the input without the reply.
 func (l *listener) Read(p []byte) (int, error) {
 	if l.over || len(p) < 2*longestReply {
 		return l.terminalFile.Read(p)
@@ -52,7 +52,7 @@ func (l *listener) Read(p []byte) (int, error) {
 	return copy(p, rest), err
 }
 
-// keys returns the input without the reply. It holds back bytes at the end that may be part of the reply.
+// keys returns the input without the reply. It holds back bytes at the end that might belong to the reply.
 func (l *listener) keys(input []byte) []byte {
 	from := bytes.Index(input, []byte(groundReply))
 	if from < 0 {
@@ -75,15 +75,15 @@ func (l *listener) keys(input []byte) []byte {
 	return input
 }
 
-// hold removes the last n bytes from the input, and keeps them for the next Read.
+// hold removes the last n bytes from the input and keeps them for the next Read.
 func (l *listener) hold(input *[]byte, n int) {
 	at := len(*input) - n
 	l.held = append([]byte{}, (*input)[at:]...)
 	*input = (*input)[:at]
 }
 
-// partOf returns the number of bytes at the end that may be the start of a reply. A single escape is ambiguous. It
-// counts as a key, which is far more likely.
+// partOf returns the number of bytes at the end of the input that might be the start of a reply. A single escape counts
+// as a key, because that is far more likely.
 func partOf(input []byte) int {
 	for n := len(groundReply) - 1; n > 1; n-- {
 		if bytes.HasSuffix(input, []byte(groundReply[:n])) {
@@ -93,7 +93,7 @@ func partOf(input []byte) int {
 	return 0
 }
 
-// groundOf parses a reply: rgb:1e1e/1e1e/1e1e, or #1e1e1e.
+// groundOf parses a reply, which is rgb:1e1e/1e1e/1e1e or #1e1e1e.
 func groundOf(answer string) (termenv.Color, bool) {
 	var r, g, b uint
 	if n, _ := fmt.Sscanf(answer, "#%02x%02x%02x", &r, &g, &b); n == 3 {
@@ -116,8 +116,8 @@ func groundOf(answer string) (termenv.Color, bool) {
 	return termenv.RGBColor(out), true
 }
 
-// listen returns the input without the terminal's reply, and makes the app send the query once the screen is active. It
-// does neither if the reply would have no use, for example because the user chose a dark or light theme.
+// listen returns the input without the terminal's reply. It makes the app send the query once the screen is active. If
+// the reply would be useless, for example because the user chose a theme, listen returns the input unchanged.
 func (a *app) listen(in io.Reader, env environment) io.Reader {
 	file, ok := in.(terminalFile)
 	if !ok || !a.skin.colour || !env.askable() || (a.skin.theme != "" && a.skin.theme != themeAuto &&
@@ -132,7 +132,6 @@ func (a *app) listen(in io.Reader, env environment) io.Reader {
 	}}
 }
 
-// askGround queries the terminal for its background color.
 func (a *app) askGround() tea.Cmd {
 	if !a.asks {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// chunks is a terminal whose input comes in these pieces.
+// chunks is a terminal whose reads return these pieces of input.
 type chunks struct {
 	terminalFile
 	list []string
@@ -24,7 +24,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// listened are the keys and the answers that some input holds.
+// listened returns the keys and the replies in the input.
 func listened(t *testing.T, pieces ...string) (keys, answer string) {
 	t.Helper()
 	l := &listener{terminalFile: &chunks{list: pieces}, told: func(a string) { answer += "<" + a + ">" }}
@@ -117,7 +117,7 @@ func TestOnATerminalTheBackgroundIsAsked(t *testing.T) {
 	p.types("\x1b]11;rgb:ffff/ffff/eaea\x1b\\")
 	p.until("\x1b[1;38;5;124m✗") // the red of the light theme: an e or an a in the answer was no key
 	p.types("q")
-	p.until("undoes what it created")
+	p.until("undoes the changes that the link made")
 	if err := <-p.done; err != nil {
 		t.Fatal(err)
 	}

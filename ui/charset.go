@@ -13,16 +13,17 @@ type letters int
 
 const (
 	anyLetter letters = iota
-	plainLine         // lines, dots and arrows are ASCII, because they may be two columns wide
+	plainLine         // lines, dots and arrows are ASCII, because they can be two columns wide
 	ascii             // everything is ASCII
 )
 
-// lineLetters are characters that are two columns wide in some locales, each followed by its one-column replacement.
+// lineLetters lists characters that are two columns wide in some locales. Each is followed by its one-column
+// replacement.
 var lineLetters = []string{
 	"─", "-", "│", "|", "┃", "|", "·", "-", "…", "~", "←", "<", "→", ">", "↑", "^", "↓", "v", "•", "*", "×", "x",
 }
 
-// glyphLetters are the other non-ASCII characters of the screen, each followed by its replacement.
+// glyphLetters lists the other non-ASCII characters of the screen. Each is followed by its replacement.
 var glyphLetters = []string{
 	"✓", "+", "✗", "x", "◌", ".", "▸", ">",
 	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\",
@@ -34,7 +35,7 @@ type replacer func(string) string
 // Replace returns the converted text.
 func (f replacer) Replace(s string) string { return f(s) }
 
-// plain returns a replacer that keeps the width of a string, or nil if all characters are supported.
+// plain returns a replacer that keeps the width of a string. If all characters are supported, it returns nil.
 func (l letters) plain() replacer {
 	switch l {
 	case plainLine:
@@ -90,5 +91,4 @@ func isASCII(s string) bool {
 	return true
 }
 
-// spinner are the frames of the progress indicator.
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"}

@@ -11,14 +11,14 @@ import (
 // environment reads an environment variable, as os.Getenv does.
 type environment func(name string) string
 
-// Getenv and Environ implement termenv.Environ.
+// Getenv implements termenv.Environ.
 func (env environment) Getenv(name string) string { return env(name) }
 
-// Environ returns nil: termenv does not need it.
+// Environ implements termenv.Environ. termenv does not need the result.
 func (env environment) Environ() []string { return nil }
 
 // colours reports whether the screen uses colors. The flag has precedence over NO_COLOR, then CLICOLOR_FORCE, then
-// CLICOLOR=0. The default is yes, unless TERM has no colors.
+// CLICOLOR=0. By default colors are on, unless TERM has no colors.
 func colours(flag string, env environment) bool {
 	switch {
 	case flag == "always":
@@ -33,7 +33,7 @@ func colours(flag string, env environment) bool {
 	return env("CLICOLOR") != "0" && env.profile() != termenv.Ascii
 }
 
-// profile returns the color profile of the terminal, from TERM and COLORTERM.
+// profile derives the color profile of the terminal from TERM and COLORTERM.
 func (env environment) profile() termenv.Profile {
 	return termenv.NewOutput(io.Discard, termenv.WithTTY(true), termenv.WithEnvironment(env)).ColorProfile()
 }
@@ -50,8 +50,8 @@ func (o *Options) skin(env environment) skin {
 	return s
 }
 
-// ground returns the background color according to the environment: black on the Linux console, else the last number of
-// COLORFGBG, one of 16 colors.
+// ground returns the background color according to the environment. On the Linux console it is black. Otherwise it is
+// the last number of COLORFGBG, one of 16 colors.
 func (env environment) ground() termenv.Color {
 	if env("TERM") == "linux" {
 		return termenv.ANSIBlack
@@ -67,14 +67,14 @@ func (env environment) ground() termenv.Color {
 	return termenv.ANSIColor(n)
 }
 
-// askable reports whether the terminal can be queried for its background color, because it is known to reply to the
-// query or to ignore it.
+// askable reports whether the terminal can be queried for its background color. Such a terminal is known to reply to
+// the query or to ignore it.
 func (env environment) askable() bool {
 	term := env("TERM")
 	return term != "" && term != "linux" && !strings.HasPrefix(term, "vt") && (env("STY") == "" || env("TMUX") != "")
 }
 
-// locale returns the character locale: the first of the three variables that is set.
+// locale returns the first of the three variables that is set.
 func (env environment) locale() string {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := env(name); v != "" {
@@ -84,7 +84,8 @@ func (env environment) locale() string {
 	return ""
 }
 
-// plainLocale reports whether only ASCII can be shown: there is no locale, or its character set is not Unicode.
+// plainLocale reports whether only ASCII can be shown. This is the case if there is no locale, or if its character set
+// is not Unicode.
 func (env environment) plainLocale() bool {
 	l := env.locale()
 	_, set, named := strings.Cut(l, ".")

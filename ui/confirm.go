@@ -13,8 +13,8 @@ import (
 	"carrick/ui/model"
 )
 
-// confirm lists exactly what a plan changes, and asks for confirmation. The default is No. Taking over fields of other
-// managers, and deleting objects that will be recreated, are confirmed separately afterwards.
+// confirm lists exactly what a plan changes and asks for confirmation. The default is No. Taking over fields of other
+// managers requires a separate confirmation. So does deleting objects that will be recreated.
 type confirm struct {
 	a         *app
 	plan      *engine.Plan
@@ -27,14 +27,13 @@ type confirm struct {
 	done      func(steps.ApplyOptions) tea.Cmd
 }
 
-// question is one request for confirmation.
 type question struct {
 	title string
 	text  func(w int) []string
 	allow func(*steps.ApplyOptions)
 }
 
-// confirm returns the panel that asks whether to execute a plan, and executes it after a yes.
+// confirm returns the panel that asks whether to execute a plan. If the user confirms, the panel executes the plan.
 func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	a := p.a
 	c := &confirm{a: a, plan: plan, done: func(o steps.ApplyOptions) tea.Cmd { return a.start(plan, o, d) }}
@@ -63,8 +62,8 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 			"Delete and recreate?",
 			func(w int) []string {
 				return a.itemLines(
-					"Another question first; nothing was changed yet. These cannot be changed in place. Yes deletes and recreates "+
-						"them; No changes nothing.",
+					"Another question first; nothing was changed yet. These objects cannot be changed in place. Yes deletes and "+
+						"recreates them. No changes nothing.",
 					items, w,
 				)
 			},
@@ -74,7 +73,7 @@ func (p *stepPage) confirm(d deed, plan *engine.Plan) screen {
 	return c
 }
 
-// confirmSigners returns the panel that asks which signing keys of facts files to trust, and then continues with the
+// confirmSigners returns the panel that asks which signing keys of facts files to trust. It then continues with the
 // plan.
 func (p *stepPage) confirmSigners(m plannedMsg) screen {
 	c := &confirm{a: p.a, done: func(steps.ApplyOptions) tea.Cmd {
@@ -139,7 +138,7 @@ func (c *confirm) scroll(k tea.KeyMsg) {
 	}
 }
 
-// agreed handles a yes: it continues with the next question, or executes the plan.
+// agreed handles a yes. It continues with the next question, or executes the plan.
 func (c *confirm) agreed() tea.Cmd {
 	c.questions[c.at].allow(&c.allowed)
 	c.yes, c.from, c.shown = false, 0, 0

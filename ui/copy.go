@@ -11,11 +11,11 @@ import (
 	"carrick/ui/model"
 )
 
-// copyLimit is the maximum length of a copied text in bytes. Some terminals silently truncate or drop a longer one.
+// copyLimit is the maximum length of copied text in bytes. Some terminals silently truncate or drop longer text.
 const copyLimit = 70_000
 
-// secretLooking matches text that may contain a secret. carrick should never show one, but text from a cluster may
-// contain it.
+// secretLooking matches text that might contain a secret. carrick should never show a secret, but text from a cluster
+// can contain one.
 var secretLooking = regexp.MustCompile(
 	`PRIVATE KEY-----|client-key-data:|\beyJ[\w-]{16,}\.eyJ[\w-]{16,}|(?i)\b(password|token|secret)["']?\s*[:=]\s*["']?[\w+/-]{16,}`,
 )
@@ -27,11 +27,11 @@ type copyMsg struct {
 	err  error
 }
 
-// copy puts a text on the clipboard of the user's terminal. A terminal may silently refuse, so the notice also shows
-// the text, as far as it fits.
+// copy puts text on the clipboard of the user's terminal. A terminal can silently refuse this, so the notice also shows
+// as much of the text as fits.
 func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 
-// copyOr is like copy. For a text that is too long, the notice suggests the save key and names what it saves.
+// copyOr is like copy. If the text is too long, the notice suggests the save key and uses kind to name what it saves.
 func (a *app) copyOr(text, kind string) tea.Cmd {
 	text = strings.TrimRight(strings.Join(manyLines(text), "\n"), "\n ")
 	_, saves := a.top().(interface{ saveKind() string })
@@ -50,14 +50,14 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 		return nil
 	case secretLooking.MatchString(text) && guarded != text:
 		a.guarded = text
-		a.notice = fmt.Sprintf("this may contain a secret: press %s again to copy it", a.k.Copy.hint().key)
+		a.notice = fmt.Sprintf("the text may contain a secret: press %s again to copy it", a.k.Copy.hint().key)
 		return nil
 	}
 	a.guarded = ""
 	term, out := a.term, a.o.Out
 	return func() tea.Msg {
 		seq, said := term.sequence(text)
-		// A single write, so that the sequence cannot end up inside a frame.
+		// A single write ensures that the sequence does not end up inside a frame.
 		if _, err := io.WriteString(out, seq); seq != "" && err != nil {
 			return copyMsg{err: fmt.Errorf("copy: %w", err)}
 		}
@@ -65,7 +65,6 @@ func (a *app) copyOr(text, kind string) tea.Cmd {
 	}
 }
 
-// wasCopied reports the result of a copy, and shows the text.
 func (a *app) wasCopied(m copyMsg) {
 	if m.err != nil {
 		a.notice = oneLine(m.err.Error())
@@ -80,8 +79,8 @@ func (a *app) wasCopied(m copyMsg) {
 	a.notice = m.said + ": " + first
 }
 
-// pagePanel shows links to further reading. The addresses are links if the terminal supports links, and are shown in
-// full.
+// pagePanel shows links for further reading. If the terminal supports links, the addresses are links. They are always
+// shown in full.
 func (a *app) pagePanel(title string, addresses []string) screen {
 	p := a.pager(title, func(w int) []string {
 		var out []string

@@ -9,7 +9,7 @@ import (
 // the window. A temporarily smaller screen does not.
 type cursor struct{ at, from, shown int }
 
-// move handles a movement key and reports whether the key was one.
+// move handles a movement key. It reports whether k is a movement key.
 func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	switch {
 	case key.Matches(k, keys.Up.Binding):
@@ -32,7 +32,7 @@ func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	return true
 }
 
-// span returns the visible part of a list whose rows have different heights. That part contains the cursor's row, and
+// span returns the visible part of a list whose rows have different heights. That part contains the cursor's row and
 // changes as little as possible.
 func (c *cursor) span(heights []int, room int) (from, to int) {
 	at := max(0, min(c.at, len(heights)-1))
@@ -55,7 +55,6 @@ func (c *cursor) span(heights []int, room int) (from, to int) {
 	return from, max(to, min(len(heights), from+1))
 }
 
-// window returns the visible part of a list of lines.
 func (c *cursor) window(rows, height int) (from, to int) {
 	at := max(0, min(c.at, rows-1))
 	from = min(c.from, at)

@@ -11,13 +11,13 @@ import (
 	"carrick/ui/model"
 )
 
-// sheet formats a plan as lines: by side, by action and by object.
+// sheet formats a plan as lines, grouped by side, action and object.
 type sheet struct {
 	a     *app
 	plan  *engine.Plan
 	w     int
-	diffs bool // with line diffs
-	rest  bool // with unchanged objects
+	diffs bool // include line diffs
+	rest  bool // include unchanged objects
 
 	lines  []string
 	starts []int // first line of each object
@@ -30,7 +30,6 @@ func (a *app) planLines(plan *engine.Plan, w int) []string {
 	return s.lines
 }
 
-// write appends the lines of the whole plan.
 func (s *sheet) write() {
 	s.add(s.a.unmet(s.plan, s.w)...)
 	for _, side := range steps.Sides {
@@ -43,7 +42,6 @@ func (s *sheet) write() {
 
 func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
 
-// side formats the part of a plan on one side.
 func (s *sheet) side(side steps.Side) {
 	a := s.a
 	var acts []engine.Planned
@@ -72,9 +70,9 @@ func (s *sheet) side(side steps.Side) {
 		s.action(act)
 	}
 	if left > 0 {
-		text := model.Plural(left, "more thing") + " unchanged"
+		text := model.Plural(left, "more resource") + " unchanged"
 		if left > 1 {
-			text = model.Plural(left, "more thing") + " unchanged"
+			text = model.Plural(left, "more resource") + " unchanged"
 		}
 		if s.diffs {
 			text += "; " + a.k.Rest.hint().key + " shows them"
@@ -85,7 +83,6 @@ func (s *sheet) side(side steps.Side) {
 	s.add("")
 }
 
-// action formats one action of a plan.
 func (s *sheet) action(act engine.Planned) {
 	a := s.a
 	s.add("")
@@ -115,13 +112,13 @@ func faint(t theme, lines []string) []string {
 	return out
 }
 
-// unmet lists the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
+// unmet lists the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
 func (a *app) unmet(plan *engine.Plan, w int) []string {
 	var out []string
 	for _, need := range a.live.Unmet(plan) {
 		check, step := a.live.Guide().Check(need.Check)
 		text := fmt.Sprintf(
-			"this first requires, on the %s side: %s (step %s)", a.live.Role(need.Side), check.Title, step.Title,
+			"a check on the %s side must pass first: %s (step %s)", a.live.Role(need.Side), check.Title, step.Title,
 		)
 		out = append(out, hang(a.t.warn.Render("!")+" ", wrap(text, max(1, w-2)))...)
 	}
@@ -131,7 +128,6 @@ func (a *app) unmet(plan *engine.Plan, w int) []string {
 	return out
 }
 
-// item formats one item of a plan.
 func (a *app) item(it steps.Item, diff bool, w int) []string {
 	sign, ink := a.t.verb(it.Verb)
 	head := "  " + ink.Render(sign) + " " + pad(string(it.Verb), 7) + " "
@@ -169,7 +165,7 @@ func (a *app) item(it steps.Item, diff bool, w int) []string {
 // gistLines is the maximum number of changed lines that are shown without a diff.
 const gistLines = 4
 
-// gist returns the changed lines of a diff without context, or their number if there are many.
+// gist returns the changed lines of a diff without context. If there are too many, it returns their number.
 func (a *app) gist(diff string, w int) []string {
 	var out []string
 	more, less := 0, 0
@@ -217,7 +213,7 @@ func (a *app) diffLine(l string, w int) []string {
 	return out
 }
 
-// pieces splits a line into parts: the first has at most first columns, each other part at most others columns. It
+// pieces splits a line into parts. The first part has at most first columns, and each other part at most others. It
 // keeps every space.
 func pieces(l string, first, others int) []string {
 	var out []string
@@ -232,7 +228,6 @@ func pieces(l string, first, others int) []string {
 	return append(out, l)
 }
 
-// tallyText counts the items of a plan by verb.
 func tallyText(n map[steps.Verb]int) string {
 	var parts []string
 	for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
@@ -250,8 +245,8 @@ func tallyText(n map[steps.Verb]int) string {
 	return strings.Join(parts, " · ")
 }
 
-// amount describes how much a plan changes on a side ("": both sides): the items by verb, and the number of actions
-// whose changes are not known yet.
+// amount describes how much a plan changes on a side. If side is "", it covers both sides. It counts the items by verb,
+// and the actions whose changes are not known yet.
 func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
@@ -270,7 +265,7 @@ func amount(plan *engine.Plan, side steps.Side) string {
 	return strings.TrimPrefix(fmt.Sprintf("%s · %d %s", text, pending, word), " · ")
 }
 
-// errorPanel returns a panel with a complete error.
+// errorPanel returns a panel with the complete error.
 func (a *app) errorPanel(title string, err error) screen {
 	return a.pager(title, func(w int) []string {
 		var out []string

@@ -9,7 +9,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// planText formats a complete plan as plain text: every object with its diff.
+// planText formats a complete plan as plain text. It contains every object with its diff.
 func (a *app) planText(plan *engine.Plan) []string {
 	guide := a.live.Guide()
 	var out []string
@@ -49,13 +49,13 @@ func itemText(it steps.Item) []string {
 	return out
 }
 
-// planHead returns the header of a saved plan: what the file is, its link, and the time.
+// planHead returns the header of a saved plan.
 func (a *app) planHead(plan *engine.Plan) []string {
 	s := a.live.Session
 	guide, link := s.Guide(), s.Link()
-	what := "What carrick would change"
+	what := "Changes that carrick would make"
 	if plan.Undo {
-		what = "What carrick would undo"
+		what = "Changes that carrick would undo"
 	}
 	by := ""
 	if a.o.Version != "" {
@@ -66,7 +66,7 @@ func (a *app) planHead(plan *engine.Plan) []string {
 		"#",
 		fmt.Sprintf("# link      %s (%s)", oneLine(link.Name()), oneLine(link.Path)),
 		fmt.Sprintf("# guide     %s (%s)", guide.Title, guide.Name),
-		fmt.Sprintf("# seen      %s%s", a.now().Format(time.RFC3339), by),
+		fmt.Sprintf("# created   %s%s", a.now().Format(time.RFC3339), by),
 	}
 	for _, side := range steps.Sides {
 		line := fmt.Sprintf("# %-9s %s", guide.Sides[side].Name, oneLine(s.Endpoint(side).Name))
@@ -81,9 +81,9 @@ func (a *app) planHead(plan *engine.Plan) []string {
 		}
 	}
 	return append(out,
-		"# in all: "+orNothing(amount(plan, "")),
+		"# total: "+orNothing(amount(plan, "")),
 		"#",
-		"# This is for reading. It is not a manifest: carrick apply plans again. Values",
+		"# This file is for reading only. It is not a manifest: carrick apply plans again. Values",
 		"# of Secrets are masked: (hidden).",
 		"",
 	)

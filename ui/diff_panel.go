@@ -13,11 +13,11 @@ import (
 	"carrick/ui/model"
 )
 
-// diffPanel shows a plan line by line, in a panel that can jump from object to object.
+// diffPanel shows a plan line by line. The user can jump from object to object.
 type diffPanel struct {
 	*pager
 	plan *engine.Plan
-	rest bool // with unchanged objects
+	rest bool // include unchanged objects
 	at   int  // the selected object
 	made struct {
 		w, above int
@@ -26,7 +26,6 @@ type diffPanel struct {
 	}
 }
 
-// diffOf returns a panel that shows line by line what a plan would change.
 func (a *app) diffOf(title string, plan *engine.Plan) *diffPanel {
 	d := &diffPanel{plan: plan, rest: plan.Undo}
 	d.pager = a.pager(title, d.lines)
@@ -54,8 +53,8 @@ func (d *diffPanel) keys() []hint {
 	return out
 }
 
-// sheet returns the plan formatted for a width. The plan itself does not change, so the result is reused for the same
-// width. The unmet prerequisites above it are current.
+// sheet returns the plan formatted for w columns. It formats the plan again only if the width, the shown objects or the
+// unmet prerequisites have changed.
 func (d *diffPanel) sheet(w int) *sheet {
 	if m := &d.made; m.sheet == nil || m.w != w || m.rest != d.rest || m.above != len(d.a.unmet(d.plan, w)) {
 		s := &sheet{a: d.a, plan: d.plan, w: w, diffs: true, rest: d.rest}
@@ -106,8 +105,8 @@ func (d *diffPanel) to(object int) {
 	d.bring(line)
 }
 
-// dress marks the selected object, and returns its position among all objects. If it is not visible, dress first
-// selects a visible object.
+// dress marks the selected object and returns its position among all objects. If it is not visible, dress first selects
+// a visible object.
 func (d *diffPanel) dress(shown []string, from int) string {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	if len(starts) == 0 {
@@ -133,7 +132,7 @@ func (d *diffPanel) dress(shown []string, from int) string {
 	return fmt.Sprintf("object %d of %d", d.at+1, len(starts))
 }
 
-// totals describes how much a plan changes on each side and in total, and that secret values are masked.
+// totals describes how much a plan changes on each side and in total. It also mentions masked secret values.
 func (a *app) totals(plan *engine.Plan, w int) []string {
 	guide := a.live.Guide()
 	rows := [][2]string{}
@@ -143,7 +142,7 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 		}
 	}
 	if len(rows) > 1 {
-		rows = append(rows, [2]string{"in all", amount(plan, "")})
+		rows = append(rows, [2]string{"total", amount(plan, "")})
 	}
 	column := 0
 	for _, r := range rows {

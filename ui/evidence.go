@@ -10,7 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// pane returns the area below or next to the checks: the progress of a run, else the evidence of the selected cell.
+// pane returns the area below or next to the checks. It shows the progress of a run, or the evidence of the selected
+// cell.
 func (p *stepPage) pane(w, h int) []string {
 	if h < 1 {
 		return nil
@@ -24,7 +25,7 @@ func (p *stepPage) pane(w, h int) []string {
 	}
 	blocks := p.evidence(check, cell, w, false)
 	if linesOf(blocks) > h && len(blocks) > 2 {
-		blocks = blocks[:len(blocks)-1] // drop the links to further reading first
+		blocks = blocks[:len(blocks)-1] // drop the links for further reading first
 	}
 	if linesOf(blocks) > h && check.Why != "" { // then drop the reason, but keep the fix
 		brief := *check
@@ -39,7 +40,7 @@ func (p *stepPage) pane(w, h int) []string {
 	return p.moreBelow(squeeze(blocks, h, w), w)
 }
 
-// moreBelow adds to a shortened text the key that shows the rest.
+// moreBelow adds the key that shows the rest to shortened text.
 func (p *stepPage) moreBelow(lines []string, w int) []string {
 	text := p.a.k.Open.hint().key + " shows all"
 	if len(lines) == 0 || w < 3*width(text) {
@@ -50,8 +51,8 @@ func (p *stepPage) moreBelow(lines []string, w int) []string {
 	return lines
 }
 
-// evidence returns what is known about a cell, in blocks: the finding, why it matters, the fix, links. For a passing
-// check it returns only the finding, unless all is set.
+// evidence returns what is known about a cell, in blocks. These are the finding, why it matters, the fix, and links.
+// For a passing check it returns only the finding, unless all is true.
 func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool) [][]string {
 	a, r := p.a, p.a.live.Board.Verdict(cell)
 	found := a.foundOf(cell)
@@ -91,7 +92,7 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	return blocks
 }
 
-// fixLines returns the fix: the key that applies it, else the command.
+// fixLines returns the key that applies the fix. If there is no such key, it returns the command.
 func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	a, fix := p.a, p.a.live.Fix(c)
 	var out []string
@@ -110,8 +111,7 @@ func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	return out
 }
 
-// hang2 wraps a text to w columns. It puts head before the first line, and indent, which may be narrower, before the
-// others.
+// hang2 wraps text to w columns. head precedes the first line. indent precedes the other lines and can be narrower.
 func hang2(head, indent, text string, w int) []string {
 	first := wrap(text, max(1, w-width(head)-1))
 	out := []string{head + first[0]}
@@ -125,7 +125,6 @@ func hang2(head, indent, text string, w int) []string {
 	return out
 }
 
-// openDetail shows all details of the selected cell.
 func (p *stepPage) openDetail() tea.Cmd {
 	if p.a.run.visible() {
 		return p.a.lay(p.a.logPanel())
@@ -159,7 +158,6 @@ func (p *stepPage) openDetail() tea.Cmd {
 	return p.a.lay(detail)
 }
 
-// inFull returns the complete lines of a finding.
 func (p *stepPage) inFull(cell steps.Cell, w int) []string {
 	var out []string
 	for _, l := range p.a.live.Board.Verdict(cell).Lines {

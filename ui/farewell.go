@@ -8,11 +8,10 @@ import (
 	"carrick/ui/farewell"
 )
 
-// command is a shell command with its description.
 type command struct{ command, what string }
 
-// commands returns shell commands that continue with the link without the wizard. They include the undo, unless the
-// link has created nothing.
+// commands returns shell commands for working with the link outside the wizard. They include the undo, unless the link
+// has created nothing.
 func (a *app) commands(nothing bool) []command {
 	var out []command
 	s := a.live.Session
@@ -22,10 +21,10 @@ func (a *app) commands(nothing bool) []command {
 	return out
 }
 
-// shortPath returns a path relative to the working directory, if that is shorter.
+// shortPath returns a path relative to the working directory if that is shorter.
 func (a *app) shortPath(path string) string { return farewell.ShortPath(a.dir, path) }
 
-// farewell prints the state of the link, and how to continue, on the normal screen.
+// farewell prints the state of the link and the next commands on the normal screen.
 func (a *app) farewell(w io.Writer) error {
 	if a.live == nil {
 		if a.left != interrupted {
@@ -55,7 +54,7 @@ func (a *app) farewell(w io.Writer) error {
 	return err
 }
 
-// onwardLines returns the commands, with their descriptions in a column if they fit.
+// onwardLines returns the commands. If their descriptions fit, they are in a column.
 func (a *app) onwardLines(column int) []string {
 	var out []string
 	for _, c := range a.commands(false) {

@@ -16,8 +16,8 @@ import (
 	"carrick/ui/model"
 )
 
-// form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved, so closing the
-// form loses nothing.
+// form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved. Closing the form
+// therefore loses nothing.
 type form struct {
 	p      *stepPage
 	step   *steps.Step
@@ -29,13 +29,11 @@ type form struct {
 	said   string
 }
 
-// savedMsg reports the result of saving answers to the page of the step.
 type savedMsg struct {
 	changes int
 	err     error
 }
 
-// openForm opens the applicable questions of this step.
 func (p *stepPage) openForm() tea.Cmd {
 	pl := p.place()
 	var asked []engine.Answered
@@ -103,7 +101,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// turned remaps keys in yes-or-no questions: up and down go to another question, y and n answer, space toggles.
+// turned remaps keys in yes-or-no questions. Up and down go to another question, y and n answer, and space toggles.
 func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	focused := f.focused()
 	if focused == nil || focused.Question.Kind != steps.YesNo {
@@ -130,8 +128,8 @@ func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	return k
 }
 
-// save stores the typed answers in the session and writes the link file. If a text is not a valid answer, it shows an
-// error and stores nothing.
+// save stores the typed answers in the session and writes the link file. If one is invalid, it shows an error and
+// stores nothing.
 func (f *form) save() tea.Cmd {
 	type change struct {
 		key   string
@@ -151,7 +149,7 @@ func (f *form) save() tea.Cmd {
 			changes = append(changes, change{q.Question.Key, v})
 		}
 	}
-	if len(changes) == 0 && empty != nil { // otherwise the changed answers may provide a default
+	if len(changes) == 0 && empty != nil { // otherwise the changed answers might provide a default
 		f.said = empty.Title + ": " + errNeeded.Error()
 		return nil
 	}
@@ -172,7 +170,6 @@ func (f *form) save() tea.Cmd {
 	}
 }
 
-// saved reports the result of saving, and updates what depends on the answers.
 func (p *stepPage) saved(m savedMsg) tea.Cmd {
 	switch path := p.session().Link().Path; {
 	case m.err != nil:
@@ -191,7 +188,8 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 
 var errNeeded = errors.New("an answer is required")
 
-// typed returns the typed answer, and whether it differs from the current one. An unchanged default stays a default.
+// typed returns the typed answer. If it differs from the current answer, changed is true. An unchanged default stays a
+// default.
 func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	typed := *f.draft(q)
 	switch {
@@ -229,7 +227,7 @@ func (f *form) wrong() string {
 	return ""
 }
 
-// wrongLines formats the error that wrong returns, in at most half of the available lines.
+// wrongLines formats the error from wrong. It uses at most half of the available lines.
 func (f *form) wrongLines() []string {
 	a, wrong := f.p.a, f.wrong()
 	if wrong == "" {
@@ -239,8 +237,8 @@ func (f *form) wrongLines() []string {
 	return hang(" "+a.t.bad.Render("✗")+" ", squeeze([][]string{lines}, max(1, a.panelHeight()/2), a.w-4))
 }
 
-// fit sets the size of the form before it is drawn and before it scrolls to the focused field. It returns the number of
-// lines of the form.
+// fit sets the size of the form. It must be called before the form is drawn and before it scrolls to the focused field.
+// It returns the number of lines of the form.
 func (f *form) fit() int {
 	h := f.p.a.panelHeight() - len(f.wrongLines())
 	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))

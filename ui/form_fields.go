@@ -12,7 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// draft returns the typed text for a question, which is initially the current answer.
+// draft returns the typed text for a question. Initially it is the current answer.
 func (f *form) draft(q engine.Answered) *string {
 	d := f.drafts()[q.Question.Key]
 	if d == nil {
@@ -26,7 +26,6 @@ func (f *form) draft(q engine.Answered) *string {
 	return d
 }
 
-// field returns the field of a question.
 func (f *form) field(q engine.Answered) huh.Field {
 	title, help := oneLine(q.Question.Title), f.help(q)
 	value := f.draft(q)
@@ -88,7 +87,6 @@ func (f *form) help(q engine.Answered) string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// formTheme returns the screen's theme for forms.
 func (t *theme) formTheme() *huh.Theme {
 	plain := t.renderer.NewStyle()
 	bar := plain.PaddingLeft(1).BorderStyle(lipgloss.Border{Left: "┃"}).BorderLeft(true)
@@ -126,7 +124,7 @@ func formKeys() *huh.KeyMap {
 // faintCode matches an SGR sequence with faint (2) after other one-digit codes.
 var faintCode = regexp.MustCompile(`\x1b\[((?:[13-9];)*)2((?:;[0-9;]+)?)m`)
 
-// manyStyled returns the lines that a widget drew, without the faint style, which may be unreadable.
+// manyStyled returns the lines that a widget drew. It removes the faint style, which might be unreadable.
 func manyStyled(s string) []string {
 	s = faintCode.ReplaceAllStringFunc(s, func(code string) string {
 		m := faintCode.FindStringSubmatch(code)

@@ -35,7 +35,7 @@ func (f *form) textField(q engine.Answered, check func(string) error) huh.Field 
 	return field
 }
 
-// toTop moves the cursor to the start of a text, because huh leaves it at the end.
+// toTop moves the cursor to the start of the text, because huh leaves it at the end.
 func toTop(field *huh.Text) {
 	field.Focus()
 	field.Update(tea.KeyMsg{Type: tea.KeyCtrlHome})
@@ -52,13 +52,13 @@ func (f *form) focused() *engine.Answered {
 	return nil
 }
 
-// editedMsg reports to the form that the editor has exited.
+// editedMsg is sent when the editor has exited.
 type editedMsg struct {
 	key, text string
 	err       error
 }
 
-// edit opens the text of a question in the user's editor, which owns the terminal until it exits.
+// edit opens the text of a question in the user's editor. The editor owns the terminal until it exits.
 func (f *form) edit(q *engine.Answered) tea.Cmd {
 	words := f.p.a.editor
 	if len(words) == 0 {

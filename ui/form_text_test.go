@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// onRoutes is the form with its field of many lines focused.
+// onRoutes opens the form with its multi-line field focused.
 func onRoutes(t *testing.T, w, h int, scene func(p *play, o Options)) {
 	t.Helper()
 	o := (&tunnel{long: true}).options(t)
@@ -67,7 +67,7 @@ func TestNoEditor(t *testing.T) {
 	})
 }
 
-// A tab is shown as blanks; only showing it is no change.
+// A tab is shown as blanks, which is not a change of the answer.
 func TestATabIsKept(t *testing.T) {
 	draft := "a: b\t# c\n"
 	l := longText{&draft}

@@ -8,16 +8,16 @@ import (
 	"carrick/steps/engine"
 )
 
-// Terminal sizes at which the layout changes.
+// The layout changes at these terminal sizes.
 const (
-	wideFrom   = 120 // columns: steps on the left, evidence on the right
-	bothFrom   = 70  // columns: both sides next to each other
-	tallFrom   = 20  // lines: everything fits
-	middleFrom = 12  // lines: sides and detail fit
-	proseWidth = 96  // columns: longer lines of text are hard to read
+	wideFrom   = 120 // columns; steps on the left, evidence on the right
+	bothFrom   = 70  // columns; both sides next to each other
+	tallFrom   = 20  // lines; everything fits
+	middleFrom = 12  // lines; sides and detail fit
+	proseWidth = 96  // columns; longer lines of text are hard to read
 )
 
-// narrow reports whether one side is shown at a time.
+// narrow reports whether only one side is shown at a time.
 func (a *app) narrow() bool { return a.w < bothFrom || a.h < tallFrom }
 
 // wide reports whether steps, checks and evidence are shown next to each other.
@@ -25,7 +25,7 @@ func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
 
 func (a *app) rule() string { return a.t.faint.Render(strings.Repeat("─", max(0, a.w))) }
 
-// headline returns the first line: the title on the left, the location on the right.
+// headline returns the first line, with the title on the left and the location on the right.
 func (a *app) headline(title, where string) string {
 	left := " " + a.t.title.Render("carrick") + " · " + oneLine(title)
 	banner, _, _ := strings.Cut(oneLine(a.o.Banner), ":")
@@ -41,7 +41,7 @@ func (a *app) headline(title, where string) string {
 	return spread(left, where+" ", a.w)
 }
 
-// sidesLine shows the state of both sides, or of the one that is shown: name, context, version, latency.
+// sidesLine shows the name, context, version and latency of the given sides. Without arguments it shows both sides.
 func (a *app) sidesLine(shown ...steps.Side) string {
 	if len(shown) == 0 {
 		shown = steps.Sides
@@ -55,7 +55,7 @@ func (a *app) sidesLine(shown ...steps.Side) string {
 	return line
 }
 
-// sideLiveness formats one side in at most w columns; the version is dropped first.
+// sideLiveness formats one side in at most w columns. If it does not fit, the version is dropped first.
 func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	head := a.t.title.Render(role) + " "
 	p.Name = oneLine(p.Name)
@@ -76,7 +76,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
-	if len(p.Version) < room { // the server's version string may be long, and is drawn with each frame
+	if len(p.Version) < room { // the server's version string can be long, and it is drawn with each frame
 		if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 			tail = version + tail
 		}
@@ -84,8 +84,8 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
-// where returns the right end of a step's headline: its number, and the name of the link if that fits next to the
-// guide's title.
+// where returns the right end of a step's headline. It contains the step's number. If the name of the link fits next to
+// the guide's title, it also contains that name.
 func (a *app) where(step int) string {
 	guide, link := a.live.Guide(), oneLine(a.live.Session.Link().Name())
 	at := "summary"
@@ -98,8 +98,8 @@ func (a *app) where(step int) string {
 	return at + " · " + link
 }
 
-// panelFrame returns the frame of a panel: a title, with a text on its right if both fit, a body, and a footer of
-// hints.
+// panelFrame returns a panel with a title, a body, and a footer of hints. If it fits, right is shown on the right of
+// the title.
 func (a *app) panelFrame(title, right string, body []string, foot string) []string {
 	head := " " + a.t.title.Render(title)
 	if width(head)+width(right)+3 <= a.w {
@@ -113,7 +113,6 @@ func (a *app) panelFrame(title, right string, body []string, foot string) []stri
 	return append(lines, a.rule(), foot)
 }
 
-// panelHeight returns the number of lines of a panel's body.
 func (a *app) panelHeight() int {
 	if a.h < 8 {
 		return max(0, a.h-2)

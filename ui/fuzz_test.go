@@ -10,8 +10,7 @@ import (
 	"carrick/ui/model"
 )
 
-// Text from outside takes no more room than it is given, and does nothing but
-// stand there.
+// Untrusted text stays within its width, and has no effect on the terminal.
 func FuzzLines(f *testing.F) {
 	for name, text := range hostile.Texts {
 		if name != "a long line" {
@@ -55,7 +54,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// What somebody is asked to open becomes a link to that address and nothing else.
+// An address in a request becomes a link to exactly that address.
 func FuzzAsked(f *testing.F) {
 	for name, text := range hostile.Texts {
 		if name != "a long line" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pictures are the screens that are kept as text, each at three sizes.
+// pictures lists the screens that are stored as golden files, each in three sizes.
 var pictures = []struct {
 	name  string
 	fresh bool // a new link

@@ -32,7 +32,7 @@ func (p *guides) update(msg tea.Msg) tea.Cmd {
 	case key.Matches(k, p.a.k.Open.Binding, p.a.k.Next.Binding):
 		return p.a.turn(newSidesPage(p.a, list[p.row.at]))
 	case key.Matches(k, p.a.k.Page.Binding):
-		return p.a.lay(p.a.pagePanel("The published page", []string{list[p.row.at].Page}))
+		return p.a.lay(p.a.pagePanel("The published guide", []string{list[p.row.at].Page}))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (p *guides) view() []string {
 	)
 }
 
-// rows lists the guides; the selected one has a description.
+// rows lists the guides. Only the selected guide has a description.
 func (p *guides) rows(h int) []string {
 	a := p.a
 	var above, out []string
@@ -72,7 +72,6 @@ func (p *guides) rows(h int) []string {
 	return out
 }
 
-// sidesOf describes the two sides of a guide.
 func sidesOf(g *steps.Guide) string {
 	word := func(s steps.Side) string {
 		r := g.Sides[s]

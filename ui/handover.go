@@ -14,36 +14,35 @@ import (
 	"carrick/steps/engine"
 )
 
-// handover is the panel that writes a facts file. It asks for the file and the recipient, and then shows the content of
+// handover is the panel that writes a facts file. It asks for the file and the recipient. It then shows the content of
 // the file and which admin must continue.
 type handover struct {
 	a      *app
 	side   steps.Side
 	here   []steps.Side
-	inputs []textinput.Model // the file, the recipient
+	inputs []textinput.Model // the file and the recipient
 	at     int
-	ask    []string // what to request from the other admin; nil: the facts are here
+	ask    []string // what to request from the other admin; nil if nothing
 	busy   bool
 	said   string
 	done   *engine.WrittenFile
 }
 
-// handedMsg reports the result of writing the file to the handover panel.
 type handedMsg struct {
 	done *engine.WrittenFile
 	err  error
 }
 
-// handAskMsg tells the handover panel what to request from the other admin.
+// handAskMsg contains what to request from the other admin.
 type handAskMsg []string
 
-// handoverPanel opens the handover of the selected cell's side if that is local, else of the first local side. It
-// returns nil if no side is local.
+// handoverPanel opens the handover for the selected cell's side if that side is local, and otherwise for the first
+// local side. If no side is local, it returns nil.
 func (a *app) handoverPanel() screen {
 	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}
 	if len(h.here) == 0 {
-		a.notice = "you have no context for either side: there is nothing to hand over"
+		a.notice = "you have no context for either side, so there are no facts to hand over"
 		return nil
 	}
 	h.side = h.here[0]
@@ -133,7 +132,7 @@ func (h *handover) focus(at int) tea.Cmd {
 	return h.inputs[at].Focus()
 }
 
-// otherSide switches to the other side; a typed file name is kept.
+// otherSide switches to the other side. It keeps a file name that the user typed.
 func (h *handover) otherSide() tea.Cmd {
 	s := h.a.live.Session
 	usual := h.inputs[0].Value() == s.HandoverFile(h.side)

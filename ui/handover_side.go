@@ -19,11 +19,12 @@ const (
 	filePhrase // the passphrase of the file
 )
 
-// askFile asks for a facts file instead of a context. It refuses if the other side is a facts file already, because at
-// least one side must be a context.
+// askFile asks for a facts file instead of a context. At least one side must be a context, so it refuses if the other
+// side is already a facts file.
 func (p *sides) askFile() tea.Cmd {
 	if p.spec[p.side().Peer()].Facts != "" {
-		p.said = "the " + p.guide.Sides[p.side().Peer()].Name + " is already a file; one side must be a context of yours"
+		p.said = "the " + p.guide.Sides[p.side().Peer()].Name +
+			" already uses a facts file; the other side must be one of your contexts"
 		return nil
 	}
 	p.said, p.file = "", filePath
@@ -31,7 +32,6 @@ func (p *sides) askFile() tea.Cmd {
 	return p.input.Focus()
 }
 
-// unfile returns to the choice of a context.
 func (p *sides) unfile() tea.Cmd {
 	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
 	delete(p.spec, p.side())
@@ -40,7 +40,7 @@ func (p *sides) unfile() tea.Cmd {
 	return nil
 }
 
-// filed accepts the entered file name, and then the passphrase if the file requires one.
+// filed accepts the entered file name. If the file requires a passphrase, it then accepts the passphrase.
 func (p *sides) filed() tea.Cmd {
 	if p.file == filePhrase {
 		if err := p.a.o.Unlock(p.spec[p.side()].Facts, p.input.Value()); err != nil {
@@ -67,7 +67,7 @@ func (p *sides) filed() tea.Cmd {
 
 func (p *sides) filedAway() tea.Cmd {
 	p.file, p.input.EchoMode = unfiled, textinput.EchoNormal
-	p.said = "The facts file is signed with the key " + oneLine(p.signer) + ". Compare it with the " +
+	p.said = "The facts file is signed with the key " + oneLine(p.signer) + ". Compare the key with the " +
 		p.guide.Sides[p.side()].Name + "'s admin: carrick asks you to confirm it before the first change."
 	p.stage++
 	return p.advance()
@@ -76,16 +76,16 @@ func (p *sides) filedAway() tea.Cmd {
 // fileLine returns the line of a side while its file is being chosen.
 func (p *sides) fileLine(name string) string {
 	a := p.a
-	what := map[filing]string{filePath: "facts file ", filePhrase: "its passphrase "}[p.file]
+	what := map[filing]string{filePath: "facts file ", filePhrase: "passphrase of the file "}[p.file]
 	p.input.Width = max(1, a.w-p.labels()-width(what)-8)
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render(what) + p.input.View()
 }
 
-// fileLines explain facts files, and what to request from the other admin.
+// fileLines returns an explanation of facts files, and what to request from the other admin.
 func (p *sides) fileLines() []string {
 	role, flag := p.guide.Sides[p.side()].Name, p.guide.Sides[p.side()].Flag()
-	text := "   Where you have no credentials for the " + role +
-		", its admin sends you a file, and you send them one. Ask them to run:"
+	text := "   If you have no credentials for the " + role +
+		", its admin sends you a facts file, and you send one to them. Ask them to run:"
 	out := wrap(text, max(1, p.a.w-4))
 	return append(out, "", "     "+clip("carrick handover LINK --side "+flag+" -o "+flag+".facts", max(1, p.a.w-6)))
 }

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/facts"
 )
 
-// fileOfFacts writes a facts file of the provider, sealed by a passphrase.
+// fileOfFacts writes a facts file of the provider, encrypted with a passphrase.
 func fileOfFacts(t *testing.T, link string) string {
 	t.Helper()
 	to, err := facts.ForPassphrase("correct horse")
@@ -45,15 +45,15 @@ func fileOfFacts(t *testing.T, link string) string {
 	return path
 }
 
-// A facts file stands for a side in place of a context: it is looked into at once,
-// its passphrase is asked for and not shown, and the link takes its name.
+// The user chooses a facts file instead of a context for a side. The wizard reads it immediately, asks for its
+// passphrase without echo, and suggests its link name.
 func TestAFileOfFactsStandsForASide(t *testing.T) {
 	var path string
 	var given []string
 	o := clusters(t)
 	o.Unlock = func(file, phrase string) error {
 		if given = append(given, file+" "+phrase); phrase != "correct horse" {
-			return errors.New("this is not its passphrase")
+			return errors.New("wrong passphrase")
 		}
 		return nil
 	}
@@ -69,11 +69,11 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 		p.press("h")
 		p.press(strings.Split(path, "")...)
 		p.press("enter")
-		p.shows("its passphrase")
+		p.shows("passphrase of the file")
 		p.press(strings.Split("wrong", "")...)
 		p.hides("wrong")
 		p.press("enter")
-		p.shows("this is not its passphrase")
+		p.shows("wrong passphrase")
 		p.press(strings.Split("correct horse", "")...)
 		p.press("enter")
 		p.shows("oslo-rome", "rome.facts", "enter begin", "signed with the key", "SHA256:", "before the first change")
@@ -83,7 +83,7 @@ func TestAFileOfFactsStandsForASide(t *testing.T) {
 	}
 }
 
-// A file of another side is refused where it is asked for.
+// The wizard rejects a facts file of the wrong side when the user enters it.
 func TestAFileOfTheOtherSideIsRefused(t *testing.T) {
 	onStage(t, clusters(t), 80, 24, func(p *play) {
 		path := fileOfFacts(t, "oslo-rome")

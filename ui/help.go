@@ -4,7 +4,8 @@ import (
 	"carrick/steps"
 )
 
-// help returns the panel that lists the keys, generated from the key table, below a description of the covered screen.
+// help returns the panel that lists the keys below a description of the covered screen. The list is generated from the
+// key table.
 func (a *app) help() screen {
 	return a.pager("Keys", func(w int) []string {
 		var out []string
@@ -17,7 +18,7 @@ func (a *app) help() screen {
 		}
 		groups := a.k.groups()
 		if a.player != nil {
-			groups = append([]keyGroup{{"While it walks", []hotkey{a.k.Pause}}}, groups...)
+			groups = append([]keyGroup{{"During autoplay", []hotkey{a.k.Pause}}}, groups...)
 		}
 		for _, g := range groups {
 			out = append(out, a.t.title.Render(g.title))
@@ -32,7 +33,6 @@ func (a *app) help() screen {
 	})
 }
 
-// keyLines lists keys and their meanings.
 func (a *app) keyLines(keys []hotkey, w int) []string {
 	var out []string
 	for _, k := range keys {
@@ -42,21 +42,20 @@ func (a *app) keyLines(keys []hotkey, w int) []string {
 	return out
 }
 
-// signs are the statuses with their descriptions in the help.
+// signs lists the statuses with their descriptions in the help.
 var signs = []struct {
 	status steps.Status
 	word   string
 	means  string
 }{
-	{steps.Pass, "ok", "holds"},
+	{steps.Pass, "ok", "passes"},
 	{steps.Fail, "FAIL", "fails; enter shows what to do"},
 	{steps.Warn, "warn", "passes with a warning"},
 	{steps.Unknown, "unknown", "could not be checked: not a pass"},
-	{steps.Skip, "skip", "not checked; the detail says why"},
-	{steps.Waiting, "3 s", "in progress, for so long"},
+	{steps.Skip, "skip", "not checked; enter shows why"},
+	{steps.Waiting, "3 s", "in progress, with the elapsed time"},
 }
 
-// noteLines returns the notes in Options.
 func (a *app) noteLines(w int) []string {
 	var out []string
 	for _, n := range a.o.Notes {

@@ -13,12 +13,11 @@ type entry struct {
 	at   time.Time
 	bad  bool
 	text string
-	sign string // glyph of the change, in its color; "": the entry is no change
+	sign string // glyph of the change, in its color; "" if the entry is not a change
 }
 
 func (j *journal) note(at time.Time, text string) { *j = append(*j, entry{at: at, text: text}) }
 
-// did records a change.
 func (j *journal) did(at time.Time, sign, text string) {
 	*j = append(*j, entry{at: at, text: text, sign: sign})
 }
@@ -33,11 +32,11 @@ func (a *app) trouble(err error) {
 	a.o.Trouble(err)
 }
 
-// logPanel shows the journal, scrolled to its end.
+// logPanel shows the journal. It starts at the end.
 func (a *app) logPanel() screen {
 	p := a.pager("Log", func(w int) []string {
 		if len(a.log) == 0 {
-			return []string{a.t.faint.Render("Nothing was changed and no error occurred so far.")}
+			return []string{a.t.faint.Render("Nothing was changed and no errors occurred.")}
 		}
 		var out []string
 		for _, e := range a.log {

@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 )
 
-// hotkey is one row of the table of keys: the keys, one or two words for the footer, and a line for the overlay and
-// ui/README.md.
+// hotkey is one row of the table of keys. It contains the keys, one or two words for the footer, and a line for the
+// overlay and ui/README.md.
 type hotkey struct {
 	key.Binding
 	means string
@@ -18,7 +18,7 @@ func hot(shown, short, means string, pressed ...string) hotkey {
 	return hotkey{key.NewBinding(key.WithKeys(pressed...), key.WithHelp(shown, short)), means}
 }
 
-// keyMap is the one table of keys. The footer, the overlay and the README are generated from it.
+// keyMap is the table of keys. The footer, the overlay and the README are generated from it.
 type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
@@ -58,7 +58,7 @@ func newKeys() keyMap {
 		Answers: hot("e", "answers", "the answers of this step", "e"),
 		Again:   hot("r", "again", "check this cell again", "r"),
 		All:     hot("R", "all again", "run all checks again", "R"),
-		Copy:    hot("y", "copy", "copy the fix, or what is on screen", "y"),
+		Copy:    hot("y", "copy", "copy the fix, or the text on screen", "y"),
 		Page:    hot("o", "page", "show references", "o"),
 		Save:    hot("s", "save", "save a report to a file", "s"),
 		Log:     hot("l", "log", "show the log: changes and errors", "l"),
@@ -68,7 +68,7 @@ func newKeys() keyMap {
 		HitBack: hot("N", "before", "after / in a text: previous match", "N"),
 		Object:  hot("] tab", "next object", "in a diff: next object", "]", "tab"),
 		ObjBack: hot("[", "previous object", "in a diff: previous object", "[", "shift+tab"),
-		Rest:    hot(".", "the rest", "in a diff: also show unchanged objects", "."),
+		Rest:    hot(".", "unchanged", "in a diff: also show unchanged objects", "."),
 		Yes:     hot("y", "yes", "yes", "y", "Y"),
 		No:      hot("n", "no", "no", "n", "N"),
 		Left:    hot("←", "", "", "left", "h"),
@@ -88,13 +88,12 @@ func newKeys() keyMap {
 	}
 }
 
-// keyGroup is a part of the table with a heading.
 type keyGroup struct {
 	title string
 	keys  []hotkey
 }
 
-// groups returns the table in the order of the overlay and README.
+// groups returns the table in the order of the overlay and the README.
 func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
@@ -119,16 +118,15 @@ func KeyTable() string {
 	return b.String()
 }
 
-// hint is one key in the footer.
 type hint struct{ key, text string }
 
 // hint returns the key with its text in the table.
 func (h hotkey) hint() hint { return hint{strings.Fields(h.Help().Key)[0], h.Help().Desc} }
 
-// as returns the key with a text for the current state: "apply 3 changes".
+// as returns the key with a text for the current state, such as "apply 3 changes".
 func (h hotkey) as(text string) hint { return hint{h.hint().key, text} }
 
-// footer returns a line of hints: as many of the first ones as fit, and always the last ones.
+// footer returns a line of hints. It contains as many hints of first as fit, and all hints of last.
 func (a *app) footer(first, last []hint) string {
 	for {
 		line := a.hints(append(append([]hint{}, first...), last...))

@@ -6,18 +6,18 @@ import (
 	"carrick/steps"
 )
 
-// layout has the size of each part of a step's screen. It depends on the size of the terminal and on the step, but not
-// on the selection, so that parts do not move.
+// layout contains the size of each part of a step's screen. It depends on the size of the terminal and on the step. It
+// does not depend on the selection, so that parts do not move.
 type layout struct {
 	sides  bool // show the line of the sides
 	rules  bool // show separators
 	totals bool
 	why    int // lines for the step's reason, including an empty one
-	note   int // line that says which screen size shows both sides
+	note   int // line about the screen size that shows both sides
 	rows   int
-	list   int // the list of steps with a separator, if there is room
+	list   int // the list of steps with a separator, if it fits
 	detail int
-	// columns
+	// in columns
 	steps, main, side int // list of steps, checks, evidence; the first and last only on a wide screen
 	cell              int // a verdict
 }
@@ -60,7 +60,7 @@ func (p *stepPage) layout() layout {
 	return l
 }
 
-// giveWhy assigns lines to the reason of the step if that hides no check, and returns the number of spare lines.
+// giveWhy assigns lines to the reason of the step, if that hides no check. It returns the number of spare lines.
 func (p *stepPage) giveWhy(l *layout) int {
 	spare := l.rows
 	for i := range p.step().Checks {
@@ -74,8 +74,8 @@ func (p *stepPage) giveWhy(l *layout) int {
 	return spare
 }
 
-// title returns the title of a check as lines. On a low screen, or if it needs more than three lines, it is clipped to
-// one line.
+// title returns the title of a check as lines. On a low screen, or if the title needs more than three lines, it is
+// clipped to one line.
 func (p *stepPage) title(c *steps.Check, l layout) []string {
 	room := max(1, l.main-4-l.cell*len(p.shown()))
 	out := hang2("", "  ", oneLine(c.Title), room+1)
@@ -132,10 +132,9 @@ func (p *stepPage) assertions() int {
 	return min(w, proseWidth)
 }
 
-// digits returns the width of a step number.
 func (p *stepPage) digits() int { return len(strconv.Itoa(len(p.guide().Steps) + 1)) }
 
-// cellWidth returns the width of a verdict below its side's name.
+// cellWidth returns the width of a verdict column, which must fit the side's name.
 func (p *stepPage) cellWidth() int {
 	w := 10
 	for _, r := range p.guide().Sides {

@@ -29,8 +29,8 @@ func TestFixDoesOneAction(t *testing.T) {
 	})
 }
 
-// Where the action that is named has nothing to do, what the check misses is made
-// by another one of its step.
+// If the action that fixes a check has nothing to do, the fix key applies its whole step, because another action may
+// create what is missing.
 func TestFixDoesTheStepWhereItsActionIsDone(t *testing.T) {
 	m := &tunnel{items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys", Hash: "1"}}}
 	o := m.options(t)
@@ -106,7 +106,7 @@ func TestReportIsSavedAndNamed(t *testing.T) {
 	for _, want := range []string{
 		"# Tunnel: milan-rome", "| provider | `rome` | `a machine` |",
 		"- **fail**, provider, step Tunnel keys: the keys Secret holds one key pair\n  - found: `there is no key pair`",
-		"    ```sh\n    tunnel keys --make\n    ```", "because of this 3 other checks blocked",
+		"    ```sh\n    tunnel keys --make\n    ```", "blocks 3 other checks",
 		"### 2 Tunnel keys: ", "- **fail** · provider · the keys Secret",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -128,7 +128,7 @@ func TestSummary(t *testing.T) {
 	})
 }
 
-// What an undo leaves because others need it is named, with who that is.
+// The plan of an undo names the objects that it keeps because others use them, and these users.
 func TestAnUndoNamesWhatOthersNeed(t *testing.T) {
 	m := &tunnel{
 		keys:  true,
@@ -142,7 +142,7 @@ func TestAnUndoNamesWhatOthersNeed(t *testing.T) {
 	})
 }
 
-// Every screen counts the verdicts of all steps, so all of them are live on every screen.
+// Every screen shows the counts of all steps, so all checks are live on every screen.
 func TestEveryStepIsLiveOnEveryScreen(t *testing.T) {
 	m := &tunnel{keys: true}
 	onStage(t, m.options(t), 80, 40, func(p *play) {

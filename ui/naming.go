@@ -8,14 +8,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// takenNameMsg tells the page of the sides whether a link file of that name exists, and its content.
+// takenNameMsg contains the link file with the entered name, if one exists.
 type takenNameMsg struct {
 	link     *linkfile.Link
 	existing bool
 	err      error // the name belongs to another link
 }
 
-// advance goes to the next stage whose choice is missing, and prepares its text field.
+// advance goes to the next stage whose choice is missing and prepares its text field.
 func (p *sides) advance() tea.Cmd {
 	for !p.naming() && !p.spec[p.side()].IsZero() {
 		p.stage++
@@ -37,12 +37,12 @@ func (p *sides) advance() tea.Cmd {
 	return nil
 }
 
-// entered accepts the typed text: a host's folder, or the name of the link.
+// entered accepts the typed directory of a host, or the typed name of the link.
 func (p *sides) entered() tea.Cmd {
 	typed := strings.TrimSpace(p.input.Value())
 	if p.onHost() {
 		if !strings.HasPrefix(typed, "/") {
-			p.said = "an absolute path: / is this machine, another folder represents one"
+			p.said = "an absolute path: / is this machine, another directory represents one"
 			return nil
 		}
 		p.spec[p.side()] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: typed}}
@@ -60,7 +60,7 @@ func (p *sides) entered() tea.Cmd {
 	}
 }
 
-// tookName opens the link: a new one, or the existing one of that name if it joins the same two sides.
+// tookName opens the link. If a link with that name already connects the same two sides, it opens the existing link.
 func (p *sides) tookName(m takenNameMsg) tea.Cmd {
 	if m.err != nil {
 		p.busy, p.said = false, oneLine(m.err.Error())

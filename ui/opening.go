@@ -15,14 +15,13 @@ import (
 	"carrick/ui/model"
 )
 
-// openedMsg reports the result of opening a link to the app.
 type openedMsg struct {
 	session *engine.Session
 	resumed bool
 	err     error
 }
 
-// open connects to the sides of a link, and saves a new link afterwards.
+// open connects to the sides of a link and then saves a new link.
 func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	return func() tea.Msg {
 		s, err := a.o.Connect(l, resumed)
@@ -84,8 +83,8 @@ func (p *opening) view() []string {
 	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
 }
 
-// standing is the page on which a resumed link runs its checks. After them it continues automatically to the first step
-// that is not green.
+// standing is the page on which a resumed link runs its checks. It then continues automatically to the first step that
+// is not green.
 type standing struct{ a *app }
 
 func (p *standing) typing() bool        { return false }
@@ -127,7 +126,7 @@ func (p *standing) view() []string {
 	return append(fill(lines, a.h-1), a.footer([]hint{a.k.Open.as("continue now")}, []hint{a.k.Quit.hint()}))
 }
 
-// stepList returns a line for each step: its state, title and counts. at is the index of the current step.
+// stepList returns a line for each step with its state, title and counts. at is the index of the current step.
 func (a *app) stepList(at, w int) []string {
 	guide := a.live.Guide()
 	titles, numbers := 0, width(strconv.Itoa(len(guide.Steps)))

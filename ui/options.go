@@ -7,19 +7,19 @@ import (
 	"carrick/ui/model"
 )
 
-// Options are the options of the interactive wizard. In and Out must be terminals, else Run returns ErrNoTerminal.
+// Options are the options of the interactive wizard. If In or Out is not a terminal, Run returns ErrNoTerminal.
 type Options struct {
 	model.Options
-	Version string // of carrick, for reports; "": unknown
-	Walk    *Walk  // play the guide automatically; nil: wait for keys
-	Color   string // auto (""), always or never
-	Theme   string // one of Themes; "" is auto, according to the terminal's background
+	Version string // carrick's version, for reports; "" if unknown
+	Walk    *Walk  // plays the guide automatically; nil if the user presses the keys
+	Color   string // auto (the default), always or never
+	Theme   string // one of Themes; the default is auto, which depends on the terminal's background
 	Err     io.Writer
 }
 
 var (
-	// ErrInterrupted means that the user left with ctrl+c.
+	// ErrInterrupted is returned if the user left with ctrl+c.
 	ErrInterrupted = errors.New("interrupted")
-	// ErrNoTerminal means that there is no terminal for the wizard.
+	// ErrNoTerminal is returned if there is no terminal for the wizard.
 	ErrNoTerminal = errors.New("the wizard requires a terminal; carrick check, diff, apply and undo do not")
 )

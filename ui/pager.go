@@ -16,16 +16,16 @@ type pager struct {
 	a      *app
 	title  string
 	text   func(w int) []string
-	copy   func() string            // text for the copy key; nil: the whole text
-	file   func() string            // text for the save key; nil: the same as for the copy key
-	kind   string                   // part of the saved file's name; "": from the title
-	hints  func() []hint            // additional hints; nil: none
-	more   func(tea.KeyMsg) tea.Cmd // additional keys; nil: none
+	copy   func() string            // text for the copy key; nil copies the whole text
+	file   func() string            // text for the save key; default: the text for the copy key
+	kind   string                   // part of the saved file's name; default: from the title
+	hints  func() []hint            // additional hints, or nil
+	more   func(tea.KeyMsg) tea.Cmd // additional keys, or nil
 	dress  func(shown []string, from int) (where string)
 	search search
 	from   int  // first visible line, if the lines below it fill the panel
 	shown  int  // first visible line when last drawn
-	high   int  // available lines; 0: the height of a panel
+	high   int  // available lines; 0 means the height of a panel
 	end    bool // start at the end
 }
 
@@ -35,7 +35,7 @@ func (a *app) pager(title string, text func(w int) []string) *pager {
 
 func (p *pager) typing() bool { return p.search.typing() }
 
-// pace returns the pace of the page below, because changes of that page may be shown here.
+// Changes on the page below can appear on this panel, so it has the pace of that page.
 func (p *pager) pace() time.Duration {
 	if p.a.page == nil {
 		return 0
@@ -43,7 +43,6 @@ func (p *pager) pace() time.Duration {
 	return p.a.page.pace()
 }
 
-// room returns the number of visible lines.
 func (p *pager) room() int {
 	if p.high > 0 {
 		return p.high
@@ -85,7 +84,7 @@ func (p *pager) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// scroll handles a scrolling key and reports whether the key was one.
+// scroll handles a scrolling key. It reports whether k is a scrolling key.
 func (p *pager) scroll(k tea.KeyMsg) bool {
 	keys, page, to := p.a.k, max(1, p.room()-1), p.shown
 	switch {
@@ -136,8 +135,7 @@ func (p *pager) saveKind() string {
 	return strings.ToLower(strings.Fields(p.title + " text")[0])
 }
 
-// body returns the visible lines of a text, at most h. If the screen is larger for a while, it later returns to the
-// same first line.
+// body returns at most h visible lines. If the screen is larger for a while, it later returns to the same first line.
 func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
 	p.shown = max(0, min(p.from, last))

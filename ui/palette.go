@@ -5,7 +5,7 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Names of themes for --theme. The empty name is auto.
+// Names of themes for --theme. The empty name means auto.
 const (
 	themeAuto     = "auto"
 	themeDark     = "dark"
@@ -13,19 +13,19 @@ const (
 	themeContrast = "high-contrast"
 )
 
-// Themes are the valid values of Options.Theme.
+// Themes lists the valid values of Options.Theme.
 var Themes = []string{themeAuto, themeDark, themeLight, themeContrast}
 
-// palette has the colors of a theme, each in true color, 256 and 16 colors. An empty color is the terminal's own. Tests
-// check that each color is readable.
+// palette contains the colors of a theme, each in true color, 256 and 16 colors. An empty color is the terminal's own.
+// Tests check that each color is readable.
 type palette struct{ good, bad, warn, unknown, accent, faint lipgloss.CompleteColor }
 
 func paint(full, of256, of16 string) lipgloss.CompleteColor {
 	return lipgloss.CompleteColor{TrueColor: full, ANSI256: of256, ANSI: of16}
 }
 
-// palettes are the colors of each theme. The colors of auto are for a terminal whose background is unknown, and are
-// readable on black and on white. None of the 16 colors is readable in every terminal.
+// palettes maps each theme to its colors. The auto theme is for a terminal whose background is unknown. Its colors are
+// readable on black and on white. No 16-color value is readable in every terminal.
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
@@ -42,7 +42,7 @@ var palettes = map[string]palette{
 	themeContrast: {},
 }
 
-// Black and white, for the high-contrast theme.
+// These colors are for the high-contrast theme.
 var (
 	black = paint("#000000", "16", "0")
 	white = paint("#ffffff", "231", "15")
@@ -51,7 +51,7 @@ var (
 // enough is the minimum contrast ratio of text, as WCAG 2 level AA requires.
 const enough = 4.5
 
-// contrast returns the contrast ratio of two colors, 1 to 21, as WCAG defines it.
+// contrast returns the contrast ratio of two colors as defined by WCAG, from 1 to 21.
 func contrast(a, b termenv.Color) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)

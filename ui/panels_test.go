@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// many is a plan of things, some of which are unchanged.
+// many returns many items of a plan, some of which are unchanged.
 func many() []steps.Item {
 	long := "+  note: " + strings.Repeat("a-long-value ", 12) + "end-of-it\n"
 	return []steps.Item{
@@ -41,7 +41,7 @@ func TestDiffGoesFromObjectToObject(t *testing.T) {
 		p.press("]")
 		p.shows("object 2 of 3", "▸ ~ change  ConfigMap a/settings")
 		p.press("tab")
-		p.shows("object 3 of 3", "▸ - delete  Pod a/old", "2 more things unchanged; . shows them")
+		p.shows("object 3 of 3", "▸ - delete  Pod a/old", "2 more resources unchanged; . shows them")
 		p.press("]")
 		p.shows("this is the last object", "object 3 of 3")
 		p.press("[", "[", "[")
@@ -121,7 +121,7 @@ func TestSearchGoesForthAndBack(t *testing.T) {
 	})
 }
 
-// A phrase is found although a line ends in it.
+// Search finds a phrase that wrapping has split into two lines.
 func TestSearchFindsWhatIsBroken(t *testing.T) {
 	s := newSearch(newTheme(skin{}))
 	s.input.SetValue("two  words")
@@ -152,9 +152,9 @@ func TestPlanIsSaved(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	for _, want := range []string{
-		"# What carrick would change", "# link      milan-rome (", "# guide     Tunnel (tunnel)",
-		"# seen      2000-01-01T00:00:00Z, by carrick v9", "# consumer  milan", "# provider  rome",
-		"# in all: 1 create · 1 change · 1 delete · 2 unchanged", "## provider: Make the keys",
+		"# Changes that carrick would make", "# link      milan-rome (", "# guide     Tunnel (tunnel)",
+		"# created   2000-01-01T00:00:00Z, by carrick v9", "# consumer  milan", "# provider  rome",
+		"# total: 1 create · 1 change · 1 delete · 2 unchanged", "## provider: Make the keys",
 		"# create Secret a/keys", "+data: (hidden, 3 bytes)", "# leave Role a/as-it-is (is unchanged)",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -233,10 +233,10 @@ func TestClipboardOfTmux(t *testing.T) {
 	}{
 		"tmux takes it":        {"on/off", nil, "\x1b]52;c;aGk=\x07", "copied"},
 		"tmux lets it through": {"external/on", nil, "\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\", "copied"},
-		"its own command":      {"external/off", nil, "", "copied, also for tmux's own prefix ]"},
+		"its own command":      {"external/off", nil, "", "copied, also into tmux: prefix ] pastes the text"},
 		"no way": {
 			"off/off", errors.New("no server"), "",
-			`not copied: tmux refuses it (set-clipboard is "off"); select the text with the mouse`,
+			`not copied: tmux does not allow it (set-clipboard is "off"); select the text with the mouse`,
 		},
 	} {
 		var given string

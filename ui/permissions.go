@@ -7,7 +7,6 @@ import (
 	"carrick/steps/engine"
 )
 
-// lackingPanel shows the missing permissions, and manifests that grant them.
 func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 	name := "carrick-" + a.live.Session.Link().Name()
 	grants := func() string {
@@ -20,7 +19,7 @@ func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 		return strings.Join(parts, "---\n")
 	}
 	p := a.pager("Missing permissions", func(w int) []string {
-		out := wrap("Nothing was changed. An admin of that cluster can apply this and bind it to you.", w)
+		out := wrap("Nothing was changed. An admin of that cluster can apply these manifests and bind the role to you.", w)
 		for _, side := range steps.Sides {
 			lack, missing := lacking[side]
 			if !missing {
@@ -33,7 +32,7 @@ func (a *app) lackingPanel(lacking engine.MissingPermissions) screen {
 				out = append(out, hang("  "+a.t.bad.Render("✗")+" ", wrap(oneLine(r), max(1, w-4)))...)
 			}
 			if lack.Partly {
-				out = append(out, wrap("Once these are granted, carrick can check for others.", w)...)
+				out = append(out, wrap("Once these permissions are granted, carrick can check for others.", w)...)
 			}
 			out = append(out, "")
 			for _, l := range manyLines(lack.Grant(name)) {

@@ -10,7 +10,6 @@ import (
 	"carrick/ui/model"
 )
 
-// purpose is the reason for which a plan was requested.
 type purpose int
 
 const (
@@ -21,31 +20,30 @@ const (
 	toUndo
 )
 
-// plannedMsg passes a requested plan to the page of the step.
 type plannedMsg struct {
 	step    string
 	ask     int    // number of the request; a later request makes it obsolete
-	title   string // of the plan's panel
+	title   string // title of the plan's panel
 	purpose purpose
 	scope   engine.Scope
 	model.Planned
 }
 
-// ask requests a plan, with a check of its permissions if it is to be executed.
+// ask requests a plan. If the plan is to be executed, it also checks the permissions.
 func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	a := p.a
 	switch {
 	case a.run.busy():
-		a.notice = "still running: ctrl+c stops it"
+		a.notice = "still running; press ctrl+c to stop"
 		return nil
 	case len(p.step().Actions) == 0 && len(scope.Steps) > 0:
-		a.notice = "this step changes nothing: it only checks"
+		a.notice = "this step changes nothing: it only runs checks"
 		return nil
 	}
 	return p.plan(why, title, scope)
 }
 
-// plan creates the plan, after storing the signers that the user has just confirmed.
+// plan stores the signers that the user has just confirmed, and then creates the plan.
 func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed ...engine.Signer) tea.Cmd {
 	a := p.a
 	p.asking++
@@ -94,7 +92,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 			a.notice = "there is nothing to undo: this link has created nothing"
 		}
 		return nil
-	case plan.Empty() && m.purpose == toFix: // another action of its step must fix it
+	case plan.Empty() && m.purpose == toFix: // the fix has nothing to change, so apply its whole step instead
 		_, step := p.guide().Action(m.scope.Actions[0])
 		return p.plan(toApply, step.Title, engine.Scope{Steps: []string{step.Name}})
 	case plan.Empty():
@@ -106,7 +104,8 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	return a.lay(p.confirm(deedOf(m), plan))
 }
 
-// leftTitle returns the title for the objects that an undo keeps, or "" if it keeps none that belong to the link.
+// leftTitle returns the title for the objects that an undo keeps. If it keeps none that belong to the link, leftTitle
+// returns "".
 func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:
@@ -119,7 +118,6 @@ func leftTitle(p *engine.Plan) string {
 	return ""
 }
 
-// nothingToChange returns the notice for an empty plan of the step.
 func (p *stepPage) nothingToChange() string {
 	board, step := p.a.live.Board, p.step().Name
 	n := board.Count(step)
@@ -138,10 +136,10 @@ func (p *stepPage) nothingToChange() string {
 	return "there is nothing to change: everything is up to date"
 }
 
-// deed describes the execution of a plan: as a question, while it runs, and afterwards.
+// deed contains the words for a plan in a question, while it is executed, and afterwards.
 type deed struct {
 	question, doing, done string
-	fixes                 bool // a single action of a step
+	fixes                 bool // the plan is a single action that fixes a check
 }
 
 func deedOf(m plannedMsg) deed {

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens")
 
-// play is the wizard without a terminal: its commands run as they would, in a
-// bubble of synctest, so it is known when nothing more happens by itself.
+// play runs the wizard without a terminal. Its commands run in a synctest bubble, so that a test knows when the wizard
+// is idle.
 type play struct {
 	t    *testing.T
 	a    *app
@@ -30,8 +30,7 @@ type play struct {
 	quit bool
 }
 
-// onStage plays the wizard with those options at that size until the scene is
-// over.
+// onStage runs a scene on the wizard with those options and that size.
 func onStage(t *testing.T, o Options, w, h int, scene func(*play)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +64,7 @@ func (p *play) do(cmd tea.Cmd) {
 	}()
 }
 
-// settle delivers messages until no more come without time going by.
+// settle delivers messages until no more arrive without time passing.
 func (p *play) settle() {
 	for {
 		synctest.Wait()
@@ -92,7 +91,7 @@ func (p *play) deliver(m tea.Msg) {
 	}
 }
 
-// after lets time go by.
+// after advances the time.
 func (p *play) after(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); p.settle() {
 		time.Sleep(min(100*time.Millisecond, time.Until(end)))
@@ -120,13 +119,13 @@ func keyOf(k string) tea.KeyMsg {
 	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(k)}
 }
 
-// resize gives the terminal another size.
+// resize changes the size of the terminal.
 func (p *play) resize(w, h int) {
 	p.deliver(tea.WindowSizeMsg{Width: w, Height: h})
 	p.settle()
 }
 
-// screen is the frame without styles.
+// screen returns the frame without styles.
 func (p *play) screen() string {
 	lines := strings.Split(ansi.Strip(p.a.View()), "\n")
 	for i := range lines {
@@ -135,7 +134,7 @@ func (p *play) screen() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// shows fails where the frame lacks one of the texts.
+// shows fails the test if one of the texts is not in the frame.
 func (p *play) shows(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -145,7 +144,7 @@ func (p *play) shows(texts ...string) {
 	}
 }
 
-// hides fails where the frame has one of the texts.
+// hides fails the test if one of the texts is in the frame.
 func (p *play) hides(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -175,7 +174,7 @@ func (p *play) golden(name string) {
 	}
 }
 
-// verdict is how a side's only check of a step stands.
+// verdict returns the status of a check on a side.
 func (p *play) verdict(check string, side steps.Side) steps.Status {
 	for _, c := range p.a.live.Guide().Cells() {
 		if c.Check == check && c.Side == side {

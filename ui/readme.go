@@ -2,7 +2,7 @@ package ui
 
 import _ "embed"
 
-// Readme is the README of the interactive wizard; carrick help shows parts of it.
+// Readme is the README of the interactive wizard. The command carrick help shows parts of it.
 //
 //go:embed README.md
 var Readme string

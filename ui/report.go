@@ -11,8 +11,8 @@ import (
 	"carrick/ui/model"
 )
 
-// report returns the whole board as Markdown for a ticket: the link and its sides, then what is wrong, then every
-// verdict. Text from a cluster is in code spans, where Markdown has no effect.
+// report returns the whole board as Markdown for a ticket. It contains the link and its sides, then the failures, then
+// every verdict. Text from a cluster is in code spans, where Markdown has no effect.
 func (a *app) report(now time.Time) []string {
 	l := a.live
 	guide, link := l.Guide(), l.Session.Link()
@@ -43,7 +43,6 @@ func (a *app) report(now time.Time) []string {
 	return out
 }
 
-// reportSides returns a table of the two sides and their state.
 func (a *app) reportSides() []string {
 	l := a.live
 	guide := l.Guide()
@@ -79,8 +78,8 @@ func (a *app) reportSides() []string {
 	return out
 }
 
-// reportWrongs returns the verdicts that do not pass: failures before unknowns, and within a status first the cells
-// that block most others.
+// reportWrongs returns the verdicts that do not pass. Failures come before unknowns. Within a status, the cells that
+// block the most other cells come first.
 func (a *app) reportWrongs() []string {
 	l := a.live
 	guide, causes := l.Guide(), l.Board.Causes()
@@ -96,7 +95,7 @@ func (a *app) reportWrongs() []string {
 			out = append(out, "  - why it matters: "+oneLine(check.Why))
 		}
 		if n := causes[c]; n > 0 {
-			out = append(out, "  - because of this "+model.Plural(n, "other check")+" blocked")
+			out = append(out, "  - blocks "+model.Plural(n, "other check"))
 		}
 		if fix := strings.TrimSpace(r.Fix); fix != "" {
 			out = append(out, "  - what to do:", "", "    ```sh")

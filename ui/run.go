@@ -20,9 +20,9 @@ import (
 // 1 % of a core.
 const frames = 30
 
-// Run shows the wizard until the user leaves, and then prints a plain summary on the normal screen. It returns nil
-// after q, ErrInterrupted after ctrl+c, ErrNoTerminal without a terminal, and the error of ctx if ctx ended the wizard.
-// It always restores the terminal.
+// Run shows the wizard until the user leaves. It then prints a plain summary on the normal screen. After q it returns
+// nil, and after ctrl+c ErrInterrupted. Without a terminal it returns ErrNoTerminal. If ctx ended the wizard, it
+// returns ctx's error. It always restores the terminal.
 func Run(ctx context.Context, o Options) error {
 	if err := NeedTerminal(o.In, o.Out); err != nil {
 		return err
@@ -35,12 +35,12 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel()
 	a := newApp(inner, o, os.Getenv)
 	a.w, a.h = w, a.player.sized(w, h)
-	a.dir, _ = os.Getwd() // only for shorter paths
+	a.dir, _ = os.Getwd() // used only to shorten paths
 	p := tea.NewProgram(
 		a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames),
 	)
 	a.send = p.Send
-	// Not tea.WithContext, which kills the tea.Program: it would not wait until its reader of the terminal has stopped.
+	// tea.WithContext would kill the tea.Program without waiting until its reader of the terminal has stopped.
 	defer context.AfterFunc(ctx, p.Quit)()
 	_, err = p.Run()
 	cancel()
@@ -57,7 +57,6 @@ func Run(ctx context.Context, o Options) error {
 	return context.Cause(ctx)
 }
 
-// endedBy translates the error that ended the tea.Program.
 func endedBy(err error) error {
 	if errors.Is(err, tea.ErrInterrupted) {
 		return ErrInterrupted
@@ -65,7 +64,7 @@ func endedBy(err error) error {
 	return fmt.Errorf("the screen failed: %w", err)
 }
 
-// NeedTerminal returns ErrNoTerminal if the wizard could not be shown. Callers call it before they prepare anything.
+// NeedTerminal returns ErrNoTerminal if the wizard cannot be shown. It must be called before anything is prepared.
 func NeedTerminal(in io.Reader, out io.Writer) error {
 	for _, end := range []any{in, out} {
 		f, ok := end.(interface{ Fd() uintptr })
@@ -76,7 +75,6 @@ func NeedTerminal(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// newApp returns the wizard before its first frame.
 func newApp(ctx context.Context, o Options, env environment) *app {
 	lipgloss.SetColorProfile(termenv.Ascii) // widgets have no colors of their own
 	a := &app{

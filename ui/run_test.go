@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// terminal is a pseudo-terminal with the wizard on it.
+// terminal is a pseudo-terminal on which the wizard runs.
 type terminal struct {
 	t    *testing.T
 	ends *os.File
@@ -47,7 +47,7 @@ func onTerminal(t *testing.T, ctx context.Context, o Options) *terminal {
 	return p
 }
 
-// until reads until a text has come.
+// until reads the output until it contains the text.
 func (p *terminal) until(text string) {
 	p.t.Helper()
 	if err := p.ends.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // only a failure takes that long
@@ -76,7 +76,7 @@ func TestRunLeavesTheTerminalAsItWas(t *testing.T) {
 	p := onTerminal(t, t.Context(), o)
 	p.until("there is no key pair")
 	p.types("q")
-	p.until("undoes what it created")
+	p.until("undoes the changes that the link made")
 	if err := <-p.done; err != nil {
 		t.Fatal(err)
 	}

@@ -20,27 +20,25 @@ type run struct {
 	cancel   context.CancelFunc
 	stopping bool
 	done     bool
-	shown    bool // its progress is shown in place of the detail
+	shown    bool // the progress is shown in place of the detail
 	err      error
 	lines    []string // each has a glyph and what was done
 	began    time.Time
 	heardAt  time.Time // time of the last event
 	took     time.Duration
-	wrong    map[steps.Cell]bool // cells that did not pass when it ended
-	mendable bool                // it failed, and its goal did not hold
+	wrong    map[steps.Cell]bool // cells that did not pass when the run ended
+	mendable bool                // the run failed before the checks that it fixes passed
 }
 
-// progressMsg passes an event to the run.
 type progressMsg struct{ event steps.Event }
 
-// ranMsg reports to the run that it has ended.
 type ranMsg struct{ err error }
 
 func (r *run) busy() bool { return r != nil && !r.done }
 
 func (r *run) visible() bool { return r != nil && r.shown }
 
-// dismiss hides a run that has ended, and reports whether it did.
+// dismiss hides a run that has ended. It reports whether it did.
 func (r *run) dismiss() bool {
 	if r == nil || !r.done || !r.shown {
 		return false
@@ -54,7 +52,6 @@ func (r *run) stop() {
 	r.cancel()
 }
 
-// start executes a confirmed plan.
 func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.run = &run{Run: model.NewRun(plan), deed: d, cancel: cancel, shown: true, began: a.now(), heardAt: a.now()}
@@ -70,7 +67,6 @@ func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	}
 }
 
-// heard records an event.
 func (r *run) heard(a *app, m progressMsg) {
 	e := m.event
 	asked := r.Heard(e)
@@ -83,7 +79,7 @@ func (r *run) heard(a *app, m progressMsg) {
 		sign = ink.Render(mark)
 	}
 	r.heardAt = a.now()
-	if e.Action != "" && !asked { // events of checks have no action: the checks are shown above
+	if e.Action != "" && !asked { // an event from a check has no action, and the board shows its result
 		r.lines = append(r.lines, sign+" "+text)
 		if e.Verb == "" {
 			r.Says = text
@@ -96,7 +92,7 @@ func (r *run) heard(a *app, m progressMsg) {
 	a.log.note(a.now(), text)
 }
 
-// ended records the result, and updates what the run may have changed.
+// ended records the result and updates everything that the run might have changed.
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
 	r.wrong = map[steps.Cell]bool{}
@@ -126,7 +122,7 @@ func (p *stepPage) afterRun() tea.Cmd {
 	return tea.Batch(p.forecast(true), p.learnAnswers())
 }
 
-// mended reports whether the goal of a failed run has been reached since.
+// mended reports whether the checks that a failed run should fix pass now.
 func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
 // overtaken returns a cell of a step that has started to fail since a run succeeded. Otherwise the result of the run
@@ -138,7 +134,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	now := a.live.Wrong(steps.Fail, steps.Unknown)
 	for c := range r.wrong {
 		if !slices.Contains(now, c) {
-			delete(r.wrong, c) // it passes now: another failure is new
+			delete(r.wrong, c) // the cell passes now, so another failure is new
 		}
 	}
 	for _, c := range now {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// parts makes a run of three things, which ends as fault says after so many.
+// parts simulates a run of three changes that ends with fault after the first done changes.
 func parts(m *tunnel, done int, fault error) {
 	m.items = []steps.Item{
 		{Verb: steps.Create, What: "Secret a/one", Hash: "1"},
@@ -45,12 +45,12 @@ func TestARunSaysHowFarItIs(t *testing.T) {
 		p.shows("2 of 3 · 25 s", "5 s: provider: Secret a/three")
 		p.after(40 * time.Second) // all is done, and the check does not hold
 		p.shows("3 of 3", "5 s of 1 min: there is no key pair.")
-		p.panelSays("Waiting for this on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
+		p.panelSays("Waiting for a check on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
 		sweep(p)
 	})
 }
 
-// However small the panel, it shows what goes on.
+// Even the smallest panel shows the current activity.
 func TestWhatIsInHandStaysInSight(t *testing.T) {
 	m := &tunnel{slow: time.Hour, asks: []string{strings.Repeat("a long thing that was done before ", 20)}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
@@ -96,8 +96,7 @@ func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// panelSays fails where what is said of a run lacks a text, wherever its lines
-// are broken.
+// panelSays fails the test if one of the texts is not in the panel of the run, ignoring line breaks.
 func (p *play) panelSays(texts ...string) {
 	p.t.Helper()
 	said := strings.Join(strings.Fields(ansi.Strip(strings.Join(p.a.run.view(p.a, 200, 20), " "))), " ")
@@ -117,8 +116,8 @@ func TestARunStoppedByTheUserSaysWhatStays(t *testing.T) {
 		p.press("ctrl+c")
 		p.after(time.Second)
 		p.panelSays(
-			"! stopped by you after 2 changes", "Done 2 of 3", "it is kept",
-			"a continues, d shows what is left to do, u undoes what was done",
+			"! stopped by you after 2 changes", "Done 2 of 3", "these changes are kept",
+			"a continues, d shows the remaining changes, u undoes the completed changes",
 		)
 	})
 }
@@ -189,9 +188,9 @@ func TestARunThatCameTooEarlyNamesTheStepThatIsMissing(t *testing.T) {
 	}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("3", "a")
-		p.shows("this first requires, on the provider side: the keys Secret holds one")
+		p.shows("a check on the provider side must pass first: the keys Secret holds one")
 		p.press("y")
 		p.after(time.Second)
-		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a retries it", "Or y carrick apply")
+		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a retries", "Or y carrick apply")
 	})
 }

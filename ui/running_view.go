@@ -12,8 +12,8 @@ import (
 	"carrick/ui/model"
 )
 
-// view returns the progress that replaces the detail: first the complete request to the user, then the last lines that
-// fit. The current action is always visible.
+// view returns the progress that replaces the detail. The complete request to the user comes first. The last lines that
+// fit follow. The current action is always visible.
 func (r *run) view(a *app, w, h int) []string {
 	if r.failed() {
 		return squeeze(r.failure(a, w), h, w)
@@ -45,7 +45,7 @@ func (r *run) view(a *app, w, h int) []string {
 	return append(append(ask, done...), verdict...)
 }
 
-// verdict returns the last lines of a run: its current activity, or its result.
+// verdict returns the last lines of a run. They contain its current activity or its result.
 func (r *run) verdict(a *app, w int) []string {
 	if !r.done {
 		return r.going(a, w)
@@ -54,9 +54,9 @@ func (r *run) verdict(a *app, w int) []string {
 	switch {
 	case !r.Plan.Undo:
 	case len(r.Plan.Held()) > 0:
-		text += ". What others use is kept"
+		text += ". Objects that others use are kept"
 	case r.Plan.Leaves():
-		text += ". Some of it is kept; l shows what and why"
+		text += ". Some objects are kept; l shows which and why"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""
@@ -65,13 +65,13 @@ func (r *run) verdict(a *app, w int) []string {
 	}
 	if n := r.failing(a, step); n > 0 && !r.Plan.Undo {
 		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] +
-			"; esc shows what it found"
+			"; esc shows the finding"
 		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
 	}
 	return out
 }
 
-// going describes a running run: its progress, its current activity, and its duration.
+// going describes the progress, current activity and duration of a run that has not ended.
 func (r *run) going(a *app, w int) []string {
 	now := a.now()
 	text, count := r.deed.doing, r.Count()
@@ -106,7 +106,6 @@ func (r *run) inHand(a *app) string {
 	return span(quiet) + ": " + r.doing(a)
 }
 
-// doing describes what a run is doing.
 func (r *run) doing(a *app) string {
 	ahead := r.Ahead()
 	switch {
@@ -118,7 +117,7 @@ func (r *run) doing(a *app) string {
 	return "running the checks"
 }
 
-// awaited describes the check that a run waits for: how long it has waited, and the finding.
+// awaited describes the check that a run waits for. It includes how long the run has waited, and the finding.
 func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 	guide := a.live.Guide()
 	check, step := guide.Check(c.Check)
@@ -135,12 +134,12 @@ func (a *app) awaited(c steps.Cell, quiet time.Duration) string {
 		since = waited(quiet, max(settles, check.Timeout))
 	}
 	return fmt.Sprintf(
-		"%s: %s. Waiting for this on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title,
+		"%s: %s. Waiting for a check on the %s side: %s (step %s)", since, found, guide.Sides[c.Side].Name, check.Title,
 		step.Title,
 	)
 }
 
-// failure describes a failed run in blocks: what failed, what was done, what to do next.
+// failure describes a failed run in blocks. They contain what failed, what was done, and what to do next.
 func (r *run) failure(a *app, w int) [][]string {
 	stopped := (*engine.StoppedError)(nil)
 	byUser := errors.As(r.err, &stopped) && errors.Is(r.err, context.Canceled)
@@ -156,7 +155,7 @@ func (r *run) failure(a *app, w int) [][]string {
 		blocks = append(blocks, hang("   "+a.t.faint.Render(pad(name, 5))+" ", wrap(text, max(1, w-10))))
 	}
 	if r.Events > 0 {
-		label("Done", r.didSoFar(a)+"; it is kept")
+		label("Done", r.didSoFar(a)+"; these changes are kept")
 	}
 	if ahead := r.Ahead(); len(ahead) > 0 && r.Events > 0 {
 		label("Left", a.some(ahead))
@@ -166,7 +165,7 @@ func (r *run) failure(a *app, w int) [][]string {
 	return blocks
 }
 
-// didSoFar says how much a run has done, with its last items.
+// didSoFar describes how much a run has done, with its last items.
 func (r *run) didSoFar(a *app) string {
 	done := r.Done()
 	if len(done) == 0 {
@@ -175,7 +174,7 @@ func (r *run) didSoFar(a *app) string {
 	return r.Count() + ": " + a.some(done)
 }
 
-// overtly formats a part of a plan for display: "provider: Secret a/b".
+// overtly formats a part of a plan for display, such as "provider: Secret a/b".
 func (a *app) overtly(p model.Part) string {
 	what := p.What
 	if what == "" {
@@ -184,7 +183,7 @@ func (a *app) overtly(p model.Part) string {
 	return a.live.Role(p.Act.Side) + ": " + oneLine(what)
 }
 
-// some lists the first parts, and the number of the others.
+// some lists the first parts and the number of further parts.
 func (a *app) some(parts []model.Part) string {
 	const shown = 3
 	var names []string
@@ -197,7 +196,6 @@ func (a *app) some(parts []model.Part) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// wentWrong formats an error of a run for display.
 func (a *app) wentWrong(err error) string {
 	if failed := (*engine.ActionError)(nil); errors.As(err, &failed) {
 		if action, _ := a.live.Guide().Action(failed.Action); action != nil {
@@ -222,18 +220,18 @@ func (r *run) next(a *app) string {
 	}
 	text := again.hint().key + " continues"
 	if r.Events == 0 {
-		text = again.hint().key + " retries it"
+		text = again.hint().key + " retries"
 	}
 	if _, ok := a.page.(*stepPage); ok && !r.Plan.Undo {
-		text += ", " + k.Diff.hint().key + " shows what is left to do"
+		text += ", " + k.Diff.hint().key + " shows the remaining changes"
 		if r.Events > 0 {
-			text += ", " + k.Undo.hint().key + " undoes what was done"
+			text += ", " + k.Undo.hint().key + " undoes the completed changes"
 		}
 	}
 	return r.earlier(a) + text + ", " + k.Log.hint().key + " is the log"
 }
 
-// earlier names the earlier step that must be done first, if there is one.
+// earlier returns a hint to go to the earlier step that must be applied first. If there is none, it returns "".
 func (r *run) earlier(a *app) string {
 	ahead, guide := r.Ahead(), a.live.Guide()
 	if r.Plan.Undo || len(ahead) == 0 {

@@ -11,18 +11,17 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// save writes a report to a new file in the working directory and reports its name.
+// save writes a report to a new file in the working directory and shows the file's name.
 func (a *app) save() tea.Cmd {
 	return a.saveFile("report", "md", strings.Join(a.report(a.now()), "\n")+"\n")
 }
 
-// saveText saves the text of a panel.
 func (a *app) saveText(kind, text string) tea.Cmd {
 	return a.saveFile(kind, "txt", strings.TrimRight(text, "\n")+"\n")
 }
 
-// saveFile writes a text to a new file in the working directory that only the user can read, and reports its name. It
-// never overwrites an existing file.
+// saveFile writes text to a new file in the working directory and shows the file's name. Only the user can read the
+// file. It never overwrites an existing file.
 func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	name := "carrick-" + kind
 	if a.live != nil {
@@ -39,8 +38,8 @@ func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	}
 }
 
-// newFile writes a text to a file with an unused name, and returns that name. Two files in the same second get
-// different names. It removes an incomplete file.
+// newFile writes text to a file with an unused name and returns that name. Two files in the same second get different
+// names. If a write fails, it removes the incomplete file.
 func newFile(name, ext, text string) (string, error) {
 	for n := 1; ; n++ {
 		path := name + "." + ext
@@ -62,7 +61,7 @@ func newFile(name, ext, text string) (string, error) {
 	}
 }
 
-// bare returns the reason of a file error without the file's name. The notice has only one line, and the user does not
+// bare returns the reason for a file error without the file's name. The notice has only one line, and the user does not
 // know the name.
 func bare(err error) error {
 	var at *fs.PathError

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// scene is a way to a screen or a panel, for what has to hold on all of them.
+// scene leads to a screen or a panel, for tests that apply to all of them.
 type scene struct {
 	name  string
 	stage func(*testing.T, *tunnel) Options // nil: an existing link of a guide with everything
@@ -25,14 +25,13 @@ type scene struct {
 	stays []string // what no size may hide
 }
 
-// Names as clusters have them: long ones, and ones that are wider than they have
-// letters.
+// Realistic cluster names: long names, and names with characters that are two columns wide.
 const (
 	longName = "arn:aws:eks:eu-central-1:123456789012:cluster/production-milan"
 	wideName = "日本語-クラスタ-👩‍👩‍👧-e\u0301-🇮🇹-1\ufe0f\u20e3-👍🏽-Ελλάς"
 )
 
-// everything is a tunnel with trouble, long texts and names of every script.
+// everything returns a tunnel with failures, long texts and names in many scripts.
 func everything(t *testing.T, m *tunnel) Options {
 	t.Helper()
 	m.long = true
@@ -74,8 +73,7 @@ func everything(t *testing.T, m *tunnel) Options {
 	return o
 }
 
-// strangers are the options of a new link between clusters of which one does
-// not answer.
+// strangers returns the options for a new link between clusters, one of which does not respond.
 func strangers(t *testing.T, _ *tunnel) Options {
 	o := clusters(t)
 	o.Notes = []string{"a note of whoever started this, which is long enough to be wrapped in a terminal"}
@@ -95,7 +93,7 @@ func strangers(t *testing.T, _ *tunnel) Options {
 	return o
 }
 
-// closed is a link that can't be opened.
+// closed returns the options for a link that can't be opened.
 func closed(t *testing.T, m *tunnel) Options {
 	o := m.options(t)
 	o.Open = func(*linkfile.Link) (*engine.Session, error) {
@@ -104,7 +102,7 @@ func closed(t *testing.T, m *tunnel) Options {
 	return o
 }
 
-// planned is a tunnel whose plan touches what others own.
+// planned returns a tunnel whose plan changes fields of other managers.
 func planned(t *testing.T, m *tunnel) Options {
 	for i := range 40 {
 		m.items = append(m.items, steps.Item{
@@ -136,7 +134,7 @@ func unanswered(t *testing.T, m *tunnel) Options {
 	return o
 }
 
-// scenes are all screens and panels.
+// scenes lists all screens and panels.
 var scenes = []scene{
 	{name: "guides", stage: strangers, stays: []string{"Tunnel"}},
 	{name: "sides", stage: strangers, keys: []string{"enter", "down"}, stays: []string{"▸ kind-rome"}},
@@ -182,7 +180,7 @@ var scenes = []scene{
 	{name: "summary's end", keys: []string{"3", "n", "G"}},
 }
 
-// play plays up to the scene, in that theme, and lets a func look at it.
+// play runs the wizard up to the scene, with that theme, and calls look.
 func (s scene) play(t *testing.T, theme string, look func(*play)) {
 	t.Helper()
 	m, stage := &tunnel{}, s.stage

@@ -13,12 +13,12 @@ import (
 	"carrick/ui/model"
 )
 
-// search is a case-insensitive search in a scrolling text.
+// search is a case-insensitive search in scrolling text.
 type search struct {
 	input  textinput.Model
-	hit    lipgloss.Style // of every match
-	inHand lipgloss.Style // of the matches in the current line
-	at     int            // the current line; -1: none
+	hit    lipgloss.Style // style of every match
+	inHand lipgloss.Style // style of the matches in the current line
+	at     int            // the current line, or -1
 	origin int            // the line where the search started
 }
 
@@ -32,10 +32,9 @@ func newSearch(t theme) search {
 
 func (s *search) typing() bool { return s.input.Focused() }
 
-// want returns the text to search for; "": none.
+// want returns the text to search for, or "".
 func (s *search) want() string { return oneLine(strings.ToLower(s.input.Value())) }
 
-// on reports whether a search is active.
 func (s *search) on() bool { return s.want() != "" }
 
 func (s *search) begin(from int) tea.Cmd {
@@ -82,8 +81,8 @@ func (s *search) lines(text []string) []int {
 	return out
 }
 
-// next returns the line of the next match after the given line, or before it if back is set; -1: no match. around
-// reports whether the search wrapped around.
+// next returns the line of the next match after the given line. If back is true, it returns the match before the given
+// line. If there is no match, line is -1. If the search wrapped around, around is true.
 func (s *search) next(text []string, after int, back bool) (line int, around bool) {
 	found := s.lines(text)
 	if len(found) == 0 {
@@ -105,7 +104,7 @@ func (s *search) next(text []string, after int, back bool) (line int, around boo
 	return found[0], true
 }
 
-// tally returns the hint with the position of the current match: "next (line 2 of 7)".
+// tally returns the hint with the position of the current match, such as "next (line 2 of 7)".
 func (s *search) tally(text []string) string {
 	found := s.lines(text)
 	for i, l := range found {
@@ -119,7 +118,7 @@ func (s *search) tally(text []string) string {
 	return "next (of " + model.Plural(len(found), "line") + ")"
 }
 
-// line returns the search field, and the number of matching lines.
+// line returns the search field with the number of matching lines.
 func (s *search) line(text []string, w int) string {
 	said := ""
 	switch n := len(s.lines(text)); {
@@ -134,7 +133,7 @@ func (s *search) line(text []string, w int) string {
 	return " " + s.input.View() + "  " + said
 }
 
-// mark highlights the matches in a line. Those in the current line get a stronger style.
+// mark highlights the matches in a line. The matches in the current line get a stronger style.
 func (s *search) mark(line string, at int) string {
 	if !s.on() {
 		return line
@@ -148,7 +147,7 @@ func (s *search) mark(line string, at int) string {
 	if len(lower) != len(plain) {
 		return line // the lower case has another length, so the match cannot be located in the line
 	}
-	out, done := "", 0 // number of columns of line that out contains
+	out, done := "", 0 // done is the number of columns of line that out contains
 	for from := 0; ; {
 		i := strings.Index(lower[from:], want)
 		if i < 0 {
@@ -169,7 +168,7 @@ func (s *search) mark(line string, at int) string {
 	return out + ansi.Cut(line, done, width(line))
 }
 
-// typed passes a key to the field: the search is incremental.
+// typed passes a key to the field. The search is incremental.
 func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
 	s := &p.search
 	switch {
@@ -189,7 +188,7 @@ func (p *pager) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// seek handles the keys for the next and previous match, and reports whether the key was one of them.
+// seek handles the keys for the next and previous match. It reports whether k is such a key.
 func (p *pager) seek(k tea.KeyMsg) bool {
 	s, back := &p.search, key.Matches(k, p.a.k.HitBack.Binding)
 	if !s.on() || (!back && !key.Matches(k, p.a.k.Hit.Binding)) {
@@ -210,7 +209,7 @@ func (p *pager) seek(k tea.KeyMsg) bool {
 	return true
 }
 
-// reveal makes a line visible, and scrolls as little as possible.
+// reveal makes a line visible and scrolls as little as possible.
 func (p *pager) reveal(line int) {
 	h := p.room()
 	if line < p.shown || line >= p.shown+h {

@@ -25,8 +25,8 @@ type sides struct {
 	met   map[string]*meeting // by context
 	row   cursor
 	spec  model.Endpoints // the choices so far
-	stage int             // 0, 1: a side; 2: the name
-	input textinput.Model // the name, a host's folder, a facts file, or its passphrase
+	stage int             // 0 and 1 are the sides, 2 is the name
+	input textinput.Model // the name, a host's directory, a facts file, or its passphrase
 	file  filing          // state of choosing a facts file instead of a context
 	name  string          // name of the link in the facts file
 	said  string          // a message, such as an error
@@ -36,27 +36,23 @@ type sides struct {
 	signer string // fingerprint of the key that signed the facts file
 }
 
-// meeting is the preflight of a context.
 type meeting struct {
 	done bool
 	is   engine.Preflight
 	err  error
 }
 
-// candidatesMsg passes the contexts to the page of the sides.
 type candidatesMsg struct {
 	list []engine.Candidate
 	err  error
 }
 
-// metMsg passes the preflight of a context to the page of the sides.
 type metMsg struct {
 	context string
 	is      engine.Preflight
 	err     error
 }
 
-// meetWithin is the timeout of a context's preflight.
 const meetWithin = 10 * time.Second
 
 func newSidesPage(a *app, g *steps.Guide) *sides {
@@ -98,12 +94,10 @@ func (p *sides) pace() time.Duration {
 	return 0
 }
 
-// side returns the side that is being chosen.
 func (p *sides) side() steps.Side { return steps.Sides[min(p.stage, 1)] }
 
 func (p *sides) naming() bool { return p.stage == len(steps.Sides) }
 
-// onHost reports whether the side that is being chosen is a machine, not a cluster.
 func (p *sides) onHost() bool {
 	return !p.naming() && p.guide.Sides[p.side()].Kind == steps.Host
 }
@@ -182,7 +176,7 @@ func (p *sides) resized() tea.Cmd {
 	return p.meet()
 }
 
-// meet starts the preflights of visible and chosen contexts, each once.
+// meet starts the preflights of visible and chosen contexts, each only once.
 func (p *sides) meet() tea.Cmd {
 	ask := map[string]bool{}
 	from, to := p.row.window(len(p.list), p.rowsShown())
@@ -230,8 +224,8 @@ func (p *sides) choose() tea.Cmd {
 	return p.advance()
 }
 
-// sameCluster reports whether both contexts are the same cluster. If so, it reverts the later choice. This may be known
-// only later, when both clusters have answered.
+// sameCluster reports whether both contexts are the same cluster. If so, it reverts the later choice. Before both
+// clusters have answered, this is unknown.
 func (p *sides) sameCluster() bool {
 	same := p.spec.Same(func(context string) engine.Preflight {
 		if m := p.met[context]; m != nil {
@@ -248,7 +242,7 @@ func (p *sides) sameCluster() bool {
 	return true
 }
 
-// back goes one level back: from the name to the second side, then to the first, then to the guides.
+// back goes from the name to the second side, from there to the first side, and then to the guides.
 func (p *sides) back() tea.Cmd {
 	p.said = ""
 	if p.file != unfiled {

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// clusters are the options of a new link between two clusters.
+// clusters returns the options for a new link between two clusters.
 func clusters(t *testing.T) Options {
 	t.Helper()
 	o := (&tunnel{}).options(t)
@@ -79,7 +79,7 @@ func TestNameThatIsTakenGoesOnWithThatLink(t *testing.T) {
 	}
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("enter", "enter", "enter", "enter")
-		p.shows("joins something else")
+		p.shows("exists, with another guide or other sides")
 	})
 }
 
@@ -99,7 +99,7 @@ func TestSidesThatAreMachines(t *testing.T) {
 	o.Link = nil
 	onStage(t, o, 80, 24, func(p *play) {
 		p.press("enter")
-		p.shows("▸ consumer  /", "another folder represents one")
+		p.shows("▸ consumer  /", "another directory represents one")
 		p.press("backspace", "x", "enter")
 		p.shows("an absolute path")
 		p.press("backspace", "/", "s", "enter", "enter")

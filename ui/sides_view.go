@@ -22,7 +22,8 @@ func (p *sides) view() []string {
 	return append(fill(lines, p.a.h-1), p.foot())
 }
 
-// head returns the area above the contexts: both sides and the name, or on a low screen only the current choice.
+// head returns the area above the contexts. It shows both sides and the name. On a low screen it shows only the current
+// choice.
 func (p *sides) head() []string {
 	a := p.a
 	out := []string{a.headline(p.guide.Title, "new link")}
@@ -46,7 +47,6 @@ func (p *sides) head() []string {
 // room returns the number of lines for the contexts and the head of their table.
 func (p *sides) room() int { return max(1, p.a.h-1-len(p.head())-len(p.saidLines())) }
 
-// rowsShown returns the number of visible contexts.
 func (p *sides) rowsShown() int {
 	if h := p.room(); h >= headFrom {
 		return h - 1
@@ -57,7 +57,7 @@ func (p *sides) rowsShown() int {
 // headFrom is the minimum number of lines for a table with a head.
 const headFrom = 4
 
-// chosen returns the line of one side: its choice, or that it is being chosen.
+// chosen returns the line of one side. It contains the side's choice, or that the user is choosing.
 func (p *sides) chosen(stage int, side steps.Side) string {
 	a, spec := p.a, p.spec[side]
 	name := pad(p.guide.Sides[side].Name, p.labels())
@@ -75,7 +75,7 @@ func (p *sides) chosen(stage int, side steps.Side) string {
 		return " " + a.t.good.Render("✓") + " " + name + "  " + clipName(oneLine(spec.Context), room) + "  " + says
 	case p.stage == stage && p.onHost():
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + p.input.View() + "  " +
-			a.t.faint.Render("this machine; another folder represents one")
+			a.t.faint.Render("this machine; another directory represents one")
 	case p.stage == stage:
 		return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(name) + "  " + a.t.faint.Render("pick a context")
 	case p.stage > stage:
@@ -94,7 +94,6 @@ func (p *sides) nameLine() string {
 	return " " + a.t.accent.Render("▸") + " " + a.t.title.Render(label) + "  " + p.input.View()
 }
 
-// labels returns the width of the labels.
 func (p *sides) labels() int {
 	w := width("name")
 	for _, side := range steps.Sides {
@@ -103,7 +102,6 @@ func (p *sides) labels() int {
 	return w
 }
 
-// rows returns the table of contexts.
 func (p *sides) rows(h int) []string {
 	a := p.a
 	switch {
@@ -138,7 +136,6 @@ func (p *sides) rows(h int) []string {
 	return out
 }
 
-// context returns the row of one context: name, server, and preflight.
 func (p *sides) context(c engine.Candidate, here bool, name, server int) string {
 	a := p.a
 	mark, label := "   ", pad(clipName(oneLine(c.Context), name), name)
@@ -159,7 +156,7 @@ func (p *sides) context(c engine.Candidate, here bool, name, server int) string 
 	return line + p.met[c.Context].says(a)
 }
 
-// says describes the preflight of a context, or that it is still running.
+// says describes the preflight of a context. If the preflight is still running, says returns that.
 func (m *meeting) says(a *app) string {
 	switch {
 	case m == nil:

@@ -10,8 +10,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// swept are the sizes of the sweep: in steps, and every one where the screen
-// changes its shape; the largest first.
+// swept lists the sizes of the sweep, the largest first: some in regular steps, and every size at which the layout
+// changes.
 var swept = func() [][2]int {
 	var out [][2]int
 	few, many := sizes(20, 200, 60, bothFrom, wideFrom), sizes(5, 60, 9, 8, middleFrom, 14, tallFrom, 28, 36)
@@ -54,8 +54,8 @@ func TestNoSizeBreaksTheFrame(t *testing.T) {
 	}
 }
 
-// sweep looks at the frame in many sizes, from the largest down and up again:
-// what is shown at a size depends on nothing but the size.
+// sweep inspects the frame in many sizes, from the largest to the smallest and back. The content of a size must depend
+// only on the size.
 func sweep(p *play, stays ...string) {
 	p.t.Helper()
 	w, h := p.a.w, p.a.h
@@ -73,13 +73,13 @@ func sweep(p *play, stays ...string) {
 	}
 }
 
-// size gives the terminal another size and lets nothing happen meanwhile.
+// size changes the size of the terminal without delivering other messages.
 func (p *play) size(w, h int) {
 	_, cmd := p.a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	p.do(cmd)
 }
 
-// keeps fails where the frame lacks what is to be there at every size.
+// keeps fails the test if the frame does not contain texts that must be visible at every size.
 func (p *play) keeps(texts []string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -89,8 +89,7 @@ func (p *play) keeps(texts []string) {
 	}
 }
 
-// Where the selection moves to, all parts of the screen stay where they are, and
-// the selected row is in sight.
+// When the selection moves, all parts of the screen keep their positions, and the selected row stays visible.
 func TestNothingJumpsWhenTheSelectionMoves(t *testing.T) {
 	onStage(t, everything(t, &tunnel{}), 80, 24, func(p *play) {
 		for _, step := range []string{"1", "2"} {
@@ -115,7 +114,7 @@ func TestNothingJumpsWhenTheSelectionMoves(t *testing.T) {
 	})
 }
 
-// parts are the lines of a frame that part it.
+// parts returns the indices of the separators in a frame.
 func (p *play) parts() []int {
 	var out []int
 	for i, l := range strings.Split(p.screen(), "\n") {
@@ -126,14 +125,13 @@ func (p *play) parts() []int {
 	return out
 }
 
-// How wide terminals make a character: most, and those in East Asia.
+// Widths of characters: in most terminals, and in terminals for East Asian locales.
 var (
 	western = &runewidth.Condition{StrictEmojiNeutral: true}
 	eastern = &runewidth.Condition{EastAsianWidth: true}
 )
 
-// columns is how wide a terminal makes a line that does not know of characters
-// which belong together.
+// columns returns the width of a line in a terminal that does not combine characters.
 func columns(line string, c *runewidth.Condition) int {
 	n := 0
 	for _, r := range line {
@@ -142,8 +140,7 @@ func columns(line string, c *runewidth.Condition) int {
 	return n
 }
 
-// unbroken fails where a line is wider or the frame higher than the screen, in
-// whatever letters.
+// unbroken fails the test if a line is wider or the frame is higher than the screen, for any character set.
 func (p *play) unbroken() {
 	p.t.Helper()
 	frame := p.a.View()

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// stepPage is the screen of a step: its live checks, and the available actions.
+// stepPage is the screen of a step. It shows the step's live checks and the available actions.
 type stepPage struct {
 	a      *app
 	at     int // index of the step
@@ -26,7 +26,7 @@ type stepPage struct {
 // place is the state of a step's screen. It is kept while other steps are on screen.
 type place struct {
 	row     cursor
-	check   string     // name of the selected check, even if its row is hidden; "": the first one
+	check   string     // name of the selected check, even if its row is hidden; "" means the first check
 	side    steps.Side // side of the selected cell, if the row exists there
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened automatically
@@ -35,10 +35,9 @@ type place struct {
 	drafts  map[string]*string // texts typed into the form, by question
 }
 
-// forecastMsg reports to the app that the changes of a step have been computed.
+// forecastMsg is sent when the changes of a step have been computed.
 type forecastMsg struct{}
 
-// answersMsg passes the current answers of a step to its page.
 type answersMsg struct {
 	step string
 	list []engine.Answered
@@ -50,7 +49,6 @@ func newStepPage(a *app, at int) *stepPage {
 	return p
 }
 
-// newFilter returns the text field of a filter.
 func (p *stepPage) newFilter() textinput.Model {
 	f := textinput.New()
 	f.Prompt = "/ "
@@ -98,7 +96,6 @@ func (p *stepPage) about() string {
 	return p.step().Title + ": " + oneLine(p.step().Why)
 }
 
-// begin loads the step's answers and its forecast.
 func (p *stepPage) begin() tea.Cmd {
 	p.filter.Reset()
 	p.filter.Blur()
@@ -106,7 +103,7 @@ func (p *stepPage) begin() tea.Cmd {
 	return tea.Batch(p.learnAnswers(), p.forecast(true), p.boardMoved())
 }
 
-// enter goes to another step. After the last one comes the summary.
+// enter goes to another step. The index after the last step is the summary.
 func (p *stepPage) enter(at int) tea.Cmd {
 	if at < 0 || at > len(p.guide().Steps) {
 		return nil
@@ -132,7 +129,7 @@ func (p *stepPage) learnAnswers() tea.Cmd {
 	return func() tea.Msg { return answersMsg{step.Name, session.Answers(ctx, step)} }
 }
 
-// missing returns the questions of a step that have no answer and no default.
+// missing returns the questions of a step that have neither an answer nor a default.
 func (pl *place) missing() []engine.Answered {
 	var out []engine.Answered
 	for _, a := range pl.answers {
@@ -155,7 +152,8 @@ func (p *stepPage) forecast(again bool) tea.Cmd {
 	}
 }
 
-// boardMoved moves the cursor to the most important row, unless the user has chosen one, and updates the forecast.
+// boardMoved moves the cursor to the most important row, unless the user has chosen a row. It also updates the
+// forecast.
 func (p *stepPage) boardMoved() tea.Cmd {
 	pl, step := p.place(), p.step()
 	if p.a.run.mended(p.a) {
@@ -176,8 +174,8 @@ func (p *stepPage) boardMoved() tea.Cmd {
 	return p.forecast(false)
 }
 
-// toTrouble selects the first cell that fails, else the first that is not green. If one side is shown at a time and
-// nothing is wrong, it selects the side with more checks.
+// toTrouble selects the first cell that fails. If none fails, it selects the first cell that is not green. If only one
+// side is shown at a time and nothing is wrong, it selects the side with more checks.
 func (p *stepPage) toTrouble() {
 	pl, many := p.place(), map[steps.Side]int{}
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Waiting} {
@@ -200,7 +198,6 @@ func (p *stepPage) toTrouble() {
 	}
 }
 
-// to selects a cell of the step.
 func (p *stepPage) to(c steps.Cell) {
 	pl := p.place()
 	pl.side = c.Side
@@ -215,8 +212,7 @@ func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
 	return p.a.live.Board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
 }
 
-// rows returns the visible checks, which match the filter. If one side is shown at a time, they are the checks of that
-// side.
+// rows returns the checks that match the filter. If only one side is shown at a time, they are the checks of that side.
 func (p *stepPage) rows() []*steps.Check {
 	var out []*steps.Check
 	want, side := strings.ToLower(strings.TrimSpace(p.filter.Value())), p.side()
@@ -232,7 +228,7 @@ func (p *stepPage) rows() []*steps.Check {
 	return out
 }
 
-// searched returns the text to which the filter applies: name, title, verdicts and findings.
+// searched returns the text to which the filter applies. It contains the name, title, verdicts and findings.
 func (p *stepPage) searched(c *steps.Check) string {
 	text := c.Name + " " + c.Title
 	for _, side := range steps.Sides {
@@ -245,7 +241,7 @@ func (p *stepPage) searched(c *steps.Check) string {
 }
 
 // side returns the side of the selected cell. If the selected row does not exist on that side, it returns the other
-// one.
+// side.
 func (p *stepPage) side() steps.Side {
 	pl := p.place()
 	for i := range p.step().Checks {
@@ -256,7 +252,7 @@ func (p *stepPage) side() steps.Side {
 	return pl.side
 }
 
-// settle puts the cursor on the selected row, or on the next one if that is hidden.
+// settle puts the cursor on the selected row. If that row is hidden, it puts the cursor on the next visible row.
 func (p *stepPage) settle(rows []*steps.Check) {
 	pl, at := p.place(), 0
 	for i := range p.step().Checks {
@@ -271,7 +267,7 @@ func (p *stepPage) settle(rows []*steps.Check) {
 	pl.row.at = max(0, min(at, len(rows)-1))
 }
 
-// cell returns the selected cell. ok is false if there are no rows.
+// cell returns the selected cell. If there are no rows, ok is false.
 func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
 	rows := p.rows()
 	if len(rows) == 0 {
@@ -286,7 +282,7 @@ func (p *stepPage) cell() (c *steps.Check, cell steps.Cell, ok bool) {
 	return c, steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, true
 }
 
-// moves handles a movement key and reports whether the key was one.
+// moves handles a movement key. It reports whether k is a movement key.
 func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
 	pl, rows := p.place(), p.rows()
 	p.settle(rows)
@@ -302,7 +298,6 @@ func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
 	return true
 }
 
-// word returns a verdict as a word or a value.
 func (p *stepPage) word(r steps.Result) string {
 	switch r.Status {
 	case steps.Pass:

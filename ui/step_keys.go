@@ -32,7 +32,6 @@ func (p *stepPage) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// typed passes a key to the filter.
 func (p *stepPage) typed(k tea.KeyMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, p.a.k.Esc.Binding):
@@ -90,8 +89,8 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 	return p.look(k)
 }
 
-// early reports whether a key confirms changes that are not shown yet, and shows a notice. Such a key must have no
-// other effect.
+// early reports whether a key confirms changes that are not shown yet. If so, it shows a notice, and the key must have
+// no other effect.
 func (p *stepPage) early(k tea.KeyMsg) bool {
 	if p.asked == nothing || !key.Matches(k, p.a.k.Yes.Binding) {
 		return false
@@ -124,8 +123,8 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// otherSide selects the cell on the other side. If one side is shown at a time and the row does not exist on the other
-// side, it selects a neighboring row.
+// otherSide selects the cell on the other side. If only one side is shown at a time and the row does not exist on the
+// other side, it selects a neighboring row.
 func (p *stepPage) otherSide() {
 	pl := p.place()
 	p.a.run.dismiss()
@@ -146,7 +145,7 @@ func (p *stepPage) otherSide() {
 	}
 }
 
-// escape goes one level back: it closes a requested plan, the result of a run, or a filter.
+// escape goes one level back. It closes a requested plan, the result of a run, or a filter.
 func (p *stepPage) escape() {
 	switch {
 	case p.asked != nothing:
@@ -181,8 +180,8 @@ func (p *stepPage) fix() tea.Cmd {
 	return nil
 }
 
-// answered stores the answers of a step, and opens the form if the user requested it. If an answer is missing, it opens
-// the form once without a request.
+// answered stores the answers of a step. If the user requested the form, it opens the form. If an answer is missing, it
+// opens the form once without a request.
 func (p *stepPage) answered(m answersMsg) tea.Cmd {
 	pl := p.placeOf(m.step)
 	pl.answers = m.list

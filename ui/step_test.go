@@ -50,8 +50,7 @@ func TestApplyThenUndo(t *testing.T) {
 	})
 }
 
-// A yes that comes before there is something to say yes to does nothing, neither
-// here nor in the summary.
+// A yes before a confirmation is shown has no effect, neither on a step nor in the summary.
 func TestAnEarlyYesIsHeldBack(t *testing.T) {
 	m := &tunnel{}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
@@ -71,7 +70,7 @@ func TestAnEarlyYesIsHeldBack(t *testing.T) {
 	})
 }
 
-// What is made already, and fails all the same, is not offered to be made.
+// If a check fails although its objects exist, the wizard does not offer to create them.
 func TestWhatIsMadeIsNotOffered(t *testing.T) {
 	m := &tunnel{items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys"}}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
@@ -140,7 +139,7 @@ func TestConflictIsAskedByItself(t *testing.T) {
 	})
 }
 
-// A run that failed with other answers is no news about those that were saved since.
+// After answers have changed, the result of a run with the old answers is no longer shown.
 func TestANewAnswerTakesAFailedRunOutOfSight(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
@@ -154,7 +153,7 @@ func TestANewAnswerTakesAFailedRunOutOfSight(t *testing.T) {
 	})
 }
 
-// A confirm says of what stands already what changes in it.
+// For existing objects, a confirmation shows which fields change.
 func TestAConfirmSaysWhatChanges(t *testing.T) {
 	labels := "@@ -1,2 +1,2 @@\n labels:\n-    level: restricted\n+    level: baseline\n"
 	items := []steps.Item{
@@ -179,7 +178,7 @@ func TestAConfirmSaysWhatChanges(t *testing.T) {
 	})
 }
 
-// What is too long for the screen says how to see the rest of it.
+// A text that is too long for the screen names the key that shows the rest.
 func TestALongFixSaysWhereItsRestIs(t *testing.T) {
 	m := &tunnel{}
 	o := m.options(t)
@@ -248,7 +247,7 @@ func TestFormOpensByItselfWhereAnAnswerIsMissing(t *testing.T) {
 	})
 }
 
-// A key that comes before the answers are read is not lost.
+// A key pressed before the answers are read is not lost.
 func TestFormOpensOnceTheAnswersAreRead(t *testing.T) {
 	o := (&tunnel{}).options(t)
 	fast := &o.Guides[0].Steps[0].Ask[1]
@@ -354,7 +353,7 @@ func TestCtxEndsAllCommands(t *testing.T) {
 	onStage(t, (&tunnel{slow: time.Hour}).options(t), 80, 24, func(p *play) { p.press("a", "y") })
 }
 
-// A key that is held comes as one message of many over a slow line.
+// On a slow connection, a held key arrives as one message with many characters.
 func TestKeysThatArriveTogether(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
 		p.press("1", "j", "j")
@@ -371,7 +370,7 @@ func TestKeysThatArriveTogether(t *testing.T) {
 	})
 }
 
-// What one answer asks for may have no default before another is saved.
+// A required question may have no default until another answer is saved. So the form can save the other answer first.
 func TestAFormThatFillsItself(t *testing.T) {
 	m := &tunnel{sitesAsk: []steps.Question{
 		{Key: "net.over", Title: "Over what", Kind: steps.Name, Opt: true},

@@ -95,11 +95,11 @@ func (p *stepPage) whyLines(l layout) []string {
 	return fill(out, l.why)
 }
 
-// table returns the rows of the checks, as many as fit.
+// table returns as many rows of checks as fit.
 func (p *stepPage) table(l layout) []string {
 	rows := p.rows()
 	if len(rows) == 0 {
-		text := "   nothing here on the " + p.guide().Sides[p.side()].Name
+		text := "   no checks here on the " + p.guide().Sides[p.side()].Name
 		if p.filter.Value() != "" {
 			text = "   no row has this text; esc shows all"
 		}
@@ -119,7 +119,7 @@ func (p *stepPage) table(l layout) []string {
 	return fill(out, l.rows)
 }
 
-// row returns one check: its title, and a verdict for each side.
+// row returns one check with its title and a verdict for each side.
 func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	a, here := p.a, c.Name == at.Check
 	mark, lines := "   ", p.title(c, l)
@@ -147,7 +147,7 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	return out
 }
 
-// verdictCell returns a verdict as a glyph and a word, in reverse video if it is selected.
+// verdictCell returns a verdict as a glyph and a word. If it is selected, it is in reverse video.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
 	sign := glyph(r.Status)
@@ -166,8 +166,7 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	return ink.Render(sign) + " " + word + rest
 }
 
-// totals returns the counts of the whole guide, or the current notice, with the age of this step's verdicts on the
-// right.
+// totals returns the counts of the whole guide or the current notice. The age of this step's verdicts is on the right.
 func (p *stepPage) totals() string {
 	a := p.a
 	right := a.t.faint.Render(a.live.Follows(p.step().Name)) + " "

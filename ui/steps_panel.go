@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// typedNumber is a step number that is typed digit by digit.
+// typedNumber is a step number that the user types digit by digit.
 type typedNumber struct {
 	n  int
 	at time.Time // time of the last digit
@@ -32,7 +32,7 @@ func (t *typedNumber) typed(digit, limit int, now time.Time) int {
 	return n
 }
 
-// jump goes to the step with the typed number; the number after the last step is the summary.
+// jump goes to the step with the typed number. The number after the last step is the summary.
 func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	last := len(p.guide().Steps) + 1
 	n := p.number.typed(int(k.Runes[0]-'0'), last, p.a.now())
@@ -46,7 +46,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	return p.enter(n - 1)
 }
 
-// stepPage returns the page of the steps, even while the summary is shown. It returns nil if there is none yet.
+// stepPage returns the page of the steps, even while the summary is shown. If there is none yet, it returns nil.
 func (a *app) stepPage() *stepPage {
 	switch page := a.page.(type) {
 	case *stepPage:
@@ -108,10 +108,11 @@ func (s *stepsPanel) view() []string {
 	return a.panelFrame("Steps", right, lines[from:to], foot)
 }
 
-// mostEarly is the maximum number of keys that are kept before there is a step.
+// mostEarly is the maximum number of keys that are kept before the first step is on screen.
 const mostEarly = 32
 
-// tooEarly keeps a key for a step while there is none: the link is being opened, or the checks run for the first time.
+// tooEarly keeps a key that was pressed before the first step is on screen, and reports whether it did. At that time
+// the link is being opened, or the checks run for the first time. catchUp replays the key.
 func (a *app) tooEarly(k tea.KeyMsg) bool {
 	if len(a.panels) > 0 {
 		return false
@@ -134,7 +135,7 @@ func (a *app) tooEarly(k tea.KeyMsg) bool {
 	return true
 }
 
-// catchUp replays the keys that came too early, once there is a step.
+// catchUp replays the keys from tooEarly once the first step is on screen.
 func (a *app) catchUp() tea.Cmd {
 	if _, ok := a.page.(*stepPage); !ok || len(a.early) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// longGuide is a guide of eleven steps.
+// longGuide returns the options for a guide of eleven steps.
 func longGuide(t *testing.T) Options {
 	t.Helper()
 	o := (&tunnel{keys: true}).options(t)
@@ -71,7 +71,7 @@ func TestTheListOfStepsLeadsToThem(t *testing.T) {
 	})
 }
 
-// What is typed before there is a step is done once there is one.
+// Keys pressed before the first step is shown take effect once it is shown.
 func TestKeysThatComeTooEarlyAreKept(t *testing.T) {
 	o := longGuide(t)
 	inner := o.Open

@@ -12,18 +12,18 @@ import (
 	"carrick/ui/model"
 )
 
-// summary is the last page: the state of each step, created objects, open checks, upcoming expiries, and how to
-// continue or undo.
+// summary is the last page. It shows the state of each step, created objects, open checks, upcoming expiries, and the
+// next commands.
 type summary struct {
 	a      *app
 	from   *stepPage
-	made   *engine.Plan // the undo plan: what this link created
+	made   *engine.Plan // the undo plan, which shows what this link created
 	err    error
 	next   []command // commands to continue
 	scroll *pager
 }
 
-// takenMsg tells the summary what this link has created.
+// takenMsg contains what this link has created.
 type takenMsg struct {
 	plan *engine.Plan
 	err  error
@@ -42,7 +42,7 @@ func (s *summary) pace() time.Duration {
 }
 
 func (s *summary) about() string {
-	return "The state of every step, what is left to do, and how to go on."
+	return "The state of every step, what is left to do, and how to continue."
 }
 
 // begin makes all checks live, because the summary shows the state of all of them.
@@ -145,7 +145,7 @@ func (s *summary) foot(all int) string {
 		a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint(),
 	}
 	if !a.live.Board.Count("").Green() {
-		first = slices.Insert(first, 1, a.k.Open.as("to what is left"))
+		first = slices.Insert(first, 1, a.k.Open.as("to the first open step"))
 	}
 	if below := all - s.scroll.shown - s.scroll.high; below > 0 {
 		first = append([]hint{{"↓", model.Plural(below, "more line")}}, first...)
@@ -179,7 +179,8 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left returns the cells that do not pass, by status, and within a status first those that block most others.
+// left lists the cells that do not pass, by status. Within a status, the cells that block the most other cells come
+// first.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
@@ -194,7 +195,6 @@ func (s *summary) left(w int) []string {
 	return append([]string{a.t.title.Render("Left to do")}, out...)
 }
 
-// madeLines returns the objects that this link created.
 func (s *summary) madeLines(w int) []string {
 	a := s.a
 	head := a.t.title.Render("Created by this link")
@@ -225,7 +225,7 @@ func (s *summary) madeLines(w int) []string {
 	return out
 }
 
-// upcoming returns the times when a verdict will change, such as when a credential expires.
+// upcoming returns the times at which a verdict will change, such as when a credential expires.
 func (s *summary) upcoming(w int) []string {
 	a := s.a
 	list := a.live.Dues(a.now())
@@ -233,7 +233,12 @@ func (s *summary) upcoming(w int) []string {
 		return nil
 	}
 	out := []string{a.t.title.Render("Expires")}
-	out = append(out, hang("  ", faint(a.t, wrap("from that day on these checks fail unless renewed:", max(1, w-2))))...)
+	out = append(
+		out,
+		hang(
+			"  ", faint(a.t, wrap("these checks fail on the date shown, unless the credential is renewed:", max(1, w-2))),
+		)...,
+	)
 	for _, d := range list {
 		day := "  " + pad(d.At.Format("2 Jan 2006"), 11) + "  "
 		out = append(out, hang(day, wrap(a.live.Title(d.Cell, d.Cell), max(1, w-width(day))))...)
@@ -241,7 +246,7 @@ func (s *summary) upcoming(w int) []string {
 	return out
 }
 
-// onward returns how to continue without the wizard, and how to undo.
+// onward returns the commands for working outside the wizard, and for the undo.
 func (s *summary) onward(w int) []string {
 	a := s.a
 	out := []string{a.t.title.Render("Next")}
@@ -259,7 +264,7 @@ func (s *summary) onward(w int) []string {
 	}
 	if a.o.Passing {
 		out = append(
-			out, hang("  ", faint(a.t, wrap("That works from another terminal for as long as this demo runs.", max(1, w-2))))...,
+			out, hang("  ", faint(a.t, wrap("These commands work from another terminal while this demo runs.", max(1, w-2))))...,
 		)
 	}
 	return out

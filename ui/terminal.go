@@ -17,7 +17,7 @@ import (
 type abilities struct {
 	links bool // OSC 8
 	clip  clipboard
-	mux   func(stdin string, args ...string) (string, error) // runs tmux; nil: not in tmux
+	mux   func(stdin string, args ...string) (string, error) // runs tmux; nil outside of tmux
 }
 
 // clipboard is the way to reach the clipboard of the user's terminal.
@@ -26,17 +26,17 @@ type clipboard int
 const (
 	noClipboard clipboard = iota // show the text for manual selection
 	direct                       // OSC 52 (works through ssh)
-	inScreen                     // the same, wrapped for GNU screen
+	inScreen                     // OSC 52, wrapped for GNU screen
 	inTmux                       // as tmux reports
 )
 
-// linkFamilies are prefixes of TERM for terminals that support links or silently ignore them. Others (the Linux
-// console, a VT220, screen, a shell in Emacs) might show garbage.
+// linkFamilies are prefixes of TERM for terminals that support links or silently ignore them. Others, such as the Linux
+// console, a VT220, screen or a shell in Emacs, might show garbage.
 var linkFamilies = []string{
 	"xterm", "tmux", "alacritty", "foot", "kitty", "wezterm", "ghostty", "contour", "konsole", "iterm", "vte", "gnome",
 }
 
-// abilities returns the features of the terminal according to the environment. Unknown features are off.
+// abilities derives the features of the terminal from the environment. Unknown features are off.
 func (env environment) abilities() abilities {
 	name := env("TERM")
 	family := false
@@ -56,10 +56,9 @@ func (env environment) abilities() abilities {
 	return t
 }
 
-// muxWithin is the timeout of tmux commands.
 const muxWithin = 2 * time.Second
 
-// runTmux runs a command of the tmux that carrick runs in.
+// runTmux runs a command in the tmux server that carrick runs in.
 func runTmux(stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), muxWithin)
 	defer cancel()
@@ -69,8 +68,8 @@ func runTmux(stdin string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sequence returns the escape sequence that copies a text to the clipboard, and the notice for the user. The sequence
-// is empty if tmux has copied the text, or if the terminal has no clipboard.
+// sequence returns the escape sequence that copies text to the clipboard, and the notice for the user. If tmux has
+// already copied the text, or if the terminal has no clipboard, the sequence is empty.
 func (t abilities) sequence(text string) (seq, said string) {
 	switch t.clip {
 	case direct:
@@ -83,8 +82,8 @@ func (t abilities) sequence(text string) (seq, said string) {
 	return "", "not copied: this terminal has no clipboard; select the text with the mouse"
 }
 
-// throughTmux asks tmux how a program can set the clipboard: directly, by passthrough, or not at all. In the last case
-// it uses the tmux command load-buffer.
+// throughTmux asks tmux how a program can set the clipboard. The answer is directly, by passthrough, or not at all. In
+// the last case it uses the tmux command load-buffer.
 func (t abilities) throughTmux(text string) (seq, said string) {
 	set, _ := t.mux("", "display-message", "-p", "#{set-clipboard}/#{allow-passthrough}")
 	reach, pass, _ := strings.Cut(set, "/")
@@ -95,15 +94,17 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 		return osc52.New(text).Tmux().String(), "copied"
 	}
 	if _, err := t.mux(text, "load-buffer", "-w", "-"); err == nil { // -w also sets the terminal's clipboard
-		return "", "copied, also for tmux's own prefix ]"
+		return "", "copied, also into tmux: prefix ] pastes the text"
 	}
 	if _, err := t.mux(text, "load-buffer", "-"); err == nil { // before tmux 3.2
-		return "", "copied into tmux only: prefix ] pastes it"
+		return "", "copied into tmux only: prefix ] pastes the text"
 	}
-	return "", fmt.Sprintf("not copied: tmux refuses it (set-clipboard is %q); select the text with the mouse", reach)
+	return "", fmt.Sprintf(
+		"not copied: tmux does not allow it (set-clipboard is %q); select the text with the mouse", reach,
+	)
 }
 
-// link returns a text as a hyperlink to an address, if the terminal supports links.
+// If the terminal supports links, link returns shown as a hyperlink to url.
 func (t abilities) link(url, shown string, params ...string) string {
 	if !t.links {
 		return shown
@@ -111,8 +112,8 @@ func (t abilities) link(url, shown string, params ...string) string {
 	return ansi.SetHyperlink(url, params...) + shown + ansi.ResetHyperlink()
 }
 
-// linked turns the addresses in a line into links. It skips one that may continue on the next line, because a partial
-// address leads elsewhere.
+// linked turns the addresses in a line into links. An address might continue on the next line. linked skips it, because
+// a partial address would be wrong.
 func (t abilities) linked(line string, more bool) string {
 	plain := ansi.Strip(line)
 	if !t.links || !strings.Contains(plain, "://") || strings.Contains(line, "\x1b]8;") {

@@ -17,14 +17,14 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(even(clean.Text(s))), " ")
 }
 
-// manyLines makes untrusted text safe for the screen and keeps its lines.
+// manyLines makes untrusted text safe for the screen. It keeps the line breaks.
 func manyLines(s string) []string {
 	s = strings.ReplaceAll(strings.TrimRight(even(clean.Text(s)), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 
 // even makes text equally wide in every terminal. Some terminals draw combined characters, such as a family emoji, as
-// one character, others as several. even keeps only the first of them.
+// one character. Others draw several. even keeps only the first character of each combination.
 func even(s string) string {
 	if isASCII(s) {
 		return s
@@ -48,7 +48,7 @@ func even(s string) string {
 
 func width(s string) int { return ansi.StringWidth(s) }
 
-// clip shortens a line to a width. A shortened line ends in an ellipsis.
+// clip shortens a line to at most w columns. A shortened line ends in an ellipsis.
 func clip(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -62,8 +62,8 @@ func pad(s string, w int) string {
 	return s + strings.Repeat(" ", max(0, w-width(s)))
 }
 
-// spread puts one text at the left end and one at the right end of a line. If both do not fit, it clips the left text.
-// It drops the right text if that would leave less than a third of the width for the left one.
+// spread puts left at the left end and right at the right end of a line. If both do not fit, it clips left. If less
+// than a third of the width would remain for left, it drops right.
 func spread(left, right string, w int) string {
 	if right == "" {
 		return clip(left, w)
@@ -75,7 +75,8 @@ func spread(left, right string, w int) string {
 	return pad(clip(left, w-width(right)-1), w-width(right)) + right
 }
 
-// clipName shortens a name to a width. Cluster names often start alike and differ at the end, so it cuts the middle.
+// clipName shortens a name to at most w columns. Cluster names often start alike and differ at the end, so it cuts the
+// middle.
 func clipName(s string, w int) string {
 	if width(s) <= w || w < 8 {
 		return clip(s, w)
@@ -85,8 +86,8 @@ func clipName(s string, w int) string {
 	return clip(head+"…"+tail, w)
 }
 
-// wrap wraps a text into lines of at most w columns, and of at most proseWidth. It breaks at spaces, and anywhere in a
-// longer word.
+// wrap wraps text into lines of at most w columns, but never more than proseWidth. It breaks at spaces. It breaks a
+// longer word anywhere.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
@@ -97,7 +98,7 @@ func wrap(s string, w int) []string {
 			return within(ansi.Wrap(s, w, " /"), w)
 		}
 	}
-	// Names and commands are full of hyphens: do not break at them.
+	// Names and commands contain many hyphens, so lines must not break at them.
 	s = strings.ReplaceAll(s, "-", unbroken)
 	return within(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), w)
 }
@@ -115,10 +116,9 @@ func within(text string, w int) []string {
 	return out
 }
 
-// unbroken is a non-breaking hyphen.
 const unbroken = "\u2011"
 
-// hang puts a label before the first of some lines and indents the others.
+// hang puts label before the first line and indents the other lines.
 func hang(label string, lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -140,7 +140,6 @@ func fill(block []string, h int) []string {
 	return block[:h]
 }
 
-// linesOf returns the number of lines of all blocks.
 func linesOf(blocks [][]string) int {
 	n := 0
 	for _, b := range blocks {
@@ -175,7 +174,7 @@ func squeeze(blocks [][]string, h, w int) []string {
 	return out
 }
 
-// cutLast drops the last line of a block and marks the one before it.
+// cutLast drops the last line of a block and adds an ellipsis to the new last line.
 func cutLast(b []string, w int) []string {
 	b = append([]string{}, b[:len(b)-1]...)
 	last := strings.TrimSuffix(b[len(b)-1], "…")
@@ -183,7 +182,7 @@ func cutLast(b []string, w int) []string {
 	return b
 }
 
-// span formats a duration in one unit: "3 s", "4 min", "2 h", "6 d".
+// span formats a duration in one unit, such as "3 s", "4 min", "2 h" or "6 d".
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -196,7 +195,6 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d/(24*time.Hour)))
 }
 
-// positions says which part of a list is visible.
 func positions(from, shown, all int) string {
 	return fmt.Sprintf("%d to %d of %d", from+1, from+shown, all)
 }

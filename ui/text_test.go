@@ -74,7 +74,7 @@ func TestTheLocaleChoosesTheLetters(t *testing.T) {
 	}
 }
 
-// A context that comes into sight is asked who it is.
+// A context that becomes visible gets a preflight.
 func TestATallerScreenAsksMoreContexts(t *testing.T) {
 	onStage(t, strangers(t, nil), 80, 16, func(p *play) {
 		p.press("enter")

@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// theme has all styles of the screen. Text has the terminal's own color. Glyphs and short words have a color of the
-// palette, and never differ by color alone.
+// theme contains all styles of the screen. Text has the terminal's own color. Glyphs and short words have a color of
+// the palette. They never differ by color alone.
 type theme struct {
 	renderer *lipgloss.Renderer
 
@@ -26,20 +26,19 @@ type theme struct {
 	warn     lipgloss.Style
 	unknown  lipgloss.Style
 
-	base  string   // escape sequence that sets the colors of the whole screen; "": the terminal's own colors
-	plain replacer // applied last to the whole frame; nil: none
+	base  string   // escape sequence that sets the colors of the whole screen; "" keeps the terminal's own colors
+	plain replacer // applied last to the whole frame, unless it is nil
 }
 
-// skin is what the terminal supports, and what the user prefers.
+// skin describes the terminal's abilities and the user's preferences for colors and characters.
 type skin struct {
 	colour  bool
 	profile termenv.Profile // number of colors
 	theme   string          // one of Themes
-	ground  termenv.Color   // the terminal's background; nil: unknown
+	ground  termenv.Color   // the terminal's background; nil if unknown
 	letters letters
 }
 
-// palette returns the name of the palette that fits.
 func (s skin) palette() string {
 	switch {
 	case s.theme == themeDark, s.theme == themeLight, s.theme == themeContrast:
@@ -85,7 +84,7 @@ func newTheme(s skin) theme {
 	return t
 }
 
-// reads reports whether a color is readable on the background, as far as that is known.
+// reads reports whether a color is readable on the background, as far as the background is known.
 func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 	text := c.ANSI
 	switch r.ColorProfile() {
@@ -101,8 +100,8 @@ func (s skin) reads(r *lipgloss.Renderer, c lipgloss.CompleteColor) bool {
 		contrast(r.ColorProfile().Color(text), s.ground) >= enough
 }
 
-// base returns the escape sequence for white on black, or for black on white if the terminal has a light background. It
-// returns "" without colors.
+// base returns the escape sequence for white on black. If the terminal has a light background, the sequence is for
+// black on white. Without colors it returns "".
 func (s skin) base(r *lipgloss.Renderer) string {
 	if !s.colour {
 		return ""
@@ -115,7 +114,7 @@ func (s skin) base(r *lipgloss.Renderer) string {
 	return sequence
 }
 
-// laid applies the colors of the whole screen to a frame of width w.
+// laid applies the colors of the whole screen to a frame with a width of w columns.
 func (t *theme) laid(frame []string, w int) []string {
 	if t.base == "" {
 		return frame
@@ -126,17 +125,15 @@ func (t *theme) laid(frame []string, w int) []string {
 	return frame
 }
 
-// reset resets all styles.
 const reset = "\x1b[0m"
 
-// dress applies the screen's styles to a text field.
 func (t *theme) dress(in *textinput.Model) {
 	plain := t.renderer.NewStyle()
 	in.PromptStyle, in.TextStyle, in.PlaceholderStyle, in.CompletionStyle = plain, plain, t.faint, t.faint
 	in.Cursor.Style, in.Cursor.TextStyle = t.selected, plain
 }
 
-// glyph returns the symbol of a status, one column wide.
+// glyph returns the symbol of a status. It is one column wide.
 func glyph(s steps.Status) string {
 	switch s {
 	case steps.Pass:
@@ -153,7 +150,6 @@ func glyph(s steps.Status) string {
 	return "◌"
 }
 
-// ink returns the style of a status.
 func (t *theme) ink(s steps.Status) lipgloss.Style {
 	switch s {
 	case steps.Pass:
@@ -170,7 +166,6 @@ func (t *theme) ink(s steps.Status) lipgloss.Style {
 	return t.accent
 }
 
-// verb returns the glyph and the style of a verb.
 func (t *theme) verb(v steps.Verb) (string, lipgloss.Style) {
 	switch v {
 	case steps.Create:

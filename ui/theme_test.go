@@ -12,15 +12,14 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// grounds are backgrounds that terminals come with, by the theme that is for
-// them: black or white first.
+// grounds maps themes to usual background colors of terminals, black or white first.
 var grounds = map[string][]string{
 	themeAuto:  {"#000000", "#ffffff"},
 	themeDark:  {"#000000", "#1e1e1e", "#002b36", "#282a36", "#2e3440", "#300a24"},
 	themeLight: {"#ffffff", "#fdf6e3", "#eee8d5", "#fafafa", "#eff1f5"},
 }
 
-// sixteen are the 16 colours of a PC's text mode, and of xterm.
+// sixteen has the 16 colors of a PC's text mode, and of xterm.
 var sixteen = [][16]string{
 	{
 		"#000000", "#aa0000", "#00aa00", "#aa5500", "#0000aa", "#aa00aa", "#00aaaa", "#aaaaaa", "#555555", "#ff5555",
@@ -77,8 +76,7 @@ func TestEveryColourCanBeRead(t *testing.T) {
 	}
 }
 
-// On a background that neither theme is for, what can't be read has the
-// terminal's own colour.
+// On a background for which no theme is made, unreadable colors are replaced by the terminal's own color.
 func TestNoColourWhereItCannotBeRead(t *testing.T) {
 	for _, ground := range []string{"#808080", "#5f5f5f", "#b0b0b0", "#7a0000"} {
 		s := skin{colour: true, profile: termenv.TrueColor, ground: termenv.RGBColor(ground)}
@@ -120,7 +118,7 @@ func TestThemeFitsTheTerminal(t *testing.T) {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;:]*)m")
 
-// Whatever is on screen, its colours are of the theme, and nothing is faint.
+// On every screen all colors are in the theme, and no text is faint.
 func TestEveryColourIsOfTheTheme(t *testing.T) {
 	lipgloss.SetColorProfile(termenv.TrueColor) // so that a style that is not of the theme would show
 	defer lipgloss.SetColorProfile(termenv.Ascii)
@@ -153,7 +151,7 @@ func TestEveryColourIsOfTheTheme(t *testing.T) {
 	}
 }
 
-// codes are the styles that a frame sets, each by itself.
+// codes returns the distinct styles in a frame.
 func codes(frame string) []string {
 	var out []string
 	for _, m := range sgr.FindAllStringSubmatch(frame, -1) {
@@ -170,8 +168,7 @@ func codes(frame string) []string {
 	return out
 }
 
-// allowed are the styles of a theme: end, bold, underlined, reversed and its
-// colours.
+// allowed returns the styles of a theme: reset, bold, underline, reverse and its colors.
 func allowed(theme string, profile termenv.Profile) map[string]bool {
 	may := map[string]bool{"": true, "0": true, "1": true, "7": true}
 	list := slices.Collect(maps.Values(palettes[theme].all()))
@@ -196,7 +193,7 @@ func allowed(theme string, profile termenv.Profile) map[string]bool {
 	return may
 }
 
-// High contrast is the same everywhere, whatever the terminal's colours are.
+// High contrast looks the same in every terminal, whatever the terminal's colors are.
 func TestHighContrastCoversTheScreen(t *testing.T) {
 	o := (&tunnel{}).options(t)
 	o.Theme = themeContrast

@@ -8,24 +8,23 @@ import (
 	"carrick/steps"
 )
 
-// The intervals at which a screen is redrawn without a message. Zero: never.
+// These are the intervals at which a screen is redrawn without a message. Zero means never.
 const (
-	spinning = 125 * time.Millisecond // a progress indicator is shown
-	counting = time.Second            // seconds are shown
-	ageing   = time.Minute            // minutes are shown
+	spinning = 125 * time.Millisecond // while a progress indicator is shown
+	counting = time.Second            // while seconds are shown
+	ageing   = time.Minute            // while minutes are shown
 )
 
-// tickMsg is the end of an interval of the ticker.
 type tickMsg struct{ n int }
 
-// ticker is the one clock of the screen. The zero value is stopped.
+// ticker is the only clock of the screen. The zero value is stopped.
 type ticker struct {
 	n     int           // number of the current tick
-	every time.Duration // the current interval; 0: stopped
-	frame int           // of the spinner
+	every time.Duration // the current interval; 0 if stopped
+	frame int           // current frame of the spinner
 }
 
-// at starts the ticker with an interval, unless its interval is already as short.
+// at starts the ticker, unless its interval is already at most pace.
 func (b *ticker) at(pace time.Duration) tea.Cmd {
 	if pace == 0 || (b.every != 0 && b.every <= pace) {
 		return nil
@@ -36,7 +35,7 @@ func (b *ticker) at(pace time.Duration) tea.Cmd {
 	return tea.Tick(pace, func(time.Time) tea.Msg { return tickMsg{n} })
 }
 
-// over handles a tick. It ignores ticks of an earlier interval.
+// over handles a tick. It ignores ticks from an earlier interval.
 func (b *ticker) over(msg tickMsg) {
 	if msg.n != b.n {
 		return
@@ -47,10 +46,9 @@ func (b *ticker) over(msg tickMsg) {
 	b.every = 0
 }
 
-// spin returns the current frame of the spinner.
 func (b *ticker) spin() string { return spinner[b.frame%len(spinner)] }
 
-// faster returns the shorter of two intervals.
+// faster returns the shorter of two intervals. Zero means no interval.
 func faster(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b
@@ -58,7 +56,7 @@ func faster(a, b time.Duration) time.Duration {
 	return a
 }
 
-// waited returns how long something has been awaited, and the timeout: "12 s of 2 min".
+// waited formats the time waited so far and the timeout, such as "12 s of 2 min".
 func waited(d, within time.Duration) string {
 	if within <= 0 {
 		return span(d)

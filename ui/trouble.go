@@ -21,7 +21,7 @@ type trouble struct {
 	page   *stepPage
 	row    cursor
 	on     steps.Cell // the selected cell; the selection follows it when the list changes
-	moved  bool       // the user has chosen a row; until then the first one is selected
+	moved  bool       // the user has chosen a row; until then the first row is selected
 	filter textinput.Model
 }
 
@@ -119,7 +119,6 @@ func (t *trouble) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// typed passes a key to the filter.
 func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	switch {
 	case key.Matches(k, t.a.k.Esc.Binding):
@@ -136,7 +135,7 @@ func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// found returns the number of lines that the finding of the selected cell gets.
+// found returns the number of lines for the finding of the selected cell.
 func (t *trouble) found() int {
 	if h := t.a.panelHeight(); h >= 14 {
 		return min(6, h/4)
@@ -144,7 +143,6 @@ func (t *trouble) found() int {
 	return 0
 }
 
-// room returns the number of lines of the list.
 func (t *trouble) room() int {
 	n := t.a.panelHeight()
 	if f := t.found(); f > 0 {
@@ -167,7 +165,7 @@ func (t *trouble) view() []string {
 		if t.filter.Value() != "" {
 			text = "no row has this text; esc shows all"
 		} else if done, all := a.live.Looked(); done < all {
-			text = fmt.Sprintf("nothing is wrong so far: %d of %d checks done", done, all)
+			text = fmt.Sprintf("nothing is wrong yet: %d of %d checks done", done, all)
 		}
 		return a.panelFrame(title, right, []string{"", "   " + a.t.faint.Render(text)}, t.foot(list))
 	}
@@ -185,7 +183,7 @@ func (t *trouble) view() []string {
 	return a.panelFrame(title, right, body, t.foot(list))
 }
 
-// line returns one failing cell in one line: its step, its side, its title.
+// line returns one failing cell on one line with its step, side and title.
 func (t *trouble) line(one engine.Trouble, selected bool) string {
 	a, guide := t.a, t.page.guide()
 	check, step := guide.Check(one.Cell.Check)
@@ -209,7 +207,6 @@ func (t *trouble) line(one engine.Trouble, selected bool) string {
 	return head + spread(clip(name, a.w-width(head)-width(behind)-1), behind, a.w-width(head))
 }
 
-// details returns the finding of the selected cell, and its step.
 func (t *trouble) details(one engine.Trouble) []string {
 	_, step := t.page.guide().Check(one.Cell.Check)
 	text := "step " + step.Title + ": " + oneLine(one.Result.Found)

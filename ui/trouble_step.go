@@ -9,7 +9,6 @@ import (
 	"carrick/steps"
 )
 
-// causes says in words how many other checks a cell blocks.
 func causes(n int) string {
 	if n == 1 {
 		return "causes 1 other"
@@ -17,7 +16,6 @@ func causes(n int) string {
 	return fmt.Sprintf("causes %d others", n)
 }
 
-// goTo goes to the step of a cell and selects it.
 func (p *stepPage) goTo(c steps.Cell) tea.Cmd {
 	_, step := p.guide().Check(c.Check)
 	at := slices.IndexFunc(p.guide().Steps, func(s steps.Step) bool { return s.Name == step.Name })
@@ -26,7 +24,6 @@ func (p *stepPage) goTo(c steps.Cell) tea.Cmd {
 	return cmd
 }
 
-// selectCell selects a cell of the step on screen.
 func (p *stepPage) selectCell(c steps.Cell) {
 	pl := p.place()
 	pl.side, pl.moved, pl.check = c.Side, true, c.Check

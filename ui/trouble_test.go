@@ -9,8 +9,8 @@ import (
 	"carrick/steps"
 )
 
-// broken is the tunnel guide with steps that fail by themselves after the first:
-// the keys, on which the handshake leans, and a check of a step behind it.
+// broken returns the tunnel guide with failures in later steps: the keys, on which the handshake depends, and a check
+// of a later step.
 func broken(t *testing.T, m *tunnel) Options {
 	t.Helper()
 	o := m.options(t)
@@ -41,7 +41,7 @@ func TestASetUpOpensOnItsFirstCause(t *testing.T) {
 	})
 }
 
-// Where nothing stands yet, it opens as ever: on the first step that is open.
+// If nothing of the set-up exists, the wizard opens the first open step.
 func TestWhatIsNotSetUpOpensOnItsFirstStep(t *testing.T) {
 	o := (&tunnel{}).options(t)
 	o.Guides[0].Steps[0].Checks[1].Run = fixed(steps.Waits(time.Time{}, "soon"))
@@ -67,7 +67,7 @@ func TestTroubleListsCausesFirst(t *testing.T) {
 	})
 }
 
-// f asks on the step of the check, and does only what makes it hold.
+// The f key asks for confirmation on the step of the check, and applies only the action that fixes the check.
 func TestTroubleIsFixedFromTheList(t *testing.T) {
 	m := &tunnel{}
 	onStage(t, broken(t, m), 80, 24, func(p *play) {
@@ -106,7 +106,7 @@ func TestNothingIsWrong(t *testing.T) {
 	})
 }
 
-// The list holds on every size, with names from outside in it.
+// The list fits every screen size, with untrusted names in it.
 func TestTroubleAtEverySize(t *testing.T) {
 	o := broken(t, &tunnel{})
 	o.Guides[0].Steps[2].Checks[0].Run = fixed(steps.Errored(errors.New("\x1b[31m" + strings.Repeat("silence ", 60))))

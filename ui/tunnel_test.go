@@ -18,8 +18,7 @@ import (
 	"carrick/ui/model"
 )
 
-// tunnel is a small guide over two machines that are empty folders: what it
-// makes and finds is in memory.
+// tunnel is a small guide for two machines, which are empty folders. Its actions and checks use only memory.
 type tunnel struct {
 	mu       sync.Mutex
 	keys     bool                                        // the keys were made
@@ -47,14 +46,14 @@ func (m *tunnel) set(keys bool) {
 	m.keys = keys
 }
 
-// there is what the first check finds.
+// there is the Run function of the first check.
 func (m *tunnel) there(context.Context, steps.Env) steps.Result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return steps.Passed("%s", m.shown)
 }
 
-// soon makes a check look again shortly: nothing here can be watched.
+// soon makes a check run again shortly, because its reads can't be watched.
 func soon(r steps.Result) steps.Result {
 	r.Again = time.Now().Add(500 * time.Millisecond)
 	return r
@@ -217,7 +216,7 @@ func (m *tunnel) call() action.Call {
 	}
 }
 
-// options are the wizard on an existing link of that guide.
+// options returns the options of the wizard on an existing link of that guide.
 func (m *tunnel) options(t *testing.T) Options {
 	t.Helper()
 	if m.shown == "" {
@@ -262,7 +261,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	}}
 }
 
-// numbered makes n checks.
+// numbered returns n checks.
 func numbered(n int) []steps.Check {
 	var out []steps.Check
 	for i := range n {

@@ -15,7 +15,7 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// arrow says what packages under a path must not import. Tests are free.
+// arrow lists packages that the packages under a path must not import. Test files are exempt.
 type arrow struct {
 	under, except string
 	alone         bool // what is in under itself, not in folders below it
@@ -217,8 +217,7 @@ func inCluster(all ...string) []string {
 	return all
 }
 
-// TestArrows parses imports in-process: a test that shelled out to go list
-// passed stale from Go's cache.
+// TestArrows parses imports in-process, because a test that ran go list would pass with a stale result from Go's cache.
 func TestArrows(t *testing.T) {
 	files := map[string][]string{} // file: imports
 	root := "../.."
@@ -270,7 +269,7 @@ func TestArrows(t *testing.T) {
 
 func within(file, dir string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") }
 
-// TestGuidesDoNotImportEachOther keeps a guide a folder of its own.
+// TestGuidesDoNotImportEachOther verifies that no guide imports another guide.
 func TestGuidesDoNotImportEachOther(t *testing.T) {
 	names := map[string]bool{}
 	for _, g := range guides.All() {
@@ -302,7 +301,7 @@ func TestGuidesDoNotImportEachOther(t *testing.T) {
 	}
 }
 
-// TestNothingKnowsTheSandbox: what is checked must not know that it is a demo.
+// TestNothingKnowsTheSandbox verifies that the checked code cannot know that it runs in a demo.
 func TestNothingKnowsTheSandbox(t *testing.T) {
 	seen := 0
 	for _, dir := range []string{"../../steps", "../../ui"} {

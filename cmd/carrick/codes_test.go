@@ -17,13 +17,13 @@ import (
 	"carrick/steps/action"
 )
 
-// codesMain is carrick with one more guide, whose verdicts and errors are those
-// that need more than two folders otherwise.
+// codesMain is carrick with an additional guide, whose checks and actions give verdicts and errors that a guide between
+// two folders otherwise cannot give.
 func codesMain() {
 	carricktest.RunProgram(commands.Program{Guides: append(guides.All(), codes()), Assets: assets.FS})
 }
 
-// keptSecret is what no output may hold.
+// keptSecret must not occur in any output.
 const keptSecret = "hunter2-4711"
 
 func codes() *steps.Guide {
@@ -67,8 +67,7 @@ func codes() *steps.Guide {
 	}
 }
 
-// Every exit code of the table is one that a script provokes, and no script
-// knows another.
+// A script provokes every exit code in the table, and the scripts expect no other codes.
 func TestScriptsProvokeEveryExitCode(t *testing.T) {
 	provoked := map[string]bool{}
 	files, err := filepath.Glob("../../testdata/script/*.txtar")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The wizard in lines needs the engine and no screen.
+// The line-based wizard depends on the engine and not on a screen.
 func TestLinesNeedNoScreen(t *testing.T) {
 	ours := []string{
 		"carrick/steps", "carrick/steps/engine", "carrick/steps/action", "carrick/steps/linkfile", "carrick/cluster",

@@ -1,6 +1,6 @@
-// Command carrick joins two clusters, step by step, and verifies each step with checks that stay live on both sides.
+// Command carrick joins two clusters step by step. Checks on both sides verify each step continuously.
 //
-// This package only runs the commands, with carrick's guides.
+// The commands are in package commands. This package adds the guides.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// mostMemory is the soft memory limit of the Go runtime in bytes. Large responses that are read one after the other
-// soon become garbage.
+// mostMemory is the soft memory limit of the Go runtime in bytes. Without a limit, garbage from large API responses
+// accumulates.
 const mostMemory = 384 << 20
 
 func main() {
@@ -30,8 +30,8 @@ func main() {
 	os.Exit(code)
 }
 
-// release and commit are set at build time: -ldflags "-X main.release=v1.2.3". If commit is empty, carrick reports the
-// revision in Go's build information.
+// Set at build time with -ldflags "-X main.release=v1.2.3". If commit is empty, carrick uses the revision in Go's build
+// information.
 var (
 	release = "dev"
 	commit  string
@@ -40,7 +40,6 @@ var (
 //go:embed README.md
 var readme string
 
-// this returns carrick as users run it.
 func this() commands.Program {
 	return commands.Program{Guides: guides.All(), Assets: assets.FS, Readme: readme, Release: release, Commit: commit}
 }

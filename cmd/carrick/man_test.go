@@ -18,11 +18,11 @@ import (
 	"carrick/cmd/carrick/plain"
 )
 
-// manFolder is where make man wants the pages. They are written by a test, so
-// that what makes them is no part of carrick.
+// manFolder is the folder to which make man writes the pages. A test writes them, so that the generator is not part of
+// carrick.
 var manFolder = flag.String("man", "", "folder to write the man pages into")
 
-// Every command has a page, with a sentence, and a line for every flag.
+// Every command has a man page with a description, and a line for every flag.
 func TestManPages(t *testing.T) {
 	dir := *manFolder
 	if dir == "" {
@@ -63,7 +63,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// writeMan writes a page a command.
+// writeMan writes one page per command.
 func writeMan(c *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -103,10 +103,11 @@ func writeMan(c *cobra.Command, dir string) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), []byte(text), 0o644)
 }
 
-// manTerm is a term and what it means: doc writes both into one paragraph.
+// manTerm matches a term with its meaning. Package doc writes both into one paragraph.
 var manTerm = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB.*)\n\t(.*)$`)
 
-// manDate is that of SOURCE_DATE_EPOCH, which doc reads where there is none.
+// manDate returns nil if SOURCE_DATE_EPOCH is set, because package doc then reads that variable. Otherwise it returns a
+// fixed date.
 func manDate() *time.Time {
 	if os.Getenv("SOURCE_DATE_EPOCH") != "" {
 		return nil
@@ -115,7 +116,7 @@ func manDate() *time.Time {
 	return &day
 }
 
-// manText is a description as Markdown: what is indented is kept as it is.
+// manText returns a description as Markdown. Indented lines become code blocks.
 func manText(c *cobra.Command) string {
 	if c.Long == "" {
 		return c.Short + "."
@@ -135,7 +136,7 @@ func manText(c *cobra.Command) string {
 	return b.String()
 }
 
-// manTopic returns the text of a topic as Markdown that doc understands: the table as a list of terms.
+// manTopic returns the text of a topic as Markdown that package doc supports: tables become lists of terms.
 func manTopic(name string) string {
 	var b strings.Builder
 	text := topicOf(name)

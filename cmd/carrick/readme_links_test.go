@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// mostLines is how long the README may be that a newcomer opens first.
+// mostLines is the maximum number of lines of the main README.
 const mostLines = 200
 
 var (
@@ -20,7 +20,7 @@ var (
 	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`) // what GitHub drops from an anchor
 )
 
-// The README is short, and every relative link in a README leads to a file and a heading that exist.
+// The main README is short. Every relative link in a README leads to an existing file and heading.
 func TestReadmes(t *testing.T) {
 	texts := map[string]string{}
 	root := os.DirFS("../..")

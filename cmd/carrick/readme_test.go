@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of keys")
 
-// The keys of the README are those of the one table that also makes the footer and the overlay.
+// The README lists exactly the keys of the table from which the footer and the overlay are generated.
 func TestReadmeKeysAreTheTable(t *testing.T) {
 	const path, head, tail = "../../ui/README.md", "## Keys\n\n", "\n## "
 	text, err := carricktest.ReadFile(path)
@@ -44,7 +44,7 @@ func TestReadmeKeysAreTheTable(t *testing.T) {
 	}
 }
 
-// The README of a guide is a topic, and a guide without one has none.
+// A guide's README is a help topic. A guide without a README has no topic.
 func TestReadmesOfGuidesAreTopics(t *testing.T) {
 	for _, g := range guides.All() {
 		text, err := carricktest.ReadFile("../../steps/guides/" + g.Name + "/README.md")

@@ -8,7 +8,7 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// TestScripts runs what needs no cluster.
+// TestScripts runs the scripts that need no cluster.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	carricktest.RunScripts(

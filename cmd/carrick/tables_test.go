@@ -24,13 +24,13 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// commandTree is the whole tree of commands, as it is when it runs.
+// commandTree returns the complete tree of commands, as at run time.
 func commandTree(t *testing.T) *cobra.Command {
 	t.Helper()
 	return commands.Root(this(), strings.NewReader(""), io.Discard, io.Discard)
 }
 
-// every are the commands of a tree that are no topics.
+// every returns the commands of a tree, without help topics.
 func every(root *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{root}
 	for _, c := range root.Commands() {
@@ -56,7 +56,7 @@ func rowNames(rows []plain.Row) []string {
 	return out
 }
 
-// Both tables of exit codes name the codes of exit.go, in the order in which the first that applies counts.
+// Both tables of exit codes list the codes in exit.go, in order of precedence.
 func TestReadmeNamesEveryExitCode(t *testing.T) {
 	var want []string
 	for _, code := range []int{
@@ -73,7 +73,7 @@ func TestReadmeNamesEveryExitCode(t *testing.T) {
 	}
 }
 
-// The table of the environment names every variable that the program reads itself.
+// The table of environment variables names every variable that carrick itself reads.
 func TestReadmeNamesTheEnvironment(t *testing.T) {
 	text := topicOf("environment")
 	read := regexp.MustCompile(`(?:os\.Getenv|os\.LookupEnv|[gG]etenv)\("([A-Z_]+)"\)`)
@@ -109,8 +109,7 @@ var (
 	escaped     = strings.NewReplacer(`\|`, "/")
 )
 
-// The README's table of commands names every command, each with every flag of
-// its own, and none that there is not.
+// The README's table of commands names exactly the existing commands, each with exactly its own flags.
 func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	root := commandTree(t)
 	listed := map[string][]string{}
@@ -154,7 +153,7 @@ func TestReadmeNamesEveryCommandAndFlag(t *testing.T) {
 	})
 }
 
-// mainText returns the README at the root of the module, which the program does not embed.
+// mainText returns the README at the root of the module, which carrick does not embed.
 func mainText(t *testing.T) string {
 	t.Helper()
 	text, err := carricktest.ReadFile("../../README.md")
@@ -174,8 +173,7 @@ func ownFlags(c *cobra.Command) []*pflag.Flag {
 	return out
 }
 
-// A stranger finds every command under a heading, with a sentence, an example
-// and help that fits on a terminal.
+// Help lists every command under a heading, with a description, an example and text that fits on a terminal.
 func TestHelpIsWhole(t *testing.T) {
 	root := commandTree(t)
 	seen := 0
@@ -215,7 +213,7 @@ func TestHelpIsWhole(t *testing.T) {
 	}
 }
 
-// codeOf returns the lines of a topic's code blocks, which help shows as they are.
+// codeOf returns the lines of a topic's code blocks, which help prints unchanged.
 func codeOf(t *testing.T, c *cobra.Command) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -234,7 +232,7 @@ func codeOf(t *testing.T, c *cobra.Command) map[string]bool {
 	return out
 }
 
-// What every example calls is a command, and its flags are that command's.
+// Every example calls an existing command, with flags of that command.
 func TestExamplesAreRight(t *testing.T) {
 	for _, c := range every(commandTree(t)) {
 		for _, m := range regexp.MustCompile(`(?m)^  carrick(.*)$`).FindAllStringSubmatch(c.Example, -1) {
@@ -250,8 +248,7 @@ func TestExamplesAreRight(t *testing.T) {
 	}
 }
 
-// The help on link files names every key of the schema, and its example is a
-// link file.
+// The help on link files names every key of the schema, and its example is a valid link file.
 func TestLinkFileHelpIsTheSchema(t *testing.T) {
 	var schema struct {
 		Properties map[string]json.RawMessage
@@ -285,7 +282,7 @@ func TestLinkFileHelpIsTheSchema(t *testing.T) {
 	}
 }
 
-// No completion is for a command or a flag that there is not.
+// The formats that completion offers match the -o flags of existing commands.
 func TestOutputsAreThoseOfTheFlags(t *testing.T) {
 	root := commandTree(t)
 	for name, of := range format.ByCommand {

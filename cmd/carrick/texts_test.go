@@ -15,7 +15,7 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// Most characters of a check's title, which is a row of the screen, and of the reason that it matters.
+// Maximum length, in characters, of a check's title, which is a row of the screen, and of its reason.
 const (
 	mostTitle  = 60
 	mostReason = 160
@@ -41,7 +41,7 @@ func TestTitlesAndReasonsAreShort(t *testing.T) {
 	}
 }
 
-// odd matches phrases that no text of carrick has: each has a plainer word.
+// odd matches phrases that must not occur in carrick's texts, because each has a plainer synonym.
 var odd = regexp.MustCompile(`(?i)\b(nobody|somebody|anew|for ever|looked at|looks whether|looking whether|` +
 	`what stands|stands there|by itself|tells whether|(take|takes|taken|took|taking) back|says nothing before|` +
 	`is to be had|rights are missing|files? of facts|what shall|fences?|fenced)\b`)

@@ -6,33 +6,33 @@ import (
 	"carrick/steps"
 )
 
-// Call is an action written in Go, for a change that is neither a manifest nor a file, such as an API call, a signed
-// request or the restart of a workload. Its functions must obey the contract of a Doer: Make is idempotent, and Revert
-// undoes only what Make did.
+// Call is an action written in Go. Use it for a change that is neither a manifest nor a file, such as an API call or
+// the restart of a workload. Its functions must obey the contract of Doer: Make is idempotent, and Revert undoes only
+// what Make did.
 type Call struct {
 	Preview func(context.Context, steps.Env) (steps.Change, error)
 	Make    func(context.Context, steps.Env, steps.Progress) error
-	// Left returns what Revert would undo. If Left or Revert is nil, there is nothing to undo, and Keeps says why.
+	// Left returns what Revert would undo. If Left or Revert is nil, the action cannot be undone, and Keeps says why.
 	Left   func(context.Context, steps.Env) (steps.Change, error)
 	Revert func(context.Context, steps.Env, steps.Progress) error
 	Keeps  string
-	Files  []string // assets that it reads
-	// Exports returns what to do manually instead, such as the body of a request as a file and the command that sends it;
-	// nil: the action's title.
+	Files  []string // assets that Make reads
+	// Exports returns what to do manually instead, such as a file with the request body and the command that sends it. If
+	// it is nil, the export contains only the action's title.
 	Exports func(context.Context, steps.Env) ([]Exported, error)
 }
 
-// Plan returns what Preview returns.
+// Plan implements steps.Doer. It returns the result of Preview.
 func (c Call) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return c.Preview(ctx, env)
 }
 
-// Do calls Make.
+// Do implements steps.Doer. It calls Make.
 func (c Call) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return c.Make(ctx, env, say)
 }
 
-// PlanUndo returns what Left returns or, without Left, an item that is kept.
+// PlanUndo implements steps.Doer. It returns the result of Left. If Left is nil, it returns an item that is kept.
 func (c Call) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	if c.Left == nil {
 		return steps.Change{Items: []steps.Item{{Verb: steps.Leave, What: env.Action, Note: c.Keeps}}}, nil
@@ -40,7 +40,7 @@ func (c Call) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error)
 	return c.Left(ctx, env)
 }
 
-// Undo calls Revert, if there is one.
+// Undo implements steps.Doer. It calls Revert if Revert is set.
 func (c Call) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	if c.Revert == nil {
 		return nil

@@ -14,28 +14,27 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Chart installs a Helm chart. It keeps a release of the expected version that another user created, and shares one
-// that another link created. The last link that is undone uninstalls it.
+// Chart installs a Helm chart. If another user's release already has the expected version, Chart keeps it unchanged. If
+// another link created the release, both links share it. The release is uninstalled when its last link is undone.
 type Chart struct {
-	Release   string // its name; may contain placeholders: "${answers.release}"
-	Namespace string // its namespace, which must exist; may contain placeholders
-	Chart     string // the chart's name
-	// Source is the URL of a repository, an oci:// reference, or a path to a folder or file.
+	Release   string // can contain placeholders such as "${answers.release}"
+	Namespace string // must exist; can contain placeholders
+	Chart     string
+	// Source is the URL of a repository, an oci:// reference, or the path of a directory or file.
 	Source  func(context.Context, steps.Env) (chart.Source, error)
 	Version func(context.Context, steps.Env) (string, error)
-	// Values override the chart's defaults; nil: none. A masked.Value in them is secret and never shown.
+	// Values override the chart's defaults. Values is nil if there are no overrides. A masked.Value is secret and never
+	// shown.
 	Values  func(context.Context, steps.Env) (map[string]any, error)
-	Timeout time.Duration // until all is ready; 0: 5 min
+	Timeout time.Duration // how long to wait until all resources are ready; 0 means 5 min
 }
 
-// wanted is the request for a release, along with its values in displayable form.
 type wanted struct {
 	chart.Request
 	open    map[string]any // values with secrets hidden
 	secrets []string
 }
 
-// want resolves names, version and values.
 func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 	var w wanted
 	var err error
@@ -46,7 +45,9 @@ func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 	w.Labels = map[string]string{steps.LinkLabel(env.Link): env.Action}
 	w.Annotations = map[string]string{inventory.CreatedByAnnotation: env.Link}
 	req := w.Request
-	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) { return believes(ctx, env, r, req.Ours(r)) }
+	w.Believes = func(ctx context.Context, r *chart.Release) (bool, error) {
+		return matchesInventory(ctx, env, r, req.Ours(r))
+	}
 	if w.Source, err = c.Source(ctx, env); err != nil {
 		return w, fmt.Errorf("source of chart %s: %w", c.Chart, err)
 	}
@@ -63,10 +64,9 @@ func (c Chart) want(ctx context.Context, env steps.Env) (wanted, error) {
 	return w, env.Sound()
 }
 
-// at returns the release's name and namespace.
 func (c Chart) at(ctx context.Context, env steps.Env) (name, namespace string, err error) {
 	if env.Cluster == nil {
-		return "", "", fmt.Errorf("chart %s: there is no cluster on the %s", c.Chart, env.SideName())
+		return "", "", fmt.Errorf("chart %s: the %s is not a cluster", c.Chart, env.SideName())
 	}
 	out := [2]string{c.Release, c.Namespace}
 	for i, text := range out {
@@ -90,7 +90,7 @@ func (c Chart) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 		return steps.Change{}, err
 	}
 	s, err := c.stand(ctx, env, want)
-	if apierrors.IsForbidden(err) { // reported with all other missing permissions
+	if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 		item := steps.Item{
 			Verb: steps.Update, What: releaseAt(want.Namespace, want.Name), Note: "cannot be read: " + failure.Explain(err),
 			Refused: true,

@@ -22,8 +22,7 @@ var (
 	}
 )
 
-// definitions returns the CRDs with this action's mark. The CRDs in a chart's crds folder are not part of its release,
-// and Helm never deletes them.
+// The CRDs in a chart's crds directory are not part of its release, and Helm never deletes them.
 func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action})
 	if apierrors.IsForbidden(err) {
@@ -50,8 +49,8 @@ func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	return out, nil
 }
 
-// sharedDefinitions returns the existing CRDs that the links which share the release installed. A link that joins the
-// release writes them, too. Otherwise undoing the first link would delete them.
+// sharedDefinitions returns the existing CRDs that other links have installed with a shared release. A link that joins
+// the release also writes these CRDs. Otherwise undoing the first link would delete them.
 func sharedDefinitions(
 	ctx context.Context, env steps.Env, others map[string]string,
 ) ([]*unstructured.Unstructured, error) {

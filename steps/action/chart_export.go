@@ -17,9 +17,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Export returns the objects as helm template renders them: applying them requires neither Helm nor the chart's source,
-// and what was reviewed is what is applied. The values, and the equivalent helm command, are next to them. If another
-// user's Helm release has that name, Helm manages its objects, and the export contains only the command.
+// Export returns the objects as helm template renders them. Applying them requires neither Helm nor the chart's source.
+// The export also contains the values and the equivalent helm command. If another user's Helm release has the same
+// name, Helm manages its objects, and the export contains only the command.
 func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	want, err := c.want(ctx, env)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	notes = append(
 		notes,
 		fmt.Sprintf(
-			"to manage it with Helm instead, remove %s.* from %s/kustomization.yaml and run:\n%s", env.Action, env.Side,
+			"to manage the release with Helm instead, remove %s.* from %s/kustomization.yaml and run:\n%s", env.Action, env.Side,
 			helmCommand(env, want),
 		),
 	)
@@ -69,7 +69,7 @@ func (c Chart) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	return append(objects, out...), nil
 }
 
-// helmKeeps reports whether a release of that name exists that carrick did not create.
+// helmKeeps reports whether the release exists and was not created by carrick.
 func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (theirs bool, note string, err error) {
 	at := releaseAt(want.Namespace, want.Name)
 	r, err := chart.Find(ctx, env.Cluster, want.Namespace, want.Name)
@@ -88,7 +88,6 @@ func (c Chart) helmKeeps(ctx context.Context, env steps.Env, want wanted) (their
 
 const byChart = ": the chart creates it; create it manually, or manage the release with Helm"
 
-// template renders the chart. A note names what an export can't contain.
 func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Exported, error) {
 	made, err := chart.Template(ctx, env.Cluster, want.Request)
 	if errors.Is(err, failure.ErrNotServed) {
@@ -117,7 +116,7 @@ func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Expo
 		hooks = append(hooks, inventory.Describe(o))
 	}
 	if len(hooks) > 0 {
-		out = append(out, Exported{Note: "hooks that only Helm runs, before or after the rest: " + strings.Join(hooks, ", ")})
+		out = append(out, Exported{Note: "hooks, which only Helm runs: " + strings.Join(hooks, ", ")})
 	}
 	if len(made.Unknown) > 0 {
 		out = append(out, Exported{Note: "values unknown to the chart: " + strings.Join(made.Unknown, ", ")})
@@ -125,7 +124,7 @@ func (c Chart) template(ctx context.Context, env steps.Env, want wanted) ([]Expo
 	return out, nil
 }
 
-// withoutNulls removes the nulls that a template rendered: in a server-side apply, a null claims ownership of the
+// withoutNulls removes the nulls that a template rendered. In a server-side apply, a null claims ownership of the
 // field.
 func withoutNulls(m map[string]any) map[string]any {
 	for k, v := range m {
@@ -145,7 +144,6 @@ func withoutNulls(m map[string]any) map[string]any {
 	return m
 }
 
-// helmCommand returns the command that installs or upgrades the release.
 func helmCommand(env steps.Env, want wanted) string {
 	from := steps.Quoted(want.Source.String())
 	switch {

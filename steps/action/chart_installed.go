@@ -19,19 +19,18 @@ import (
 	"carrick/steps/inventory"
 )
 
-// installed is a release that carries this action's mark, with the plan for it.
 type installed struct {
 	*chart.Release
-	found // its newest Secret
+	found // Secret of the newest revision
 	item  steps.Item
 	parts []part
-	hooks []steps.Item // that Helm would run
+	hooks []steps.Item // hooks that helm uninstall would run
 }
 
-// installed returns the releases whose newest revision carries this action's mark.
+// installed returns the releases whose newest revision has this action's ownership label.
 func (c Chart) installed(ctx context.Context, env steps.Env) (out []installed, blind bool, err error) {
 	if env.Cluster == nil {
-		return nil, false, fmt.Errorf("chart %s: there is no cluster on the %s", c.Chart, env.SideName())
+		return nil, false, fmt.Errorf("chart %s: the %s is not a cluster", c.Chart, env.SideName())
 	}
 	if _, err := inventory.Readable(ctx, env); err != nil {
 		return nil, false, err
@@ -80,7 +79,6 @@ func revisionOf(m metav1.PartialObjectMetadata) int {
 	return n
 }
 
-// look plans the undo of a release and of each of its parts.
 func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMetadata) (installed, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -93,7 +91,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	}
 	in.Release, err = chart.Current(ctx, env.Cluster, m.Namespace, m.Labels["name"])
 	if errors.As(err, new(*chart.UnreadableError)) || errors.Is(err, chart.ErrNoRelease) || errors.Is(err, chart.ErrName) {
-		// Any tenant can write such a Secret, so it must not prevent the rest of the undo.
+		// Any tenant can write such a Secret, so it must not block the rest of the undo.
 		in.item = steps.Item{
 			Verb: steps.Leave, What: releaseAt(m.Namespace, clean.Text(m.Labels["name"])), Note: clean.Text(err.Error()),
 		}
@@ -112,8 +110,9 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		in.item.Verb = steps.Leave
 		if in.entry != nil {
 			in.item.Note = fmt.Sprintf(
-				"another tool changed it since this link did. To see what helm uninstall would delete and run: helm get manifest "+
-					"-n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace, m.Labels["name"],
+				"another tool changed the release after this link did. To see the objects that helm uninstall would delete and "+
+					"the hooks that it would run: helm get manifest -n %[1]s %[2]s; helm get hooks -n %[1]s %[2]s", m.Namespace,
+				m.Labels["name"],
 			)
 		}
 		in.item.Hash = steps.Fingerprint(in.item.Verb, in.item.What, in.Release.UID)
@@ -125,7 +124,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 		in.hooks = notRun(in)
 	}
 	in.parts, err = partsOf(ctx, env, in.Release)
-	if errors.As(err, new(*chart.UnreadableError)) { // as above; what the inventory lists of it is still deleted
+	if errors.As(err, new(*chart.UnreadableError)) { // as above; an undo still deletes the objects in the inventory
 		in.item = steps.Item{Verb: steps.Leave, What: in.item.What, Note: clean.Text(err.Error())}
 		in.hooks = nil
 		return in, nil
@@ -133,7 +132,7 @@ func (c Chart) look(ctx context.Context, env steps.Env, m metav1.PartialObjectMe
 	return in, err
 }
 
-// notRun returns items for the hooks that helm uninstall would run and an undo does not.
+// notRun returns items for the hooks that helm uninstall would run and that carrick's undo does not run.
 func notRun(in installed) []steps.Item {
 	var out []steps.Item
 	for _, h := range in.Release.DeleteHooks() {
@@ -141,7 +140,7 @@ func notRun(in installed) []steps.Item {
 			Verb: steps.Leave, What: h + " of " + in.item.What,
 			Note: fmt.Sprintf(
 				"undo runs no hooks of a stored release, because anyone who can write Secrets in %[1]s can change them. To read "+
-					"them first: helm get hooks -n %[1]s %[2]s",
+					"the hooks: helm get hooks -n %[1]s %[2]s",
 				in.Namespace, in.Labels["name"],
 			),
 		})
@@ -149,7 +148,7 @@ func notRun(in installed) []steps.Item {
 	return out
 }
 
-// partsOf plans the undo of a release's objects that exist: those in its manifest, and those of its hooks.
+// partsOf plans the undo of the objects in a release's manifest and of the objects that its hooks created.
 func partsOf(ctx context.Context, env steps.Env, r *chart.Release) ([]part, error) {
 	objs, err := r.Parts(ctx, env.Cluster)
 	if err != nil {

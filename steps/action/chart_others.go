@@ -20,14 +20,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// asHelm returns a request that changes another user's release as Helm itself would: without marks, under Helm's own
-// field manager.
+// asHelm returns a request that changes another user's release as Helm itself would. It sets no ownership labels and
+// uses Helm's own field manager.
 func asHelm(r chart.Request) chart.Request {
 	r.Labels, r.Annotations, r.Manager = nil, nil, chart.HelmManager
 	return r
 }
 
-// planTheirs plans one object of a release that remains another user's.
+// planTheirs plans one object of a release that another user continues to manage with Helm.
 func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
 	item := steps.Item{Verb: steps.Update, What: inventory.Describe(o)}
 	live, after, err := chart.Request{Manager: chart.HelmManager, TakeOver: true}.DryRun(ctx, env.Cluster, o)
@@ -45,14 +45,14 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	ch.Items = append(ch.Items, item)
 	gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind())
 	if errors.Is(err, failure.ErrNotServed) {
-		return nil // it comes with the chart, and so does the permission for it
+		return nil // the chart installs this kind and grants the permission for it
 	}
 	ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
 	return err
 }
 
-// writeShared writes an object of a shared release. A conflict with only the other links is no conflict: the field
-// belongs to all of them, and the user confirmed taking over the release as a whole.
+// writeShared writes an object of a shared release. It ignores a conflict if only the links that share the release own
+// the field. The user confirmed taking over the release as a whole.
 func writeShared(
 	ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured, say steps.Progress,
 ) error {
@@ -79,8 +79,8 @@ func writeShared(
 	return writeForOthers(ctx, env, others, o)
 }
 
-// writeForOthers writes an object of a shared release for the other links that use it, too. What a new version changes
-// or adds is then also theirs, and is kept when this link is undone.
+// writeForOthers also writes an object of a shared release on behalf of the other links. The object then belongs to
+// these links too, so an undo of this link keeps it.
 func writeForOthers(ctx context.Context, env steps.Env, others map[string]string, o *unstructured.Unstructured) error {
 	for _, link := range slices.Sorted(maps.Keys(others)) {
 		live, err := env.Cluster.Fetch(ctx, o)
@@ -101,8 +101,7 @@ func writeForOthers(ctx context.Context, env steps.Env, others map[string]string
 	return nil
 }
 
-// enterShared enters an object into the inventory of another link that uses it. A link written by an earlier version of
-// carrick has no inventory.
+// A link that was written by an earlier version of carrick has no inventory.
 func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstructured) error {
 	inv, err := inventory.Of(ctx, as)
 	if err != nil || inv.Unread != nil || inv.UID == "" {
@@ -122,14 +121,13 @@ func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstru
 	return inv.Enter(ctx, as, nil, inv.Lacks(as.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
 }
 
-// releaseEntry returns the entry of a release without any data from an inventory.
 func releaseEntry(r *chart.Release) steps.Entry {
 	return steps.EntryOf(inventory.ReleaseKind, r.Namespace, r.Name)
 }
 
-// sharers returns the other links whose inventories contain the release, with their actions. The release's labels only
-// select the inventories to read, because other users can write them. claims are the links in these labels that have no
-// inventory.
+// sharers returns the other links whose inventories contain the release, and their actions. Other users can write the
+// release's labels, so the labels only select which inventories to read. claims lists the links that are in the labels
+// but have no inventory.
 func sharers(
 	ctx context.Context, env steps.Env, r *chart.Release,
 ) (others map[string]string, claims []string, err error) {
@@ -141,7 +139,7 @@ func sharers(
 		inv, err := inventory.Readable(ctx, inventory.EnvOf(env, link, env.Action))
 		if err != nil {
 			return nil, nil, fmt.Errorf(
-				"%s has the label of link %s; cannot tell from its inventory %s whether that link uses it: %w",
+				"%s has the label of link %s; carrick cannot find out from the inventory %s whether that link uses the release: %w",
 				releaseAt(r.Namespace, r.Name), link, inventory.Name(link), err,
 			)
 		}
@@ -157,10 +155,10 @@ func sharers(
 	return others, claims, nil
 }
 
-// believes reports whether a release contains what this link, or another link that shares it, wrote according to their
-// inventories. A release without a link's mark is left unchanged, so its content does not matter and its chart need not
-// be fetched.
-func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool) (bool, error) {
+// matchesInventory reports whether the content of a release matches the inventory of this link or of another link that
+// shares the release. If the release has no ownership label and no sharers, it also returns true. carrick then leaves
+// the release unchanged, so its content does not matter and its chart need not be fetched.
+func matchesInventory(ctx context.Context, env steps.Env, r *chart.Release, marked bool) (bool, error) {
 	users, _, err := sharers(ctx, env, r)
 	if err != nil || (!marked && len(users) == 0) {
 		return err == nil, err
@@ -178,9 +176,9 @@ func believes(ctx context.Context, env steps.Env, r *chart.Release, marked bool)
 	return false, nil
 }
 
-// stays returns why an upgrade keeps an object that the release had before, or "" if it deletes the object. Any user
-// who can write the release's Secret can add any object to it. So an upgrade deletes only objects that the sharing
-// links have created, according to their inventories.
+// stays returns why an upgrade keeps an object of the previous revision, or "" if the upgrade deletes the object. Any
+// user who can write the release's Secret can add any object to it. An upgrade therefore deletes only objects that are
+// in the inventories of the sharing links.
 func stays(
 	ctx context.Context, env steps.Env, others map[string]string, live *unstructured.Unstructured,
 ) (string, error) {
@@ -202,7 +200,7 @@ func stays(
 	maps.DeleteFunc(users, func(link, _ string) bool { return others[link] != "" })
 	switch {
 	case len(users) > 0:
-		return "link " + strings.Join(slices.Sorted(maps.Keys(users)), ", ") + " also uses it", nil
+		return "it is also used by link " + strings.Join(slices.Sorted(maps.Keys(users)), ", "), nil
 	case len(claims) > 0:
 		const why = "it has the label of link %s, which has no inventory on this cluster; see carrick undo"
 		return fmt.Sprintf(why, strings.Join(claims, ", ")), nil

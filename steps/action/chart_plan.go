@@ -20,19 +20,18 @@ import (
 	"carrick/steps/inventory"
 )
 
-// standing is the plan for a release in its current state.
 type standing struct {
 	*chart.Work
-	alone     string             // why it is kept unchanged; "": it is not
-	note      string             // note for the plan
+	alone     string // why the release is kept unchanged, or ""
+	note      string
 	conflicts []failure.Conflict // with its current owners
 	joins     bool               // another link installed it, and this link will share it
-	theirs    bool               // it is managed by Helm and remains so, whatever changes
-	claimed   bool               // it has this link's mark but no entry: it gets one once it may be taken over
-	others    map[string]string  // links whose inventories contain it, with their actions
+	theirs    bool               // another user manages it with Helm and continues to do so
+	claimed   bool               // it has this link's label but no inventory entry; taking it over adds the entry
+	others    map[string]string  // links whose inventories contain the release, with their actions
 }
 
-// stand reads the release. A stuck release that is not this link's is an error.
+// stand reads the release. It returns an error if a release that does not belong to this link is stuck.
 func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing, error) {
 	w, err := chart.Prepare(ctx, env.Cluster, want.Request)
 	s := standing{Work: w}
@@ -59,8 +58,8 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 		w.Left = append(
 			w.Left,
 			fmt.Sprintf(
-				"it has the label of link %s, which has no inventory on this cluster and is not counted; if that link uses it, "+
-					"run carrick apply for that link first",
+				"it has the label of link %s, which has no inventory on this cluster and is ignored. If that link uses the "+
+					"release, run carrick apply for that link first",
 				strings.Join(claims, ", "),
 			),
 		)
@@ -78,7 +77,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	switch {
 	case len(others) > 0 && w.Kind == chart.Upgrade:
 		s.note = fmt.Sprintf(
-			"link %s also uses it, in version %s with its current values", strings.Join(others, ", "), w.Old.Version,
+			"it is also used by link %s, in version %s with its current values", strings.Join(others, ", "), w.Old.Version,
 		)
 		s.conflicts = []failure.Conflict{{Manager: "link " + others[0], Field: "version and values"}}
 	case marked && entry != nil:
@@ -98,7 +97,7 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	case w.Kind == chart.Renew:
 		return s, w.Stuck(env.Kubectl())
 	case len(others) > 0:
-		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" created it; this link also uses it"
+		s.joins, s.note = true, "link "+strings.Join(others, ", ")+" created the release, and this link shares it"
 	case w.Old.SameVersion(w.Version):
 		s.alone = "another user installed it in the requested version: it is kept with its current values"
 	default:
@@ -109,7 +108,6 @@ func (c Chart) stand(ctx context.Context, env steps.Env, want wanted) (standing,
 	return s, nil
 }
 
-// planRelease plans the release itself: chart, version and values.
 func (c Chart) planRelease(
 	ctx context.Context, env steps.Env, want wanted, s standing, ch *steps.Change,
 ) (steps.Item, error) {
@@ -146,7 +144,7 @@ func (c Chart) planRelease(
 	if s.Kind == chart.Renew {
 		how := "it has status " + s.Old.Status + " and is reinstalled"
 		if s.Resumes() {
-			how = "an earlier run was interrupted: this resumes it"
+			how = "an earlier run was interrupted, and carrick resumes it"
 		}
 		item.Note = steps.JoinNotes(item.Note, how)
 	}
@@ -170,8 +168,8 @@ func (c Chart) planRelease(
 	return item, nil
 }
 
-// entry returns the release's inventory entry for the time until its Secret is written. If the inventory has none yet,
-// this link installs the release, takes it over by its mark, or shares it.
+// entry returns the release's inventory entry as it is before the release's Secret is written. For a new entry, Created
+// is set if this link installs the release, or if the release has only this link's ownership label.
 func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps.Entry, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
@@ -182,14 +180,14 @@ func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps
 	if old := inv.Find(env.Action, e); old != nil {
 		e.Created, e.Content = s.Kind == chart.Fresh || old.Created, old.Content
 	}
-	if s.Kind == chart.Keep { // every other kind writes a new revision, and so a new Secret
+	if s.Kind == chart.Keep { // every other kind writes a new revision, which is a new Secret
 		e.UID, e.Content = s.Old.UID, s.Old.Content()
 	}
 	return &e, nil
 }
 
-// enterRecord enters into the inventory a hash of what the release's Secret is about to contain. carrick does not act
-// on content that anyone else writes there.
+// enterRecord adds the hash of the release's new Secret content to the inventory before the content is written. carrick
+// ignores content that anyone else writes to the Secret.
 func (s standing) enterRecord(
 	ctx context.Context, env steps.Env, want wanted, o *unstructured.Unstructured, say steps.Progress,
 ) error {
@@ -207,15 +205,14 @@ func (s standing) enterRecord(
 	return inv.Enter(ctx, env, say, inv.Lacks(env.Action, []steps.Item{{Verb: steps.Update, Entry: e}}))
 }
 
-// recordPermissions returns the permissions that reading and writing the record of a release requires.
 func recordPermissions(namespace string) []permission.Rule {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
 	return rightsTo(record, secretsAt)
 }
 
-// planParts plans all objects of the release concurrently: each requires two or three requests, and a chart may have a
-// hundred objects.
+// planParts plans all objects of the release concurrently. Each object requires two or three requests, and a chart can
+// have a hundred objects.
 func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change) error {
 	objs := slices.Concat(s.CRDs, s.Objects)
 	parts := make([]steps.Change, len(objs))
@@ -231,8 +228,8 @@ func (s standing) planParts(ctx context.Context, env steps.Env, ch *steps.Change
 	return err
 }
 
-// planPart plans one object of the release. Values that a template generates randomly differ each time it is rendered,
-// so they don't change the plan's hash.
+// planPart plans one object of the release. Random values that a template generates differ each time, so the plan's
+// hash does not include them.
 func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.Unstructured, ch *steps.Change) error {
 	if s.theirs {
 		return planTheirs(ctx, env, o, ch)
@@ -253,13 +250,13 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 	return nil
 }
 
-// planRest plans the hooks that run in addition, and the objects that are deleted.
+// planRest plans the chart's hooks and the deletion of objects that the chart no longer contains.
 func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change) error {
 	for _, o := range s.Hooks {
 		ch.Items = append(
 			ch.Items,
 			steps.Item{
-				Verb: steps.Run, What: inventory.Describe(o), Note: "hook that runs before or after the rest",
+				Verb: steps.Run, What: inventory.Describe(o), Note: "hook that runs before or after the other objects",
 				Hash: steps.Fingerprint(steps.Run, inventory.Describe(o)), Entry: steps.NewEntry(o),
 			},
 		)
@@ -274,7 +271,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if apierrors.IsForbidden(err) { // reported with all other missing permissions
+		if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 			note := why + "; it cannot be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {

@@ -19,13 +19,12 @@ var (
 	secretsAt  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// part is one object of a release.
 type part struct {
 	found
 	item steps.Item
 }
 
-// PlanUndo finds the releases that this action has marked, and their objects according to the inventory. It renders
+// PlanUndo finds the releases with this action's ownership label and reads their objects from the inventory. It renders
 // nothing and requires no chart.
 func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	list, blind, err := c.installed(ctx, env)
@@ -33,7 +32,7 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 		return steps.Change{}, err
 	}
 	var ch steps.Change
-	var along []string // including older revisions, because the namespace may be this link's
+	var along []string // including older revisions, because the namespace can belong to this link
 	if blind {
 		ch.Items = append(
 			ch.Items,
@@ -67,7 +66,7 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	if err != nil {
 		return ch, err
 	}
-	rest, err := beside(ctx, env, list, crds)
+	rest, err := onlyInInventory(ctx, env, list, crds)
 	for _, p := range append(rest, crds...) {
 		ch.Items = append(ch.Items, p.item)
 		ch.Permissions = append(ch.Permissions, undoRight(p.item, p.found)...)
@@ -75,9 +74,9 @@ func (c Chart) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error
 	return ch, err
 }
 
-// beside returns the parts that the inventory contains but the releases do not name. A user who can write the Secret of
-// a release can remove them from it. They are kept while a release is kept.
-func beside(ctx context.Context, env steps.Env, list []installed, known []part) ([]part, error) {
+// onlyInInventory returns the parts that are in the inventory but not in the stored releases. A user who can write a
+// release's Secret can remove parts from it. While an undo keeps one of the releases, onlyInInventory returns nothing.
+func onlyInInventory(ctx context.Context, env steps.Env, list []installed, known []part) ([]part, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {
 		return nil, err
@@ -125,7 +124,8 @@ func undoRight(item steps.Item, f found) []permission.Rule {
 	return nil
 }
 
-// Undo uninstalls what this link installed and releases what it shares.
+// Undo uninstalls the releases that this link installed. Releases that this link shares stay installed for the other
+// links.
 func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	list, _, err := c.installed(ctx, env)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) erro
 			return err
 		}
 	}
-	rest, err := beside(ctx, env, onlyLeft(list), nil)
+	rest, err := onlyInInventory(ctx, env, onlyLeft(list), nil)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (c Chart) Undo(ctx context.Context, env steps.Env, say steps.Progress) erro
 	if err != nil {
 		return err
 	}
-	rest, err = beside(ctx, env, onlyLeft(list), crds) // those without a mark
+	rest, err = onlyInInventory(ctx, env, onlyLeft(list), crds) // the CRDs without ownership label
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (c Chart) uninstall(ctx context.Context, env steps.Env, in installed, say s
 	return err
 }
 
-// release hands a shared release over to another link. Its parts come first, so that the next run finds a release whose
-// handover was interrupted.
+// release hands a shared release over to another link. It processes the parts first, so that the next run still finds a
+// release whose handover was interrupted.
 func (in installed) release(ctx context.Context, env steps.Env, say steps.Progress) error {
 	for _, p := range in.parts {
 		if err := takeBack(ctx, env, p, say); err != nil {
@@ -204,7 +204,6 @@ func (in installed) release(ctx context.Context, env steps.Env, say steps.Progre
 	return nil
 }
 
-// onlyLeft returns the releases that are kept.
 func onlyLeft(list []installed) []installed {
 	return slices.DeleteFunc(slices.Clone(list), func(in installed) bool { return in.item.Verb == steps.Delete })
 }
@@ -226,8 +225,8 @@ func takeBack(ctx context.Context, env steps.Env, p part, say steps.Progress) er
 	return err
 }
 
-// remover returns the function that deletes one object of a release, by the same rules as all other objects with the
-// mark.
+// remover returns the function that deletes one object of a release. It applies the same rules as for any other object
+// with the ownership label.
 func remover(env steps.Env, say steps.Progress) func(context.Context, *unstructured.Unstructured) (string, error) {
 	return func(ctx context.Context, live *unstructured.Unstructured) (string, error) {
 		p, err := undoPart(ctx, env, live)

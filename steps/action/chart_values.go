@@ -62,7 +62,7 @@ func asAny(plain, open map[string]any, secrets []string) (any, any, []string) {
 	return plain, open, secrets
 }
 
-// hide removes secrets from plan items: a template may have written one anywhere.
+// hide removes secrets from plan items. A template can write a secret into any field.
 func hide(items []steps.Item, secrets []string) {
 	r := scrubber(secrets)
 	for i := range items {
@@ -70,8 +70,8 @@ func hide(items []steps.Item, secrets []string) {
 	}
 }
 
-// scrubber replaces secrets, also in base64. It ignores those shorter than four bytes, which would match parts of other
-// words.
+// scrubber replaces secrets, including their base64 form. It ignores secrets shorter than four bytes, because they
+// would match parts of other words.
 func scrubber(secrets []string) *strings.Replacer {
 	var pairs []string
 	for _, s := range secrets {
@@ -82,7 +82,7 @@ func scrubber(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// scrubbed returns err without secrets in its text. The result still wraps err.
+// scrubbed removes secrets from the message of err. The result still wraps err.
 func scrubbed(err error, secrets []string) error {
 	if err == nil {
 		return nil
@@ -93,7 +93,6 @@ func scrubbed(err error, secrets []string) error {
 	return err
 }
 
-// shownRelease returns a release as its diff shows it.
 func shownRelease(name, version string, values map[string]any) *unstructured.Unstructured {
 	o := map[string]any{"chart": name, "version": version}
 	if len(values) > 0 {
@@ -102,8 +101,8 @@ func shownRelease(name, version string, values map[string]any) *unstructured.Uns
 	return &unstructured.Unstructured{Object: o}
 }
 
-// oldRelease returns the existing release, or nil if there is none. It shows only the values that this link would also
-// set, and not as secrets: which other values are secret is not known.
+// oldRelease returns the existing release, or nil if there is none. It contains only non-secret values that this link
+// would also set. carrick cannot know which of the other values are secret.
 func oldRelease(s standing, want wanted) *unstructured.Unstructured {
 	if s.Old == nil {
 		return nil
@@ -137,7 +136,7 @@ func sharedValues(given func(string) (any, bool), open map[string]any, at string
 	return out
 }
 
-// jsonValue converts values to the types that unstructured content has.
+// jsonValue converts v to the types that unstructured.Unstructured allows.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -40,7 +40,7 @@ func TestSecretValuesOfAChartAreNotShown(t *testing.T) {
 	}
 }
 
-// Of what others gave only that is shown which this link gives in the open, too.
+// Of another user's values, a diff shows only those that this link also sets and that are not secret.
 func TestValuesThatStandAreShownSparingly(t *testing.T) {
 	theirs := map[string]any{
 		"a": "x", "b.c": float64(2), "deep.password": "correct-horse", "deep.open": true,

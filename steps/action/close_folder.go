@@ -10,9 +10,9 @@ import (
 	"carrick/steps"
 )
 
-// CloseFolder removes the read and execute permissions of other users from a folder of a host, as chmod o-rx does. It
-// keeps the folder open during the change, so that no one can replace it with a link to another folder. An undo
-// restores the mode.
+// CloseFolder removes the read and execute permissions of other users from a directory on a host, as chmod o-rx does.
+// It keeps the directory open during the change, so that no one can replace it with a symlink. An undo restores the
+// mode.
 type CloseFolder struct {
 	Title string
 	Path  func(context.Context, steps.Env) (string, error)
@@ -22,10 +22,9 @@ const othersGetIn fs.FileMode = 0o005
 
 func closing(dir string) []string { return []string{"chmod", "o-rx", dir} }
 
-// command returns the Command that closes a folder. rec is its record, for an undo.
 func (c CloseFolder) command(dir string, rec record) Command {
 	had := rec.BeforeMode & othersGetIn
-	if rec.ID == "" { // rec was written by a version of carrick that recorded neither
+	if rec.ID == "" { // rec was written by a version of carrick that recorded neither ID nor mode
 		had = othersGetIn
 	}
 	rights := map[fs.FileMode]string{0o004: "r", 0o001: "x"}[had]
@@ -56,7 +55,7 @@ func (c CloseFolder) command(dir string, rec record) Command {
 	}
 }
 
-// close records the identity and the mode of the folder before it changes the mode.
+// close records the identity and the mode of the directory before it changes the mode.
 func (c CloseFolder) close(ctx context.Context, env steps.Env, dir string) error {
 	now, err := env.Host.Folder(dir)
 	if err != nil {
@@ -74,8 +73,8 @@ func (c CloseFolder) now(ctx context.Context, env steps.Env) (Command, error) {
 	return c.command(dir, record{}), err
 }
 
-// recorded returns the Command for the folder that was closed, regardless of the current answers. The bool is false if
-// none was closed.
+// recorded returns the Command for the directory that was closed, regardless of the current answers. If no directory
+// was closed, the bool is false.
 func (c CloseFolder) recorded(ctx context.Context, env steps.Env) (Command, bool, error) {
 	rec, found, err := readRecord(ctx, env)
 	if err != nil || !found || len(rec.Run) != len(closing("")) {
@@ -93,7 +92,7 @@ func (c CloseFolder) Plan(ctx context.Context, env steps.Env) (steps.Change, err
 	return command.Plan(ctx, env)
 }
 
-// Do records the folder and its mode, and then closes it.
+// Do records the directory and its mode before it closes the directory.
 func (c CloseFolder) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	command, err := c.now(ctx, env)
 	if err != nil {
@@ -111,7 +110,7 @@ func (c CloseFolder) PlanUndo(ctx context.Context, env steps.Env) (steps.Change,
 	return command.PlanUndo(ctx, env)
 }
 
-// Undo restores the mode, if the folder is still the same.
+// Undo restores the mode if the path is still the same directory.
 func (c CloseFolder) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	command, found, err := c.recorded(ctx, env)
 	if err != nil || !found {
@@ -120,7 +119,7 @@ func (c CloseFolder) Undo(ctx context.Context, env steps.Env, say steps.Progress
 	return command.Undo(ctx, env, say)
 }
 
-// Export returns the command, to be run manually.
+// Export returns the command for a user to run manually.
 func (c CloseFolder) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	command, err := c.now(ctx, env)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// jobsFolder is a machine on which uid 1000 has /home/alice and the folder for jobs in it, and what closes that.
+// jobsFolder returns a machine on which uid 1000 owns /home/alice and the folder for jobs in it, and the action that
+// closes this folder.
 func jobsFolder(t *testing.T, mode fs.FileMode) (CloseFolder, steps.Env, func(string) string) {
 	t.Helper()
 	h, err := host.NewWith(t.TempDir(), host.Options{
@@ -47,7 +48,7 @@ func hasMode(t *testing.T, name string, want fs.FileMode) {
 	}
 }
 
-// swap puts a link to /etc in the place of the folder, as its user can.
+// swap replaces the folder with a link to /etc, as its owner can.
 func swap(t *testing.T, at func(string) string) {
 	t.Helper()
 	if err := os.Rename(at("home/alice/jobs"), at("home/alice/old")); err != nil {
@@ -83,11 +84,11 @@ func TestAFolderIsClosedAndOpenedAgain(t *testing.T) {
 	}
 }
 
-// A link that the folder's user puts in its place leads neither the change nor the undo anywhere.
+// If the folder's owner replaces it with a symbolic link, neither the change nor the undo follows the link.
 func TestALinkInPlaceOfTheFolderIsNotFollowed(t *testing.T) {
 	c, env, at := jobsFolder(t, 0o755)
 	swap(t, at)
-	const why = "/home/alice/jobs is a symlink in a folder that uid 1000 can write to"
+	const why = "/home/alice/jobs is a symlink in a directory that uid 1000 can write to"
 	if p, err := c.Plan(t.Context(), env); err != nil || !p.Items[0].Refused || !strings.Contains(p.Items[0].Note, why) {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -114,7 +115,7 @@ func TestALinkInPlaceOfTheFolderIsNotFollowed(t *testing.T) {
 	hasMode(t, at("etc"), 0o750)
 }
 
-// Neither does another folder: only the one that was closed is opened again.
+// Undo does not open another folder at the same path, only the folder that was closed.
 func TestAnotherFolderIsNotOpened(t *testing.T) {
 	c, env, at := jobsFolder(t, 0o755)
 	if err := c.Do(t.Context(), env, nil); err != nil {
@@ -132,7 +133,7 @@ func TestAnotherFolderIsNotOpened(t *testing.T) {
 	hasMode(t, at("home/alice/jobs"), 0o700)
 }
 
-// A version before this one recorded the line alone.
+// An earlier version recorded only the command line.
 func TestAFolderThatAnEarlierVersionClosedIsOpened(t *testing.T) {
 	c, env, at := jobsFolder(t, 0o750)
 	if err := writeRecord(t.Context(), env, record{Run: closing("/home/alice/jobs"), Title: c.Title}); err != nil {

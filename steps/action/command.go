@@ -12,23 +12,23 @@ import (
 	"carrick/steps"
 )
 
-// Command runs a command on a host once, unless Done reports that it has already taken effect. In a folder that stands
-// for a machine the command can't run, so it becomes a line of the folder's INSTALL.
+// Command runs a command on a host once, unless Done reports that it has already taken effect. If a directory
+// represents the machine, the command can't run. It then becomes a line of the directory's INSTALL.
 type Command struct {
-	Title string   // its purpose in one line: "starts the timer that renews the token"
-	Run   []string // the command and its arguments; no shell
-	// Done reports whether the command has taken effect; nil: it has once carrick has run that exact command line.
+	Title string   // such as "starts the timer that renews the token"
+	Run   []string // the command and its arguments; no shell runs it
+	// Done reports whether the command has taken effect. If Done is nil, the command has taken effect once carrick has
+	// run exactly this command line.
 	Done    func(context.Context, steps.Env) (bool, error)
-	UndoRun []string      // undoes it; nil: nothing does
-	Stays   string        // for a command that can't be undone: the note of an undo while Done holds
-	Within  time.Duration // timeout; 0: one minute
+	UndoRun []string      // the command that undoes it; nil if there is none
+	Stays   string        // why the command can't be undone; an undo shows it while Done returns true
+	Within  time.Duration // timeout; 0 means one minute
 
-	// may returns why the command must not run on a machine; nil: it always may.
+	// may returns why the command must not run on a machine, or nil. If may is nil, the command can always run.
 	may func(steps.Env) error
-	by  func(context.Context, steps.Env, []string) error // does in Go what a command line says; nil: the command is run
+	by  func(context.Context, steps.Env, []string) error // implements the command in Go; if nil, the command itself runs
 }
 
-// commandWithin is the default timeout of a command.
 const commandWithin = time.Minute
 
 // Plan shows the command line.
@@ -50,13 +50,13 @@ func (c Command) item(ctx context.Context, env steps.Env) (steps.Item, error) {
 	same := recorded && commandLine(rec.Run) == line
 	if env.Host.IsFolder() {
 		same = same && listIsRight(ctx, env)
-		it.Verb, it.What, it.Note = steps.Update, InstallList, "a folder cannot run commands: this adds the line to "+
-			"its INSTALL"
+		it.Verb, it.What, it.Note = steps.Update, InstallList, "a directory cannot run commands, so carrick adds the "+
+			"command to its INSTALL file"
 		it.Diff = "+" + line + "\n"
 		if same {
 			return steps.Item{
 				Verb: steps.Leave, What: line, Hash: it.Hash,
-				Note: "cannot run in a folder; INSTALL runs it on the machine, after the files are copied",
+				Note: "cannot run in a directory; INSTALL runs the command on the machine, after the files are copied",
 			}, nil
 		}
 	} else if done, err := c.done(ctx, env, same && rec.Ran); err != nil {
@@ -81,8 +81,8 @@ func (c Command) done(ctx context.Context, env steps.Env, ran bool) (bool, error
 	return c.Done(ctx, env)
 }
 
-// Do runs the command and then verifies Done. It first records what an undo will revert: after an interrupted run, the
-// next one runs the command again.
+// Do runs the command and then verifies that Done returns true. It records the command first, so that an undo can
+// revert an interrupted run. The next run repeats an interrupted command.
 func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	it, err := c.item(ctx, env)
 	switch {
@@ -107,7 +107,7 @@ func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// runNow runs the command and verifies that it has taken effect. If that can't be checked, the record says that it ran.
+// If Done is nil, runNow records that the command ran.
 func (c Command) runNow(ctx context.Context, env steps.Env, rec record) error {
 	if err := c.run(ctx, env, c.Run); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, err
 	return steps.Change{Items: []steps.Item{it}}, nil
 }
 
-// stays returns the item of an undo for a command that can't be undone.
+// If there is nothing to report, the bool is false.
 func (c Command) stays(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
 	if c.Stays == "" || env.Host == nil || env.Host.IsFolder() {
 		return steps.Item{}, false, nil
@@ -190,7 +190,7 @@ func (c Command) undoItem(ctx context.Context, env steps.Env) (steps.Item, bool,
 	return it, true, nil
 }
 
-// Undo runs UndoRun if carrick has run the command and it is still in effect.
+// Undo runs UndoRun if carrick has run the command and the command is still in effect.
 func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	it, found, err := c.undoItem(ctx, env)
 	if err != nil || !found {
@@ -217,7 +217,7 @@ func (c Command) Undo(ctx context.Context, env steps.Env, say steps.Progress) er
 	return nil
 }
 
-// Export returns the command, to be run manually.
+// Export returns the command for a user to run manually.
 func (c Command) Export(context.Context, steps.Env) ([]Exported, error) {
 	return []Exported{{Hand: commandLine(c.Run)}}, nil
 }

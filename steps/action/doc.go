@@ -1,7 +1,8 @@
-// Package action implements the actions of guides: apply a [Manifest], install a [Chart], write a [File], run a
-// [Command], edit an object of another program ([Edit]), create Secrets once ([Mint]), or anything else ([Call]).
+// Package action implements the actions of guides. An action applies a [Manifest], installs a [Chart], writes a [File],
+// runs a [Command], edits an object of another program ([Edit]), creates a Secret once ([Mint]), or calls Go code
+// ([Call]).
 //
-// Each of them implements steps.Doer, and most can be exported ([Exporter]). Everything that they create is entered
-// into the link's inventory first. [WithDrift] adds checks to a guide that compare what exists with what its actions
-// would write today.
+// Each type implements steps.Doer, and most can be exported ([Exporter]). Before an action creates an object, it adds
+// the object to the link's inventory. [WithDrift] adds checks that compare existing objects with what the actions would
+// write today.
 package action

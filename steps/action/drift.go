@@ -14,15 +14,14 @@ import (
 	"carrick/steps/inventory"
 )
 
-// driftSuffix is the suffix of the names of checks for drift, after the step's name.
 const driftSuffix = "-unchanged"
 
-// IsDrift reports whether a check is one of those that WithDrift adds.
+// IsDrift reports whether WithDrift added the named check.
 func IsDrift(check string) bool { return strings.HasSuffix(check, driftSuffix) }
 
-// WithDrift adds to each step of a guide a check that compares what exists with what carrick would write today:
-// objects, files, releases, and rows of an API. Guides don't write such checks themselves. A difference is a warning:
-// other checks report what it breaks. It returns g, and is idempotent.
+// WithDrift adds a drift check to each step of a guide. The check compares existing objects, files, releases and API
+// entries with what carrick would write today. Guides don't write such checks themselves. A difference is only a
+// warning, because other checks report what it breaks. WithDrift changes and returns g, and is idempotent.
 func WithDrift(g *steps.Guide) *steps.Guide {
 	for i := range g.Steps {
 		step := &g.Steps[i]
@@ -33,14 +32,14 @@ func WithDrift(g *steps.Guide) *steps.Guide {
 		step.Checks = append(step.Checks, steps.Check{
 			Name: step.Name + driftSuffix, On: on, Needs: driftNeeds(g, on),
 			Title: "Everything that this step wrote is unchanged",
-			Why:   "Someone changed it, or an answer changed, and the next apply overwrites it.",
+			Why:   "If an object, a file or an answer was changed, the next apply overwrites the change.",
 			Run:   func(ctx context.Context, env steps.Env) steps.Result { return lookForDrift(ctx, env, step) },
 		})
 	}
 	return g
 }
 
-// signedIn is the name of the guides' check that a side's API server accepts its credentials.
+// Most guides have this check. It verifies that a side's API server accepts the credentials.
 const signedIn = "signed-in"
 
 func driftNeeds(g *steps.Guide, on steps.Side) []string {
@@ -50,7 +49,6 @@ func driftNeeds(g *steps.Guide, on steps.Side) []string {
 	return nil
 }
 
-// driftSide returns the side on which a step writes something comparable, or "" if there is none.
 func driftSide(step *steps.Step) steps.Side {
 	on := steps.Side("")
 	for _, a := range step.Actions {
@@ -65,7 +63,6 @@ func driftSide(step *steps.Step) steps.Side {
 	return on
 }
 
-// canDrift reports whether what a Doer writes can be compared with what exists.
 func canDrift(d steps.Doer) bool {
 	switch d := d.(type) {
 	case Asset, filed, charted:
@@ -79,28 +76,27 @@ func canDrift(d steps.Doer) bool {
 // Asset is a Doer that writes objects.
 type Asset interface{ Asset() Manifest }
 
-// charted is a Doer that installs a chart: a Chart, or a type that embeds one.
+// charted is implemented by Chart and by the types that embed it.
 type charted interface{ theChart() Chart }
 
 func (c Chart) theChart() Chart { return c }
 
-// OthersStay is a Doer that may leave another user's content unchanged: its objects are compared only if the link wrote
-// them.
+// OthersStay is a Doer that can leave another user's content unchanged. Drift checks compare its objects only if the
+// link wrote them.
 type OthersStay interface{ OthersStay() }
 
-// filed is a Doer that writes a file: a File, or a type that embeds one.
+// filed is implemented by File and by the types that embed it.
 type filed interface {
 	look(ctx context.Context, env steps.Env) (fileNow, error)
 	mode() fs.FileMode
 }
 
-// drift collects the findings of one step on one side.
 type drift struct {
-	compared int      // number of compared objects, files and rows
-	found    []string // what differs, each with its fields
-	action   string   // the first action whose apply fixes a difference
-	flags    []string // flags that this apply requires
-	first    []string // what must be done before it
+	compared int      // number of compared objects, files and API entries
+	found    []string // what differs, with the fields
+	action   string   // the first action that fixes a difference
+	flags    []string // flags that apply requires to fix it
+	first    []string // manual steps that must precede apply
 	unread   []string // what could not be compared, and why
 }
 
@@ -116,7 +112,6 @@ func (d *drift) differs(action, text string, flags ...string) {
 	}
 }
 
-// join appends the findings of o.
 func (d *drift) join(o drift) {
 	d.compared += o.compared
 	for _, text := range o.found {
@@ -130,7 +125,7 @@ func (d *drift) join(o drift) {
 	}
 }
 
-// eachAtOnce calls look for n things concurrently and joins the findings in order.
+// eachAtOnce calls look concurrently for each i from 0 to n-1. It joins the findings in the order of i.
 func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Context, i int, part *drift) error) error {
 	parts := make([]drift, n)
 	all, each := errgroup.WithContext(ctx)
@@ -152,7 +147,7 @@ func (d *drift) eachAtOnce(ctx context.Context, n int, look func(ctx context.Con
 	return err
 }
 
-// atOnce is the maximum number of a step's actions, and of an action's objects, that are compared concurrently.
+// atOnce limits how many actions of a step, and how many objects of an action, are compared concurrently.
 const atOnce = 16
 
 func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Result {
@@ -184,12 +179,12 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 	case d.compared == 0:
 		return steps.Skipped("nothing from this step exists yet")
 	case d.compared == 1:
-		return steps.Passed("it is unchanged")
+		return steps.Passed("the only item is unchanged")
 	}
-	return steps.Passed("all %d are unchanged", d.compared)
+	return steps.Passed("all %d items are unchanged", d.compared)
 }
 
-// result returns the warning. If something must be done manually first, apply alone is not the fix.
+// If a manual step must come first, result does not suggest apply alone as the fix.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	r := steps.Warned("differs from the desired state: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
@@ -205,8 +200,8 @@ func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	return r
 }
 
-// absent records that an action was not compared because a fact that its content requires does not exist. It counts
-// only if the link has written something.
+// absent records an action that could not be compared because its content requires a fact that does not exist. The
+// action is recorded only if the link has written something.
 func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why *steps.AbsentError) error {
 	wrote := false
 	if env.Cluster != nil {
@@ -227,7 +222,7 @@ func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why 
 	return nil
 }
 
-// inventory returns the link's inventory from a live read.
+// inventory bypasses the cache.
 func (d *drift) inventory(ctx context.Context, env steps.Env) (*inventory.Inventory, error) {
 	o, err := env.Cluster.Get(ctx, inventory.ClusterRoles, "", inventory.Prefix+env.Link)
 	inv, err := inventory.Parse(env, o, err)

@@ -16,7 +16,6 @@ import (
 	"carrick/steps/inventory"
 )
 
-// compare compares what one action writes.
 func (d *drift) compare(ctx context.Context, env steps.Env, a *steps.Action) error {
 	switch doer := a.Doer.(type) {
 	case filed:
@@ -35,7 +34,7 @@ func (d *drift) compare(ctx context.Context, env steps.Env, a *steps.Action) err
 	return nil
 }
 
-// compareFile compares a file that this link has written.
+// compareFile compares a file only if this link has written it.
 func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action, f filed) error {
 	n, err := f.look(ctx, env)
 	if err != nil || !n.recorded {
@@ -65,7 +64,7 @@ func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action,
 	return err
 }
 
-// compareCall compares what a Call has created, if the link's notes say that it did.
+// compareCall compares the result of a Call only if the link's notes record that the Call created something.
 func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action, call Call) error {
 	if env.Cluster == nil {
 		return nil
@@ -93,8 +92,8 @@ func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action,
 	return nil
 }
 
-// compareChart compares the objects of a release that this link has installed with those in the release's record. Any
-// user who can write the release's Secret can replace the record, so it must match the inventory.
+// compareChart compares the objects of an installed release with the release's record. Any user who can write the
+// release's Secret can replace the record, so the record must match the inventory.
 func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action, c Chart) error {
 	inv, err := d.inventory(ctx, env)
 	if err != nil {
@@ -145,12 +144,12 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 	return d.compareObjects(ctx, env, a, objs)
 }
 
-// passing lists kinds whose objects run once: other checks report the result of the run.
+// passing lists the kinds that run once. They are not compared, because other checks report their results.
 var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// compareObjects compares objects with what exists. For objects that this link has not written, according to its
-// inventory, only values that differ count, and only once all objects of the action exist: missing ones are still to be
-// written, and other checks report them.
+// compareObjects compares the expected objects with the existing ones. For an object that is not in this link's
+// inventory, it reports only values that differ. It does so only once all objects of the action exist. Until then,
+// other checks report the missing objects.
 func (d *drift) compareObjects(
 	ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured,
 ) error {
@@ -196,7 +195,7 @@ func (d *drift) compareObjects(
 	})
 }
 
-// minter is a Doer that creates the values of a Secret once and accepts existing values afterwards.
+// minter is a Doer that generates the values of a Secret once and accepts existing values afterwards.
 type minter interface{ minted() []string }
 
 func (d *drift) compareObject(
@@ -216,7 +215,7 @@ func (d *drift) compareObject(
 	at := fmt.Sprintf(
 		"drift/%s/%s/%s/%s/%t", env.Side, env.Manager(), inventory.Describe(obj), steps.Fingerprint(want, bare(live)), whole,
 	)
-	try := func(ctx context.Context) (tried, error) { return tryApply(ctx, env, want, live, whole) }
+	try := func(ctx context.Context) (dryRunResult, error) { return tryApply(ctx, env, want, live, whole) }
 	t, err := tracked.Look(ctx, at, driftAge, try)
 	if err == nil && (t.refused != "" || t.replaced) { // the result also depends on other objects
 		t, err = tracked.Look(ctx, at+"/again", refusedAge, try)
@@ -241,7 +240,7 @@ func (d *drift) compareObject(
 	return nil
 }
 
-// mostFields is the maximum number of fields of one object in a finding.
+// mostFields is the maximum number of fields that a finding lists per object.
 const mostFields = 4
 
 func brief(fields []string) string {

@@ -12,22 +12,22 @@ import (
 	"carrick/steps"
 )
 
-// addition is what another writer added to an object. Server-side apply keeps it, but it can change the effect of
-// carrick's part: a match condition that is never true disables an admission policy.
+// addition is something that another writer added to an object. Server-side apply keeps it, but it can defeat what
+// carrick wrote. For example, a match condition that is never true disables an admission policy.
 type addition struct {
-	at string          // "spec.matchConditions[name]"
-	op []steps.PatchOp // the operations that remove it
+	at string          // such as "spec.matchConditions[name]"
+	op []steps.PatchOp // the operations that remove the addition
 }
 
-// risky maps each field that can lift one of carrick's restrictions to the field next to it that carrick writes.
+// risky maps each field that can lift one of carrick's restrictions to a sibling field that carrick writes.
 var risky = map[string]string{
 	"hostNetwork": "containers", "hostPID": "containers", "hostIPC": "containers", "initContainers": "containers",
 	"externalIPs": "ports",
 }
 
-// additions returns the additions to an object: elements of lists in which carrick writes named elements, risky fields,
-// and any fields of admission policies and their bindings. Elements of one list are in descending order, so that
-// removing one does not shift the others.
+// additions returns what other writers added to an object. It reports elements of lists in which carrick writes named
+// elements, risky fields, and any field of an admission policy or its binding. Elements of one list are in descending
+// order, so that removing one does not shift the others.
 func additions(want, live map[string]any) []addition {
 	var out []addition
 	version, _ := want["apiVersion"].(string)
@@ -70,7 +70,8 @@ func additions(want, live map[string]any) []addition {
 	return out
 }
 
-// restrictsNothing reports whether a value of an admission policy is empty or an API server's default.
+// restrictsNothing reports whether v is empty or an API server default. Such a value of an admission policy does not
+// restrict the policy.
 func restrictsNothing(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -86,7 +87,6 @@ func restrictsNothing(v any) bool {
 	return slices.Contains([]any{nil, "Equivalent", "*", "Fail", "Never"}, v)
 }
 
-// namesOf returns the names of the elements that have one.
 func namesOf(list []any) []string {
 	var out []string
 	for _, v := range list {
@@ -111,7 +111,7 @@ func additionNames(list []addition) []string {
 	return out
 }
 
-// removeAdditions returns the command that removes the additions, which apply keeps.
+// removeAdditions returns the command that removes the additions. An apply would keep them.
 func removeAdditions(env steps.Env, live *unstructured.Unstructured, list []addition) string {
 	var ops []steps.PatchOp
 	for _, a := range list {

@@ -24,15 +24,15 @@ import (
 	"carrick/steps/inventory"
 )
 
-// driftAge is how long the result of a dry run is cached, by what was sent and what existed. Only a change of the
-// values that API servers default could make it outdated.
+// driftAge is how long a dry-run result is cached. The cache key contains the sent object and the existing object. A
+// cached result becomes outdated only if the API server's defaults change.
 const driftAge = 24 * time.Hour
 
-// refusedAge is how long a rejection is cached.
+// refusedAge is how long a rejected dry run is cached.
 const refusedAge = 5 * time.Minute
 
-// liveOf returns the existing object from a live read, or nil if there is none. It has no managedFields. The values of
-// a Secret are in clear for the object's own keys and those in more.
+// liveOf reads the existing object without the cache. It returns nil if the object does not exist. It omits
+// managedFields. In a Secret, only the values of obj's own keys and of the keys in more are readable.
 func liveOf(
 	ctx context.Context, env steps.Env, obj *unstructured.Unstructured, more ...string,
 ) (*unstructured.Unstructured, error) {
@@ -44,7 +44,7 @@ func liveOf(
 		return nil, err
 	}
 	var s *cluster.Secret
-	if inventory.IsSecret(obj) { // before Get, which would read it without its values
+	if inventory.IsSecret(obj) { // must precede Get, which masks the values
 		keys, err := secretKeys(obj)
 		if err != nil {
 			return nil, err
@@ -78,8 +78,8 @@ func liveOf(
 	return live, nil
 }
 
-// same reports whether an object has exactly the wanted content, so that no dry run is required. It ignores other
-// users' labels and annotations.
+// same reports whether an object has exactly the wanted content, so that no dry run is required. It ignores labels and
+// annotations of other users.
 func same(want, live *unstructured.Unstructured) bool {
 	a, b := plain(want), plain(live)
 	if a == nil || b == nil {
@@ -94,7 +94,7 @@ func same(want, live *unstructured.Unstructured) bool {
 			}
 		}
 	}
-	if want.GetKind() == "Namespace" { // what the API server adds to every Namespace
+	if want.GetKind() == "Namespace" { // the API server adds these to every Namespace
 		delete(b, "spec")
 	}
 	delete(a, "metadata")
@@ -102,7 +102,7 @@ func same(want, live *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// plain returns the object without status, with numbers in JSON's types, or nil if o is nil.
+// plain returns the object without its status, or nil if the conversion fails. Numbers have JSON's types.
 func plain(o *unstructured.Unstructured) map[string]any {
 	text, err := json.Marshal(o.Object)
 	if err != nil {
@@ -116,29 +116,29 @@ func plain(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// tried is the result of a dry run of an object.
-type tried struct {
-	fields   []string // that would change
-	taken    bool     // another manager owns some of its fields
-	replaced bool     // it would have to be recreated: fields are then those that were sent
-	first    string   // what must be done before apply can change it back; "": nothing
+type dryRunResult struct {
+	fields   []string // fields that would change
+	taken    bool     // another manager owns some of the fields
+	replaced bool     // the object would have to be recreated; fields then lists the sent fields that differ
+	first    string   // what to do before apply can revert the change, or ""
 	refused  string   // why the API server rejected the dry run
 }
 
-func (t tried) flags() []string {
+func (t dryRunResult) flags() []string {
 	if t.taken {
 		return []string{"--take-over"}
 	}
 	return nil
 }
 
-// tryApply asks the API server by a dry run what applying an object would change.
-func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstructured, whole bool) (tried, error) {
+func tryApply(
+	ctx context.Context, env steps.Env, want, live *unstructured.Unstructured, whole bool,
+) (dryRunResult, error) {
 	want = want.DeepCopy()
 	inventory.SetOwnership(env, want, live)
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	kept, err := env.Cluster.Apply(ctx, want, opts)
-	var t tried
+	var t dryRunResult
 	if len(failure.Conflicts(err)) > 0 {
 		t.taken, opts.Force = true, true
 		kept, err = env.Cluster.Apply(ctx, want, opts)
@@ -165,22 +165,22 @@ func tryApply(ctx context.Context, env steps.Env, want, live *unstructured.Unstr
 	return t, nil
 }
 
-// byAdmissionPolicy reports whether a policy rejected an object. The API server's own error names the object's kind,
-// which may be ValidatingAdmissionPolicyBinding.
+// byAdmissionPolicy reports whether a policy rejected an object. It matches the policy's own message, because other
+// errors of the API server can contain the kind ValidatingAdmissionPolicyBinding.
 func byAdmissionPolicy(err error) bool {
 	return strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
 }
 
-// sentFields returns the fields of an object whose values differ from the wanted ones. The result of a merge is not
-// known: in a set, such as validationActions of an admission policy's binding, server-side apply keeps the elements of
-// others, and the API server may reject the combination.
+// sentFields returns the fields whose values differ from the wanted values. It is used when the API server rejected the
+// dry run, so the merged result is unknown. For example, server-side apply keeps other managers' elements of a set such
+// as validationActions, and the API server can reject the combination.
 func sentFields(want, live *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(changedFields(want, live, want, true), func(field string) bool {
 		return strings.HasSuffix(field, wasAdded) // a default of the API server, or added by another user
 	})
 }
 
-// dataKeys returns the keys of a Secret's data among changed fields.
+// dataKeys returns the data keys of a Secret among the changed fields.
 func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
 	return slices.DeleteFunc(
@@ -188,8 +188,8 @@ func dataKeys(live *unstructured.Unstructured, fields []string) []string {
 	)
 }
 
-// saveSecret returns commands that save and then remove values of a Secret that another user has written: apply
-// overwrites none.
+// saveSecret returns commands that save the values that another user wrote into a Secret and then remove them. An apply
+// would not overwrite these values.
 func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) string {
 	var ops []steps.PatchOp
 	for _, key := range keys {
@@ -200,7 +200,7 @@ func saveSecret(env steps.Env, live *unstructured.Unstructured, keys []string) s
 		at, name, name, at, name, steps.JSONPatch(ops...))
 }
 
-// keepData copies existing values of generated keys into a wanted Secret.
+// keepData copies the existing values of generated keys into the wanted Secret.
 func keepData(want, live *unstructured.Unstructured, keys []string) {
 	have, _, _ := unstructured.NestedMap(live.Object, "data")
 	data := map[string]any{}
@@ -212,9 +212,9 @@ func keepData(want, live *unstructured.Unstructured, keys []string) {
 	want.Object["data"] = data
 }
 
-// changedFields returns the fields in which an object differs from the result of applying it, each with its present and
-// future value if both are short and not secret. With whole, missing fields count, too. In a Secret only the wanted
-// keys and annotations count: the others are not in clear.
+// changedFields returns the fields that an apply would change. It adds the current and the future value if both are
+// short and not secret. If whole is true, it also returns missing fields. In a Secret it compares only the wanted keys
+// and annotations, because the other values are masked.
 func changedFields(want, live, kept *unstructured.Unstructured, whole bool) []string {
 	a, b := comparison(want, live), comparison(want, kept)
 	f := fields{secret: inventory.IsSecret(live), whole: whole}
@@ -222,7 +222,6 @@ func changedFields(want, live, kept *unstructured.Unstructured, whole bool) []st
 	return f.out
 }
 
-// comparison returns the part of an object that is compared.
 func comparison(want, o *unstructured.Unstructured) any {
 	out := bare(o)
 	for _, field := range []string{"uid", "creationTimestamp", "selfLink", "deletionTimestamp"} {
@@ -273,8 +272,8 @@ func (f *fields) compare(at string, is, would any) {
 	f.out = append(f.out, at+f.values(at, is, would))
 }
 
-// compareNamed compares lists of different lengths by the names of their elements. It returns false if some have no
-// name. A missing element counts whether or not carrick created the object.
+// compareNamed compares lists of different lengths by the names of their elements. If an element has no name, it
+// returns false. It also reports missing elements that carrick did not create.
 func (f *fields) compareNamed(at string, is, would []any) bool {
 	was, now := namedIn(is), namedIn(would)
 	if len(was) != len(is) || len(now) != len(would) {
@@ -291,7 +290,7 @@ func (f *fields) compareNamed(at string, is, would []any) bool {
 	return true
 }
 
-// namedIn maps the elements of a list by their names and omits those without one.
+// namedIn maps list elements by name. It omits elements without a name.
 func namedIn(list []any) map[string]any {
 	out := map[string]any{}
 	for _, v := range list {
@@ -321,8 +320,7 @@ func union(a, b map[string]any) map[string]bool {
 	return out
 }
 
-// longestValue and longestImage are the maximum lengths, in characters, of a displayed value and of a displayed image
-// name.
+// These limits are in characters.
 const (
 	longestValue = 40
 	longestImage = 160
@@ -350,7 +348,7 @@ func (f *fields) values(at string, is, would any) string {
 	return " is " + was + " instead of " + now
 }
 
-// shownValue returns a scalar in displayable form, or "" if v is not a scalar or is too long.
+// shownValue returns a scalar as text, or "" if v is not a scalar or is longer than longest.
 func shownValue(v any, longest int) string {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -363,7 +361,7 @@ func shownValue(v any, longest int) string {
 	return cmp.Or(clean.Name(strings.Trim(string(text), `"`)), `""`)
 }
 
-// secretKeys returns the keys of a Secret that are written.
+// secretKeys returns the keys that the Secret sets in data and stringData.
 func secretKeys(obj *unstructured.Unstructured) ([]string, error) {
 	var out []string
 	for _, field := range []string{"data", "stringData"} {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What differs in an element of a list is shown with both values: the name of an image is longer than most values.
+// For a difference in a list element the finding has both values. Image names can be longer than other values.
 func TestDriftInLists(t *testing.T) {
 	t.Parallel()
 	const image = "registry.k8s.io/sig-storage/nfs-subdir-external-provisioner:v4.0."
@@ -41,7 +41,7 @@ func TestDriftInLists(t *testing.T) {
 	}
 }
 
-// An element that a list lacks is drift also of an object that carrick did not create.
+// A missing list element is drift even if carrick did not create the object.
 func TestDriftOfAMissingElement(t *testing.T) {
 	t.Parallel()
 	of := func(names ...string) *unstructured.Unstructured {

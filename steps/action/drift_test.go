@@ -18,7 +18,7 @@ import (
 	"carrick/steps"
 )
 
-// unchanged is the verdict on drift of a step with one file.
+// unchanged returns the verdict of the drift check for a step with one file.
 func (m *machine) unchanged() steps.Result {
 	m.t.Helper()
 	step := &steps.Step{Name: "one", Actions: []steps.Action{{Name: "a", On: steps.Local, Doer: m.file}}}
@@ -38,7 +38,7 @@ func TestDriftOfAFile(t *testing.T) {
 	m.write("/etc/x", "theirs", 0o644)
 	want(steps.Skip, "exists yet") // what another user wrote is for the checks
 	m.do()
-	want(steps.Pass, "it is unchanged")
+	want(steps.Pass, "the only item is unchanged")
 	for _, c := range []struct {
 		change func(path string) error
 		words  string
@@ -55,7 +55,7 @@ func TestDriftOfAFile(t *testing.T) {
 		want(steps.Warn, c.words)
 		m.env.Apply.TakeOver = true
 		m.do()
-		want(steps.Pass, "it is unchanged")
+		want(steps.Pass, "the only item is unchanged")
 	}
 	m.file.Content = func(context.Context, steps.Env) (masked.Value, error) { return masked.New("another answer"), nil }
 	want(steps.Warn, "/etc/x was changed")
@@ -63,7 +63,7 @@ func TestDriftOfAFile(t *testing.T) {
 	want(steps.Unknown, "permission")
 }
 
-// validationActions is a set: server-side apply merges [Warn] with [Deny], which the API server refuses together.
+// validationActions is a set: server-side apply merges [Warn] with [Deny], and the API server rejects this combination.
 func TestDriftOfASetThatCannotBeMerged(t *testing.T) {
 	t.Parallel()
 	binding := func(action string, more ...any) *unstructured.Unstructured {

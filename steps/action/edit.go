@@ -17,26 +17,27 @@ import (
 	"carrick/steps/inventory"
 )
 
-// noteWritten is the annotation that contains the hash of the text that carrick wrote.
+// noteWritten is the annotation with the hash of the text that carrick wrote.
 const noteWritten = "carrick/config-written"
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Edit writes one key of a ConfigMap that is managed by another tool, such as a chart. The key belongs to that tool, so
-// taking it over requires confirmation. Undo restores the previous text, unless someone has changed it since.
+// Edit writes one key of a ConfigMap that another tool manages, such as Helm. The key belongs to that tool, so the user
+// must confirm taking it over. Undo restores the previous text unless someone has changed the key since.
 //
-// The asset is that ConfigMap with only the key, and the annotation carrick/config-written: ${values.hash}. Edit itself
+// The asset is that ConfigMap with only the key and the annotation carrick/config-written: ${values.hash}. Edit
 // provides the values namespace, name, text and hash.
 type Edit struct {
 	Manifest
 	Key string
-	// At returns the namespace and name of the ConfigMap. An AbsentError says that it does not exist and what creates it.
+	// At returns the namespace and name of the ConfigMap. If the ConfigMap does not exist, At returns an AbsentError that
+	// names what creates it.
 	At func(context.Context, steps.Env) (namespace, name string, err error)
 	// Text returns the expected value of the key.
 	Text func(context.Context, steps.Env) (string, error)
-	// Again names what overwrites the key from time to time: "a helm upgrade".
+	// Again names what overwrites the key from time to time, such as "a helm upgrade".
 	Again string
-	// Hand says how to remove manually what carrick wrote, if an undo can't.
+	// Hand returns how to remove manually what carrick wrote. It is shown when an undo can't remove it.
 	Hand func(context.Context, steps.Env) string
 }
 
@@ -61,11 +62,11 @@ func (d Edit) Asset() Manifest {
 	return m
 }
 
-// OthersStay marks Edit as an OthersStay: until the link has written the key, it belongs to another user, and other
-// checks report what to do with it.
+// OthersStay implements the OthersStay interface. Until the link has written the key, the key belongs to another user,
+// and other checks report what to do.
 func (d Edit) OthersStay() {}
 
-// Plan also reports whether the text has been changed since carrick saved it for undo.
+// Plan also reports whether someone has changed the key since carrick saved the previous text.
 func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Asset().Plan(ctx, e)
 	if err != nil {
@@ -87,7 +88,7 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do discards a text saved for undo if someone has changed the key since.
+// Do discards the saved previous text if someone has changed the key since.
 func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := d.live(ctx, e)
 	if err != nil {
@@ -143,7 +144,7 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 		if d.stale(live) || d.shared(live, e.Manager()) {
 			c.Items[i].Note = steps.JoinNotes(
 				c.Items[i].Note,
-				"it was changed since carrick wrote it, so the text is kept; remove carrick's part manually: "+
+				"the text was changed since carrick wrote it, so it is kept; remove carrick's part manually: "+
 					d.Hand(ctx, e),
 			)
 			continue
@@ -156,17 +157,16 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Undo restores the values that were taken over, as Manifest.Undo does.
+// Undo implements steps.Doer.
 func (d Edit) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.Asset().Undo(ctx, e, say)
 }
 
-// Export returns the export of the manifest.
+// Export implements Exporter.
 func (d Edit) Export(ctx context.Context, e steps.Env) ([]Exported, error) {
 	return d.Asset().Export(ctx, e)
 }
 
-// live returns the existing ConfigMap.
 func (d Edit) live(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	namespace, name, err := d.At(ctx, e)
 	if err != nil {
@@ -189,14 +189,13 @@ func (d Edit) standing(live *unstructured.Unstructured) string {
 	return text
 }
 
-// stale reports whether someone has changed the text since carrick wrote it.
 func (d Edit) stale(live *unstructured.Unstructured) bool {
 	wrote := live.GetAnnotations()[noteWritten]
 	return wrote != "" && wrote != steps.HashOf(d.standing(live))
 }
 
-// rewritten reports whether someone has changed the text since carrick wrote it, so that it lacks the expected content.
-// The text saved for undo is then obsolete.
+// rewritten reports whether someone has changed the text since carrick wrote it and the new text is not the expected
+// one. The text saved for undo is then obsolete.
 func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Unstructured) (bool, error) {
 	if !d.stale(live) {
 		return false, nil
@@ -215,7 +214,8 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
-// keepsNow replaces the text saved for undo in an entry with the current text.
+// keepsNow saves the current text in the inventory entry, so that an undo restores it instead of the text saved
+// earlier.
 func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	if e == nil {
 		return
@@ -229,7 +229,7 @@ func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
 	}
 }
 
-// then returns the ConfigMap as it was before carrick changed it, and whether that is known.
+// then returns the ConfigMap as it was before carrick changed it. If that is unknown, the bool is false.
 func (d Edit) then(live *unstructured.Unstructured, e *steps.Entry) (*unstructured.Unstructured, bool) {
 	if e == nil {
 		return nil, false

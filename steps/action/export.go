@@ -16,32 +16,32 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Exporter is a Doer that can return what it would create, for users who apply it with other tools. It changes nothing.
-// If a fact does not exist yet, it returns an AbsentError.
+// Exporter is a Doer that returns what it would create, for users who apply it with other tools. Export changes
+// nothing. If a fact does not exist yet, Export returns an AbsentError.
 type Exporter interface {
 	Export(context.Context, steps.Env) ([]Exported, error)
 }
 
-// Exported is one item of an export: exactly one of Object, Path, Hand, Left and Note is set. None of them contains a
+// Exported is one item of an export. Exactly one of Object, Path, Hand, Left and Note is set. No field contains a
 // secret.
 type Exported struct {
-	// Object is a manifest as rendered, without the marks of a link, because carrick does not apply it.
+	// Object is a rendered manifest. It has no ownership labels, because carrick does not apply it.
 	Object *unstructured.Unstructured
-	// Path is a file, relative to the files of its side: "etc/note.conf" for /etc/note.conf on a host, otherwise a name of
-	// its own ("operator.values.yaml"). Content contains no secret; Mode 0 is 0644.
+	// Path is relative to the files of its side. For a host, "etc/note.conf" is /etc/note.conf. Otherwise Path is a
+	// unique name, such as "operator.values.yaml". Mode 0 means 0644.
 	Path    string
 	Content []byte
 	Mode    fs.FileMode
-	// Hand is what to do manually: shell commands to run in the folder of the export, or text after a #. In the commands,
-	// Path is files/SIDE/PATH, and the objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
+	// Hand is a manual step. It consists of shell commands to run in the export directory, or of text after a #. In
+	// commands, Path is files/SIDE/PATH. The objects of an action are in SIDE/ACTION.yaml and SIDE/ACTION.crds.yaml.
 	Hand string
-	// Left is a secret that is omitted: its name and its keys.
+	// Left names an omitted secret and its keys.
 	Left string
 	// Note is additional information, such as an alternative.
 	Note string
 }
 
-// ExportOf returns the export of an action. An action whose Doer is not an Exporter must be done manually.
+// ExportOf returns the export of an action. If the action's Doer is not an Exporter, the export is a manual step.
 func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, error) {
 	e, can := a.Doer.(Exporter)
 	if c, isCall := a.Doer.(Call); !can || (isCall && c.Exports == nil) {
@@ -50,7 +50,7 @@ func ExportOf(ctx context.Context, env steps.Env, a *steps.Action) ([]Exported, 
 	return e.Export(ctx, env)
 }
 
-// CheckExport rejects items that an export can't contain. The export may be committed to a repository.
+// CheckExport rejects items that must not be exported. A user might commit the export to a repository.
 func CheckExport(action string, things []Exported) error {
 	for _, t := range things {
 		if t.Path != "" && (!fs.ValidPath(t.Path) || t.Path == ".") {
@@ -67,8 +67,8 @@ func hasSecretValues(o *unstructured.Unstructured) bool {
 	return inventory.IsSecret(o) && (o.Object["data"] != nil || o.Object["stringData"] != nil)
 }
 
-// Export returns the objects as rendered. Secrets with values are omitted and named, except those that contain only
-// certificates.
+// Export returns the objects as rendered. It omits Secrets with values and names them instead. Secrets that contain
+// only certificates are not omitted.
 func (m Manifest) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	objs, err := m.Objects(ctx, env)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && m.secretsOnly(env.Assets) {
@@ -101,7 +101,7 @@ func withheld(o *unstructured.Unstructured) bool {
 	return true
 }
 
-// secretsOnly reports whether the asset contains only Secrets with values: an export omits these whether or not the
+// secretsOnly reports whether the asset contains only Secrets with values. An export omits such Secrets even if the
 // values are known.
 func (m Manifest) secretsOnly(assets fs.FS) bool {
 	docs, err := Documents(assets, m.File)
@@ -113,7 +113,7 @@ func (m Manifest) secretsOnly(assets fs.FS) bool {
 	return err == nil && len(docs) > 0
 }
 
-// Export names the Secret: values that are generated once can't be exported.
+// Export names the Secret. Its values are generated once and can't be exported.
 func (m Mint) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	objs, err := m.Asset().Objects(ctx, env)
 	if err != nil {
@@ -137,7 +137,7 @@ func withKeys(what string, keys []string) string {
 	return fmt.Sprintf("%s (%s %s)", what, word, strings.Join(keys, ", "))
 }
 
-// Export returns the file. A secret file is omitted and named.
+// Export returns the file. If the file is secret, Export only names it.
 func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	at := f.Path
 	if f.PathOf != nil {
@@ -155,7 +155,7 @@ func (f File) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	}, nil
 }
 
-// Export calls Exports. If that is nil, the action's title is what remains to be done manually.
+// Export calls Exports. If Exports is nil, it returns the action's title as a manual step.
 func (c Call) Export(ctx context.Context, env steps.Env) ([]Exported, error) {
 	if c.Exports == nil {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// exportedLines exports one doer and says what came out, a line a thing.
+// exportedLines exports one doer and returns one line per exported item.
 func exportedLines(t *testing.T, d Exporter, assets map[string]string) ([]string, error) {
 	t.Helper()
 	files := fstest.MapFS{}

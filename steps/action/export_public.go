@@ -12,7 +12,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// onlyCertificates reports whether every value of a Secret's data consists only of certificates, which are public.
+// onlyCertificates reports whether every value consists only of certificates, which are public.
 func onlyCertificates(data map[string]any) bool {
 	for _, v := range data {
 		text, _ := v.(string)
@@ -24,7 +24,7 @@ func onlyCertificates(data map[string]any) bool {
 	return len(data) > 0
 }
 
-// isCertificates reports whether raw consists only of PEM certificates. It rejects any other text, which may be a key.
+// isCertificates reports whether raw consists only of PEM certificates. Any other text could be a key.
 func isCertificates(raw []byte) bool {
 	var again bytes.Buffer
 	for rest := raw; ; {
@@ -35,13 +35,13 @@ func isCertificates(raw []byte) bool {
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" || len(block.Headers) > 0 {
 			return false
 		}
-		_ = pem.Encode(&again, block) // writes to memory
+		_ = pem.Encode(&again, block) // writes to memory never fail
 	}
 	joined := func(b []byte) string { return strings.Join(strings.Fields(string(b)), "") }
 	return again.Len() > 0 && joined(again.Bytes()) == joined(raw)
 }
 
-// holdsSecret reports whether a value contains one of the secrets, at any depth, in clear or in base64.
+// holdsSecret reports whether v contains one of the secrets at any depth, in plain text or in base64.
 func holdsSecret(v any, secrets []string) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -66,7 +66,7 @@ func holdsSecret(v any, secrets []string) bool {
 	return false
 }
 
-// openValues returns the values of a chart without the secret ones, and the paths of the secret ones.
+// openValues returns the non-secret values of a chart and the paths of the secret values.
 func openValues(values map[string]any, at string) (open map[string]any, left []string) {
 	open = map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(values)) {

@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/masked"
 )
 
-// A Secret may be in an export only where certificates are all that it holds.
+// An export may contain a Secret only if all its values are certificates.
 func TestOnlyCertificatesArePublic(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()

@@ -16,35 +16,36 @@ import (
 	"carrick/steps"
 )
 
-// ByHand is the manager in the conflict over a file that has been changed since carrick wrote it.
+// ByHand is the manager in the conflict over a file that someone else changed after carrick wrote it.
 const ByHand = "another user"
 
-// File writes one file on a host. It saves an existing file next to it, once, and undo restores it. A file that another
-// user has changed since carrick wrote it is a conflict, like a field that another manager owns. Content that is taken
-// over then is not saved: undo restores the file from before carrick, or deletes it.
+// File writes one file on a host. It saves an existing file once, and undo restores that file. If another user has
+// changed the file since carrick wrote it, this is a conflict, as when another manager owns a field. Content that
+// carrick takes over this way is not saved. Undo restores the file from before carrick, or deletes it.
 //
-// In a folder that stands for a machine, the file is also listed in the folder's INSTALL. If carrick is not root on the
-// machine, or can't write for another reason, the plan says so (Item.Refused) and nothing is written.
+// If a directory represents the machine, the directory's INSTALL also lists the file. If carrick can't write to a
+// machine, for example because it is not root, the plan explains why (Item.Refused) and nothing is written.
 type File struct {
 	Path string // absolute, on the host
-	// PathOf replaces Path if the path depends on answers; when they change, the file at the old path is undone.
+	// PathOf replaces Path if the path depends on answers. When the path changes, the file at the old path is undone.
 	PathOf func(steps.Env) string
-	Mode   fs.FileMode // 0: 0600
-	Secret bool        // its content is never shown; mode 0600 at most
-	// Content returns the expected content. It may read the existing file, to change a part of it.
+	Mode   fs.FileMode // 0 means 0600
+	Secret bool        // the content is never shown; the mode is at most 0600
+	// Content returns the expected content. It can read the existing file in order to change only a part of it.
 	Content func(context.Context, steps.Env) (masked.Value, error)
-	// Fits reports whether existing content is acceptable although it differs from Content, such as a token that others
-	// renew. nil: no other content is.
+	// Fits reports whether existing content is acceptable although it differs from Content. An example is a token that
+	// another tool renews. If Fits is nil, only Content is acceptable.
 	Fits func(have []byte) bool
-	// Ours reports whether existing content was written by a component that carrick has set up: it may be overwritten and
-	// undone. Content that fits is ours; nil: no other content is.
+	// Ours reports whether a component that carrick set up wrote the existing content. carrick is then allowed to
+	// overwrite and undo it. Content for which Fits returns true always counts as written by carrick. If Ours is nil, no
+	// other content does.
 	Ours func(have []byte) bool
-	// Freed reports whether a file that another user has changed no longer contains anything that carrick set: undo then
-	// only removes its record. nil: undo keeps every such file.
+	// Freed reports whether a file that another user changed no longer contains anything that carrick set. An undo then
+	// removes only the record of the file. If Freed is nil, an undo keeps every such file.
 	Freed func(have []byte) bool
 }
 
-// fileNow is the present state of a file and carrick's record of it.
+// fileNow is the current state of a file, with carrick's record of it.
 type fileNow struct {
 	path     string
 	want     masked.Value
@@ -56,12 +57,11 @@ type fileNow struct {
 	kept     bool // the previous file is saved: rec.Before exists
 	moved    bool // rec is for another path
 	fits     bool // the content is as expected
-	ours     bool // the content is carrick's, or that of a component that it has set up
-	asBefore bool // it is as it was before carrick
-	freed    bool // another user has removed what carrick set
+	ours     bool // carrick or a component that carrick set up wrote the content
+	asBefore bool // the file is in its state from before carrick
+	freed    bool // another user has removed everything that carrick wrote
 }
 
-// look reads everything that decides what happens to the file.
 func (f File) look(ctx context.Context, env steps.Env) (fileNow, error) {
 	n := fileNow{path: f.Path}
 	if f.PathOf != nil {
@@ -90,7 +90,6 @@ func (f File) look(ctx context.Context, env steps.Env) (fileNow, error) {
 	return n, nil
 }
 
-// read reads the file and determines whether it is carrick's.
 func (n *fileNow) read(ctx context.Context, env steps.Env, f File) error {
 	have, err := env.Host.Read(ctx, n.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,12 +127,11 @@ func (n *fileNow) readKept(ctx context.Context, env steps.Env) error {
 }
 
 // changed reports whether another user has changed the file since carrick wrote it. If the record names a previous file
-// that was not saved, a run was interrupted before it wrote the file.
+// that was not saved, the last run was interrupted before it wrote the file.
 func (n *fileNow) changed() bool {
 	return n.recorded && n.there && !n.ours && !n.asBefore && (n.rec.Before == "" || n.kept)
 }
 
-// keeps reports whether the existing file must be saved before it is overwritten.
 func (n *fileNow) keeps() bool {
 	if n.recorded && n.rec.Before == "" { // carrick created the file
 		return false
@@ -141,7 +139,7 @@ func (n *fileNow) keeps() bool {
 	if n.rec.Before == "" || !n.there || n.kept {
 		return n.there && !n.ours && !n.kept
 	}
-	return !n.ours || sum(n.have) == n.rec.BeforeHash // interrupted, or only the mode differed
+	return !n.ours || sum(n.have) == n.rec.BeforeHash // the last run was interrupted, or only the mode differed
 }
 
 // Plan compares the file with its expected content.
@@ -162,7 +160,6 @@ func (f File) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// item plans the file at its path.
 func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	mode := f.mode()
 	it := steps.Item{Verb: steps.Create, What: n.path, Hash: steps.Fingerprint(n.path, sum(n.want.Reveal()), mode)}
@@ -194,7 +191,7 @@ func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	return it
 }
 
-// mayWrite returns why the file can't be written, before anything is.
+// mayWrite returns why the file can't be written, or nil. It writes nothing.
 func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	err := cmp.Or(env.Host.MayWrite(n.path), env.Host.MayWrite(recordPath(env)), mayList(ctx, env))
 	if err != nil || !n.keeps() || n.rec.Before != "" {
@@ -203,7 +200,7 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 	if err := env.Host.MayWrite(beforePath(env, n.path)); err != nil {
 		return err
 	}
-	// The obstacle may be a file that a link of the same name has saved.
+	// The obstacle can be a file that a link of the same name has saved.
 	have, err := env.Host.Read(ctx, beforePath(env, n.path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && string(have) == n.have:
@@ -212,11 +209,11 @@ func (f File) mayWrite(ctx context.Context, env steps.Env, n fileNow) error {
 		return err
 	}
 	return fmt.Errorf(
-		"%s already exists, and the existing %s would be saved there: move it away", beforePath(env, n.path), n.path,
+		"%s already exists, but carrick must save the existing %s there: move the file away", beforePath(env, n.path), n.path,
 	)
 }
 
-// Do writes the file, saves the previous one, and records both.
+// Do saves the previous file, writes the new one, and records both.
 func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	n, err := f.look(ctx, env)
 	if err != nil {
@@ -230,7 +227,7 @@ func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 		return &ConflictError{n.path, it.Conflicts}
 	}
 	if n.moved {
-		if err := f.Undo(ctx, env, say); err != nil { // it keeps what another user has changed since
+		if err := f.Undo(ctx, env, say); err != nil { // Undo keeps what another user has changed since
 			return err
 		}
 	}
@@ -249,9 +246,8 @@ func (f File) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// write writes the record, the list, the saved previous file and the file, in this order. If a run ends in between,
-// readers still see the old file, and everything written so far is correct. The next run writes it again, or an undo
-// removes it.
+// write writes the record, then the INSTALL list, then the saved previous file, and the file last. If a run is
+// interrupted, the old file is still in place. The next run writes everything again, or an undo removes it.
 func (f File) write(ctx context.Context, env steps.Env, n fileNow) error {
 	rec := n.rec
 	rec.Path, rec.Mode, rec.Order = n.path, f.mode(), orderOf(env)
@@ -291,7 +287,6 @@ func (f File) mode() fs.FileMode {
 	return mode
 }
 
-// whyRefused explains in a plan why nothing can be written.
 func whyRefused(env steps.Env, err error) string {
 	if errors.Is(err, host.ErrNotRoot) {
 		return "requires root: sudo carrick apply " + env.LinkFile()
@@ -302,15 +297,15 @@ func whyRefused(env steps.Env, err error) string {
 // sum returns the hash that Host.Remove expects.
 func sum(s string) string { return masked.New(s).Hash() }
 
-// RenderedFile is a file that an action writes on a host, and apply's record of it there.
+// RenderedFile is a file that an action writes on a host, together with its record on that host.
 type RenderedFile struct {
 	Path, Content      string
 	Mode               fs.FileMode
 	RecordPath, Record string
 }
 
-// RenderFile renders the file of an action for the present state of the host, and writes nothing. It returns nil if the
-// action writes no file.
+// RenderFile renders the file of an action for the current state of the host. It writes nothing. If the action writes
+// no file, it returns nil.
 func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFile, error) {
 	f, ok := of.(filed)
 	if !ok {
@@ -326,8 +321,8 @@ func RenderFile(ctx context.Context, env steps.Env, of steps.Doer) (*RenderedFil
 	return out, err
 }
 
-// ChangedByOthers returns the path of an action's file if another user has changed it and it does not contain what
-// carrick would write. Otherwise, or if the action writes no file or the file can't be read, it returns "".
+// ChangedByOthers returns the path of an action's file if another user has changed the file and its content is not what
+// carrick would write. In all other cases it returns "", including when the file can't be read.
 func ChangedByOthers(ctx context.Context, env steps.Env, of steps.Doer) string {
 	f, ok := of.(filed)
 	if !ok {

@@ -17,10 +17,10 @@ import (
 	"carrick/steps"
 )
 
-// errCut is what ends a run between two changes.
+// errCut ends a run between two changes.
 var errCut = errors.New("cut short")
 
-// cuts lets a host make some changes, and ends it then: before the change that is too many, or after it.
+// cuts allows a host a number of changes. It then ends the run, before or after the next change.
 type cuts struct {
 	left  int // changes; -1: all
 	after bool
@@ -41,7 +41,7 @@ func (c *cuts) around(_ string, change func() error) error {
 	return change()
 }
 
-// scene is a machine as it stands before carrick, and what is done to it.
+// scene is the initial state of a machine, and the actions to run on it.
 type scene struct {
 	name   string
 	before map[string]string // files, with mode 0644
@@ -83,7 +83,7 @@ func scenes() []scene {
 	}
 }
 
-// stage is a scene on a machine of its own.
+// stage is a scene on a separate machine.
 type stage struct {
 	t    *testing.T
 	env  steps.Env
@@ -116,7 +116,7 @@ func (s scene) stage(t *testing.T) *stage {
 	return st
 }
 
-// do is what a session does: it plans, and does nothing where nothing changes.
+// do does what a session does: it plans, and applies only if the plan has changes.
 func (st *stage) do(d steps.Doer) error {
 	c, err := d.Plan(st.t.Context(), st.env)
 	if err != nil || !changesAnything(c) {
@@ -145,7 +145,7 @@ func (st *stage) must(err error) {
 	}
 }
 
-// files are all that the machine holds.
+// files returns all files of the machine.
 func (st *stage) files() map[string]string {
 	st.t.Helper()
 	out := map[string]string{}
@@ -170,7 +170,7 @@ func (st *stage) files() map[string]string {
 	return out
 }
 
-// cut does a thing until its n-th change; false: it has fewer.
+// cut runs do until its n-th change. It returns false if there are fewer changes.
 func (st *stage) cut(n int, after bool, do func() error) bool {
 	*st.cuts = cuts{left: n, after: after}
 	err := do()
@@ -181,7 +181,7 @@ func (st *stage) cut(n int, after bool, do func() error) bool {
 	return err != nil
 }
 
-// eachCut runs a test of a scene for each change at which a run may end.
+// eachCut runs a test of a scene once for each change at which a run may end.
 func eachCut(t *testing.T, s scene, test func(st *stage, n int, after bool) bool) {
 	t.Helper()
 	for _, after := range []bool{false, true} {
@@ -198,7 +198,7 @@ func eachCut(t *testing.T, s scene, test func(st *stage, n int, after bool) bool
 	}
 }
 
-// last does all deeds of a scene but the last, and returns that.
+// last runs all actions of a scene except the last, and returns the last.
 func (s scene) last(st *stage) steps.Doer {
 	for _, d := range s.deeds[:len(s.deeds)-1] {
 		st.must(st.do(d))
@@ -228,7 +228,7 @@ func TestADoThatIsCutAnywhereGoesOn(t *testing.T) {
 	}
 }
 
-// ignoringWas leaves out of records what carrick had written before: a run that went on knows more of it.
+// ignoringWas ignores the field Was of records, which a continued run fills with more content.
 var ignoringWas = cmp.Transformer("was", func(files map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range files {

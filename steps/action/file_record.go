@@ -13,40 +13,38 @@ import (
 	"carrick/steps"
 )
 
-// records is the folder in which a host keeps what each action of a link wrote or ran: paths, hashes and command lines,
-// never content. Records serve the same purpose for files as the mark for objects.
+// records is the directory on a host that records what each action of a link wrote or ran. A record contains paths,
+// hashes and command lines, but never content. It serves the same purpose for files as the ownership label for objects.
 const records = "/var/lib/carrick"
 
-// record is what one action wrote or ran.
 type record struct {
-	Path string      `json:"path,omitempty"` // of a File
-	Hash string      `json:"hash,omitempty"` // of what was or will be written
-	Was  string      `json:"was,omitempty"`  // of what carrick had written before that
+	Path string      `json:"path,omitempty"` // only for a File
+	Hash string      `json:"hash,omitempty"` // hash of the content that was or will be written
+	Was  string      `json:"was,omitempty"`  // hash of what carrick had written before that
 	Mode fs.FileMode `json:"mode,omitempty"`
 
 	Before     string      `json:"before,omitempty"` // where the previous file was saved
 	BeforeHash string      `json:"beforeHash,omitempty"`
 	BeforeMode fs.FileMode `json:"beforeMode,omitempty"`
 
-	// Made are the folders of the file that carrick created, the highest first. Each record of a file in them lists them:
-	// undoing the last of these files deletes the folders. The folders of the records are not listed.
+	// Made lists the parent directories that carrick created for the file, outermost first. It omits the directories of
+	// the records. If several files share such a directory, each of their records lists it. Undoing the last of these
+	// files deletes the directory.
 	Made []string `json:"made,omitempty"`
 
-	Run   []string `json:"run,omitempty"` // of a Command
+	Run   []string `json:"run,omitempty"` // only for a Command
 	Title string   `json:"title,omitempty"`
 	Ran   bool     `json:"ran,omitempty"`
-	ID    string   `json:"id,omitempty"` // of the folder that a CloseFolder closed; BeforeMode is its former mode
+	ID    string   `json:"id,omitempty"` // the directory that a CloseFolder closed; BeforeMode is its former mode
 
-	Order int `json:"order"` // of the action in its guide
+	Order int `json:"order"` // position of the action in its guide
 }
 
-// isCommand reports whether the record is of a Command.
 func (r record) isCommand() bool { return len(r.Run) > 0 }
 
-// readRecord returns what the current action has written or run on its host.
 func readRecord(ctx context.Context, env steps.Env) (record, bool, error) {
 	if env.Host == nil {
-		return record{}, false, fmt.Errorf("there is no machine on the %s", env.SideName())
+		return record{}, false, fmt.Errorf("the %s is not a machine", env.SideName())
 	}
 	return recordAt(ctx, env, recordPath(env))
 }
@@ -62,15 +60,15 @@ func recordAt(ctx context.Context, env steps.Env, at string) (record, bool, erro
 	}
 	if err := json.Unmarshal(b, &rec); err != nil {
 		return rec, false, fmt.Errorf(
-			"carrick's record %s cannot be read (%w); restore it from a backup, or delete it: carrick then cannot undo "+
-				"what it wrote",
+			"carrick's record %s cannot be read (%w); restore the record from a backup, or delete it; without the record "+
+				"carrick cannot undo its changes",
 			at, err,
 		)
 	}
 	return rec, true, nil
 }
 
-// writeRecord records a change before it is made.
+// writeRecord must run before the change is made.
 func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	var err error
 	if rec.Made, err = made(ctx, env, rec); err != nil {
@@ -86,8 +84,8 @@ func writeRecord(ctx context.Context, env steps.Env, rec record) error {
 	return writeList(ctx, env, "")
 }
 
-// forget deletes the record when nothing is left to undo. It updates the folder's list first. A run that is interrupted
-// between the two leaves a record without a file, which the next undo finds.
+// forget deletes the record when nothing is left to undo. It updates the directory's INSTALL first. If a run is
+// interrupted in between, the record remains and the next undo finds it.
 func forget(ctx context.Context, env steps.Env) error {
 	if err := writeList(ctx, env, recordPath(env)); err != nil {
 		return err
@@ -96,7 +94,7 @@ func forget(ctx context.Context, env steps.Env) error {
 	if err != nil || !found {
 		return err
 	}
-	// The record lists the folders, so it is deleted after them.
+	// The record lists the directories, so it is deleted after them.
 	if err := dropFolders(ctx, env, rec.Made); err != nil {
 		return err
 	}
@@ -110,7 +108,7 @@ func forget(ctx context.Context, env steps.Env) error {
 	return dropFolders(ctx, env, []string{records, path.Dir(recordPath(env))})
 }
 
-// made returns the folders above a record's file that do not exist, or that carrick has created for other files.
+// made returns the directories above a record's file that do not exist or that carrick has created for other files.
 func made(ctx context.Context, env steps.Env, rec record) ([]string, error) {
 	all, err := allRecords(ctx, env, "")
 	if err != nil {
@@ -136,9 +134,9 @@ func made(ctx context.Context, env steps.Env, rec record) ([]string, error) {
 	return out, nil
 }
 
-// dropFolders deletes the folders that carrick has created and that are now empty.
+// dropFolders deletes the directories that carrick created and that are now empty.
 func dropFolders(ctx context.Context, env steps.Env, made []string) error {
-	for _, folder := range slices.Backward(made) { // a folder comes after its parent
+	for _, folder := range slices.Backward(made) { // a directory comes after its parent
 		if err := env.Host.RemoveFolder(ctx, folder); err != nil {
 			return err
 		}
@@ -148,10 +146,8 @@ func dropFolders(ctx context.Context, env steps.Env, made []string) error {
 
 func recordPath(env steps.Env) string { return path.Join(records, env.Link, env.Action+".json") }
 
-// beforePath returns the path at which a file's previous version is saved.
 func beforePath(env steps.Env, name string) string { return name + ".before-" + env.Link }
 
-// orderOf returns the position of the current action among those of its guide.
 func orderOf(e steps.Env) int {
 	if e.Runtime.Guide == nil {
 		return 0

@@ -141,7 +141,7 @@ func TestAListThatIsNotCarricksIsLeftAlone(t *testing.T) {
 	}
 }
 
-// folderGuide has two files and a command, which are done in another order than they are named in.
+// folderGuide has two files and a command. Their order of execution differs from their order in the guide.
 func folderGuide() *steps.Guide {
 	return &steps.Guide{Steps: []steps.Step{{Name: "s", Actions: []steps.Action{
 		{Name: "z", Doer: placed("/etc/it's", oursFile("one", 0o600))},
@@ -273,7 +273,7 @@ func TestACommandOnAMachine(t *testing.T) {
 	}
 }
 
-// A command whose effect cannot be checked runs once, however the first run ended.
+// A command whose effect cannot be checked runs only once, however the first run ended.
 func TestACommandThatNobodyCanLookAt(t *testing.T) {
 	runs, fails := 0, true
 	h, err := host.NewWith(
@@ -304,7 +304,7 @@ func TestACommandThatNobodyCanLookAt(t *testing.T) {
 	}
 }
 
-// A command that nothing takes back is named by an undo, for as long as it is so.
+// An undo names a command that can't be undone, as long as it is in effect.
 func TestAnUndoNamesACommandThatStays(t *testing.T) {
 	h, err := host.NewWith(
 		t.TempDir(),

@@ -15,7 +15,7 @@ import (
 	"carrick/steps"
 )
 
-// machine is a folder that stands for a host, and one file that is written.
+// machine is a folder that represents a host, with one file that an action writes.
 type machine struct {
 	t    *testing.T
 	env  steps.Env
@@ -49,7 +49,7 @@ func (m *machine) write(path, text string, mode fs.FileMode) {
 	}
 }
 
-// text is what a file holds; "" where there is none.
+// text returns the content of a file, or "" if it does not exist.
 func (m *machine) text(path string) string {
 	b, err := os.ReadFile(filepath.Join(m.root, path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func (m *machine) undo() {
 	}
 }
 
-// left are all files of the machine but the one that is written.
+// left returns all files of the machine except for the written file.
 func (m *machine) left() []string {
 	m.t.Helper()
 	var out []string
@@ -105,9 +105,8 @@ func TestAFileComesBackWithItsMode(t *testing.T) {
 	}
 }
 
-// An undo that ended between two of its steps goes on from there, and a later
-// do still keeps the existing file.
-// The owner of the folder may replace the saved copy with a link to a file of root's.
+// An interrupted undo can continue, and a later Do still saves the existing file. The owner of the folder may replace
+// the saved copy with a link to a file of root.
 func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/x", "theirs", 0o644)
@@ -121,7 +120,7 @@ func TestOnlyWhatWasKeptIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.file.Undo(t.Context(), m.env, nil)
-	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l is not the copy that carrick saved") ||
+	if err == nil || !strings.Contains(err.Error(), "/etc/x.before-l was changed since carrick saved it") ||
 		m.text("/etc/x") != "ours" {
 		t.Errorf("%v, %q", err, m.text("/etc/x"))
 	}
@@ -161,7 +160,7 @@ func TestAnUndoThatWasCutShortGoesOn(t *testing.T) {
 	})
 }
 
-// A do that ended between its record and the file has written nothing.
+// A Do that ended after writing its record has not written the file.
 func TestADoThatWasCutShortIsTakenBack(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/x", "theirs", 0o644)
@@ -174,7 +173,7 @@ func TestADoThatWasCutShortIsTakenBack(t *testing.T) {
 	}
 }
 
-// A file that carrick created goes with an undo, although it has taken over in between what another user made of it.
+// An undo deletes a file that carrick created, even if carrick has since overwritten another user's changes to it.
 func TestAFileThatWasTakenOverIsDeleted(t *testing.T) {
 	m := newMachine(t)
 	m.do()

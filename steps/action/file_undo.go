@@ -21,8 +21,8 @@ func (f File) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error)
 	return steps.Change{Items: []steps.Item{n.undoItem(env)}}, nil
 }
 
-// lookBack returns the file that the record names. It reads no answers and no facts, because undo must not depend on
-// their present values.
+// lookBack returns the file that the record names. It reads no answers and no facts, because an undo must not depend on
+// their current values.
 func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error) {
 	rec, found, err := readRecord(ctx, env)
 	if err != nil || !found {
@@ -35,7 +35,7 @@ func (f File) lookBack(ctx context.Context, env steps.Env) (fileNow, bool, error
 	return n, true, nil
 }
 
-// leftover is the note if an interrupted run, or another user, has already undone the file.
+// leftover is the note for a file that an interrupted run or another user has already undone.
 const leftover = "only carrick's record is deleted"
 
 func (n fileNow) undoItem(env steps.Env) steps.Item {
@@ -43,13 +43,13 @@ func (n fileNow) undoItem(env steps.Env) steps.Item {
 	switch {
 	case !n.there && n.kept:
 		it.What, it.Note = recordPath(env), fmt.Sprintf(
-			"%s is already gone and is not restored; the file from before carrick stays in %s; %s", n.path, n.rec.Before,
+			"%s no longer exists and is not restored; its original is kept in %s; %s", n.path, n.rec.Before,
 			leftover,
 		)
 	case !n.there:
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s does not exist; %s", n.path, leftover)
 	case n.asBefore:
-		it.What, it.Note = recordPath(env), fmt.Sprintf("%s is as it was before carrick; %s", n.path, leftover)
+		it.What, it.Note = recordPath(env), fmt.Sprintf("%s already has its original content; %s", n.path, leftover)
 	case n.freed:
 		it.What, it.Note = recordPath(env), fmt.Sprintf("%s no longer contains carrick's changes; %s", n.path, leftover)
 	case !n.ours:
@@ -81,7 +81,7 @@ func (f File) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 		}
 		return err
 	}
-	env.Host.Tidy(n.path) // a killed run may have left its temporary file
+	env.Host.Tidy(n.path) // a killed run can leave its temporary file
 	switch {
 	case it.Verb == steps.Update:
 		err = n.putBack(ctx, env)
@@ -107,10 +107,9 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 		if err != nil {
 			return fmt.Errorf("restore %s: %w", n.path, err)
 		}
-		if old = string(b); sum(old) != n.rec.BeforeHash { // it may now be a link to a file that others can't read
+		if old = string(b); sum(old) != n.rec.BeforeHash { // the path can now be a symlink to a file that others can't read
 			return fmt.Errorf(
-				"restore %s: %s is not the copy that carrick saved, it was changed since. Restore the file manually, "+
-					"then undo again",
+				"restore %s: %s was changed since carrick saved it. Restore the file manually, then undo again",
 				n.path, n.rec.Before,
 			)
 		}
@@ -121,7 +120,7 @@ func (n fileNow) putBack(ctx context.Context, env steps.Env) error {
 	return n.dropKept(ctx, env)
 }
 
-// dropKept deletes the saved file once it is restored.
+// dropKept deletes the saved file after it has been restored.
 func (n fileNow) dropKept(ctx context.Context, env steps.Env) error {
 	b, err := env.Host.Read(ctx, n.rec.Before)
 	if errors.Is(err, fs.ErrNotExist) {

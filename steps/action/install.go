@@ -14,24 +14,23 @@ import (
 	"carrick/steps"
 )
 
-// InstallList is the file in which a folder that stands for a machine lists its contents: which files to copy where,
-// with which mode and owner, and what to run afterwards. It is generated from the records of all links, so it changes
-// only with them.
+// InstallList lists the contents of a directory that represents a machine. It states where to copy each file, with
+// which mode and owner, and what to run afterwards. It is generated from the records of all links, so it changes only
+// when the records change.
 const InstallList = "/INSTALL"
 
-// installHead are the first lines, by which carrick recognizes its own list.
+// carrick recognizes its own list by installHead.
 const installHead = `#!/bin/sh
 # For root on the machine that this folder stands for: copy the folder there, and in it run: sh INSTALL
 # carrick keeps this file. What is written into it by hand is lost.
 set -e
 `
 
-// errOtherList means that another user's file has the name of the list.
 var errOtherList = errors.New(
-	InstallList + " in the folder was not written by carrick, which needs that name: move it away",
+	InstallList + " in the directory was not written by carrick, but carrick requires this name: move the file away",
 )
 
-// mayList returns why the list can't be written, or nil. A machine has no list.
+// mayList returns why the list can't be written, or nil. A real machine has no list.
 func mayList(ctx context.Context, env steps.Env) error {
 	if !env.Host.IsFolder() {
 		return nil
@@ -58,12 +57,12 @@ func listIsRight(ctx context.Context, env steps.Env) bool {
 	return err == nil && readErr == nil && string(have) == installText(all)
 }
 
-// unlisted returns the item for a list that alone needs an update.
+// unlisted returns the plan item for a list that must be updated although nothing else changes.
 func unlisted(hash string) steps.Item {
 	return steps.Item{Verb: steps.Update, What: InstallList, Hash: hash, Note: "is out of date"}
 }
 
-// writeList updates the list from the records, except for one that is about to be deleted.
+// writeList updates the list from the records. It ignores the record at without, which is about to be deleted.
 func writeList(ctx context.Context, env steps.Env, without string) error {
 	if !env.Host.IsFolder() {
 		return nil
@@ -87,7 +86,7 @@ func writeList(ctx context.Context, env steps.Env, without string) error {
 	return nil
 }
 
-// allRecords returns the records of all links, in the order of their guides.
+// allRecords returns the records of all links except the one at without, in the order of their guides.
 func allRecords(ctx context.Context, env steps.Env, without string) ([]record, error) {
 	links, err := env.Host.List(ctx, records)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +129,7 @@ func installText(all []record) string {
 			continue
 		}
 		owner := "-o root -g root"
-		if r.Before != "" { // the file existed: it keeps its owner, which the folder may not show
+		if r.Before != "" { // the file keeps its owner, which the directory might not show
 			owner = fmt.Sprintf(`-o "$(stat -c %%u %[1]s)" -g "$(stat -c %%g %[1]s)"`, steps.Quoted(r.Path))
 		}
 		fmt.Fprintf(
@@ -147,7 +146,6 @@ func installText(all []record) string {
 	return text
 }
 
-// commandLine returns a command quoted for a shell.
 func commandLine(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {

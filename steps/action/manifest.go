@@ -11,20 +11,19 @@ import (
 	"carrick/steps"
 )
 
-// Manifest applies the objects of an asset by server-side apply. Its field manager is specific to this link and action.
+// Manifest applies the objects of an asset by server-side apply. Each link and action has its own field manager.
 type Manifest struct {
-	File   string // in the guide's folder of assets
-	Values Values // computed values: ${values.name}
-	// Each returns the items for which the asset is rendered, once per item. ${each} is the item or, if that is a map,
-	// ${each.key} one of its values. nil: the asset is rendered once.
+	File   string // in the guide's assets directory
+	Values Values // computed values for ${values.name}
+	// Each returns the items for which the asset is rendered, once per item. ${each} is the item. If the item is a map,
+	// ${each.key} is one of its values. If Each is nil, the asset is rendered once.
 	Each func(context.Context, steps.Env) ([]any, error)
-	// Version returns the API version in which the objects are written, if clusters may serve another one than the asset
-	// has. nil: the version in the asset.
+	// Version returns the API version in which the objects are written. Set it if clusters might not serve the asset's
+	// version. If Version is nil, the asset's version is used.
 	Version func(context.Context, steps.Env) (string, error)
 }
 
-// Asset returns the manifest itself. A Doer that embeds a Manifest, to do more before or after it, is thereby rendered,
-// validated and exported like a Manifest.
+// Asset returns m. A Doer that embeds a Manifest is therefore rendered, validated and exported like a Manifest.
 func (m Manifest) Asset() Manifest { return m }
 
 // Plan compares each object with a server-side dry run.
@@ -59,7 +58,7 @@ func (m Manifest) Do(ctx context.Context, env steps.Env, say steps.Progress) err
 	return nil
 }
 
-// Objects renders the asset. It returns an error if an answer's default could not be read: dropping its key would
+// Objects renders the asset. If an answer's default could not be read, Objects returns an error. Dropping its key would
 // render a wrong manifest.
 func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	objs, err := m.rendered(ctx, env)
@@ -74,10 +73,10 @@ func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.U
 	return objs, err
 }
 
-// rendered returns the objects in the asset's own version.
+// rendered does not apply m.Version.
 func (m Manifest) rendered(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	if env.Cluster == nil {
-		return nil, fmt.Errorf("asset %s: there is no cluster on the %s", m.File, env.SideName())
+		return nil, fmt.Errorf("asset %s: the %s is not a cluster", m.File, env.SideName())
 	}
 	s := scope{env: env, values: m.Values}
 	if m.Each == nil {

@@ -23,11 +23,11 @@ import (
 	"carrick/steps/inventory"
 )
 
-// saysAfter is how long undo waits for a deletion before it reports that it is waiting.
+// saysAfter is how long an undo waits for a deletion before it reports that it is waiting.
 const saysAfter = 5 * time.Second
 
-// PlanUndo finds the inventory entries of this action of this link, and the objects with its mark among the kinds of
-// its asset. It does not render, so it works after answers have changed.
+// PlanUndo finds the inventory entries of this action. It also finds objects of the asset's kinds with this action's
+// ownership label. It renders nothing, so it works after answers have changed.
 func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	found, blind, err := m.marked(ctx, env)
 	if err != nil {
@@ -64,13 +64,13 @@ func (m Manifest) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, er
 	return c, nil
 }
 
-// Undo deletes what the link created and releases what it shares.
+// Undo deletes the objects that the link created. In objects that it shares, it only removes what the link wrote.
 func (m Manifest) Undo(ctx context.Context, env steps.Env, say steps.Progress) error {
 	found, _, err := m.marked(ctx, env)
 	if err != nil {
 		return err
 	}
-	for i := len(found) - 1; i >= 0; i-- { // the last kind of the asset first
+	for i := len(found) - 1; i >= 0; i-- { // reverse order of the asset's kinds
 		f := found[i]
 		item, err := planUndo(ctx, env, f)
 		if err != nil {
@@ -93,22 +93,21 @@ func (m Manifest) Undo(ctx context.Context, env steps.Env, say steps.Progress) e
 	return nil
 }
 
-// found is an object that carries this action's mark or is in the inventory.
+// found is an object that has this action's ownership label or an inventory entry.
 type found struct {
 	metav1.PartialObjectMetadata
 	gvk   schema.GroupVersionKind
 	gvr   schema.GroupVersionResource
-	entry *steps.Entry // in the inventory; nil: it has none
+	entry *steps.Entry // nil if the inventory has no entry
 }
 
-// findIn returns an object with its inventory entry.
 func findIn(
 	inv *inventory.Inventory, action string, m metav1.PartialObjectMetadata, gvk schema.GroupVersionKind,
 	gvr schema.GroupVersionResource,
 ) found {
 	f := found{m, gvk, gvr, inv.Find(action, steps.EntryOf(gvk, m.Namespace, m.Name))}
 	if f.entry != nil && f.entry.UID != "" && f.entry.UID != m.UID {
-		f.entry = nil // the entry is of another object with the same name
+		f.entry = nil // the entry belongs to another object with the same name
 	}
 	return f
 }
@@ -122,11 +121,11 @@ func (f found) object() *unstructured.Unstructured {
 	return o
 }
 
-// marked finds the objects that carry this action's mark, with their inventory entries. blind are the resources that
-// could not be listed everywhere.
+// marked finds the objects with this action's ownership label and their inventory entries. blind lists the resources
+// that could not be listed in all namespaces.
 func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind []string, err error) {
 	if env.Cluster == nil {
-		return nil, nil, fmt.Errorf("asset %s: there is no cluster on the %s", m.File, env.SideName())
+		return nil, nil, fmt.Errorf("asset %s: the %s is not a cluster", m.File, env.SideName())
 	}
 	inv, err := inventory.Readable(ctx, env)
 	if err != nil {
@@ -176,7 +175,7 @@ func (m Manifest) marked(ctx context.Context, env steps.Env) (out []found, blind
 	return append(out, unmarked...), blind, err
 }
 
-// unmarkedIn returns the objects in the inventory of the current action that are not among known.
+// unmarkedIn returns the objects in the inventory of the current action that are not in known.
 func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, known []found) ([]found, error) {
 	var out []found
 	for _, e := range inv.Actions[env.Action] {
@@ -202,8 +201,8 @@ func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kn
 	return out, nil
 }
 
-// find lists all namespaces. Without permission for that, it lists the namespaces that the answers name, and reads
-// cluster-wide objects by the names that the answers give.
+// find lists all namespaces. If that is forbidden, it lists only the namespaces in the answers, and it reads
+// cluster-scoped objects by the names in the answers.
 func (m Manifest) find(
 	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool,
 ) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {
@@ -237,7 +236,7 @@ func (m Manifest) find(
 	return list, false, nil
 }
 
-// named returns the object of that name, if it carries this action's mark.
+// named returns the named object if it has this action's ownership label.
 func named(ctx context.Context, env steps.Env, o *unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
 	live, err := env.Cluster.Fetch(ctx, o)
 	switch {
@@ -251,7 +250,7 @@ func named(ctx context.Context, env steps.Env, o *unstructured.Unstructured) ([]
 	return []metav1.PartialObjectMetadata{inventory.MetadataOf(live)}, nil
 }
 
-// planUndo plans what undo does with an object. The inventory decides, not the mark.
+// planUndo plans the undo of one object. The inventory decides, not the ownership label.
 func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	item := steps.Item{Verb: steps.Delete, What: inventory.Describe(f.object()), Entry: f.entry}
 	if f.entry != nil && f.entry.GVK() == inventory.ReleaseKind {
@@ -294,7 +293,7 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 			}
 		}
 	case len(others) > 0:
-		item.Verb, item.Note = steps.Release, "link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")+" also uses it"
+		item.Verb, item.Note = steps.Release, "it is also used by link "+strings.Join(slices.Sorted(maps.Keys(others)), ", ")
 	default:
 		why, err := occupied(ctx, env, f)
 		if err != nil {
@@ -306,7 +305,7 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	}
 	parts := []any{item.Verb, item.What, f.UID}
 	if item.Verb == steps.Release && slices.Contains(env.Runtime.Along, item.What) {
-		item.Note += "; a deletion above deletes it anyway"
+		item.Note += "; deleting an object above also deletes it"
 		if len(others) > 0 {
 			item.Note += ": run carrick apply for link " + strings.Join(slices.Sorted(maps.Keys(others)), ", ") + " afterwards"
 		}
@@ -318,7 +317,7 @@ func planUndo(ctx context.Context, env steps.Env, f found) (steps.Item, error) {
 	return item, nil
 }
 
-// deleteObject deletes exactly that object, by UID, and waits until it is gone.
+// deleteObject deletes the object with this UID and waits until it is gone.
 func deleteObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured, say steps.Progress) error {
 	gvr, _, err := env.Cluster.Resource(ctx, obj.GroupVersionKind())
 	if err != nil {
@@ -338,8 +337,8 @@ func deleteObject(ctx context.Context, env steps.Env, obj *unstructured.Unstruct
 	return <-gone
 }
 
-// occupied returns why a namespace or a CRD must be kept: it contains objects that are not this link's. It returns ""
-// for all other kinds.
+// occupied returns why a namespace or a CRD must be kept, or "". A namespace or a CRD is kept if it contains objects
+// that do not belong to this link. For all other kinds it returns "".
 func occupied(ctx context.Context, env steps.Env, f found) (string, error) {
 	var rest []string
 	var err error

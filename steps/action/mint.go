@@ -14,21 +14,21 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Mint generates a secret once and stores it in a Secret of the cluster: a key pair, a certificate, a password. If the
-// Secret already has its keys, Mint generates nothing. It then only reconciles labels, annotations and a type that the
-// asset names.
+// Mint generates secret values once and stores them in a Secret of the cluster. Examples are a key pair, a certificate
+// or a password. If the Secret already has all keys, Mint generates nothing. It then only reconciles labels,
+// annotations and the type, if the asset sets them.
 type Mint struct {
-	File   string   // the asset of one Secret, without data
-	Values Values   // computed values of the asset: ${values.name}
-	Keys   []string // the keys of a complete Secret
+	File   string   // the asset contains one Secret without data
+	Values Values   // computed values for ${values.name}
+	Keys   []string // the keys that a complete Secret has
 	// Make returns the value of each key.
 	Make func(context.Context, steps.Env) (map[string]masked.Value, error)
 }
 
-// Asset returns the manifest of the Secret, without its data. A Doer may embed a Mint like a Manifest.
+// Asset returns the manifest of the Secret without its data.
 func (m Mint) Asset() Manifest { return Manifest{File: m.File, Values: m.Values} }
 
-// Plan returns Create if the Secret or one of its keys is missing.
+// Plan creates the Secret if the Secret or one of its keys is missing.
 func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	obj, missing, others, err := m.look(ctx, env)
 	if err != nil {
@@ -42,14 +42,14 @@ func (m Mint) Plan(ctx context.Context, env steps.Env) (steps.Change, error) {
 	case len(missing) > 0:
 		p.Note = fmt.Sprintf("%s: generated on this machine and stored only in this Secret", strings.Join(missing, ", "))
 	case others:
-		p.Note = "exists, and no link of carrick created it: its creator knows the values. It is used unchanged"
+		p.Note = "exists, but carrick did not create it, so its creator knows the values. carrick uses it unchanged"
 	case p.Verb == steps.Leave:
 		p.Note = "exists; its values are generated only once"
 	}
 	return steps.Change{Items: []steps.Item{p.Item}, Permissions: p.rights}, nil
 }
 
-// Do generates the missing values, all or none.
+// Do generates all missing values at once. If one fails, it writes none.
 func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	obj, missing, _, err := m.look(ctx, env)
 	if err != nil {
@@ -60,7 +60,8 @@ func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	}
 	if len(missing) < len(m.Keys) {
 		return fmt.Errorf(
-			"%s has some of its keys but not %v; carrick does not complete a partial Secret: delete it or complete it",
+			"%s has some of its keys but not %v; carrick does not complete a partial Secret: delete the Secret, or add the "+
+				"missing keys",
 			inventory.Describe(obj), missing,
 		)
 	}
@@ -80,7 +81,7 @@ func (m Mint) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	return doObject(ctx, env, obj, say)
 }
 
-// PlanUndo finds the Secret by its mark.
+// PlanUndo finds the Secret by its ownership label or its inventory entry.
 func (m Mint) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, error) {
 	return m.Asset().PlanUndo(ctx, env)
 }
@@ -90,11 +91,10 @@ func (m Mint) Undo(ctx context.Context, env steps.Env, say steps.Progress) error
 	return m.Asset().Undo(ctx, env, say)
 }
 
-// minted returns the keys whose values are generated once.
 func (m Mint) minted() []string { return m.Keys }
 
-// look renders the Secret and returns which of its keys are still missing. A complete Secret includes its existing
-// data, so that applying it removes none. others reports whether it exists and carrick did not create it.
+// look renders the Secret and returns which of its keys are missing. A complete Secret includes its existing data, so
+// that applying it removes none. If another user created the Secret, others is true.
 func (m Mint) look(
 	ctx context.Context, env steps.Env,
 ) (_ *unstructured.Unstructured, missing []string, others bool, _ error) {

@@ -20,14 +20,13 @@ import (
 	"carrick/steps/inventory"
 )
 
-// planned is one object and the plan for it.
 type planned struct {
 	steps.Item
 	rights []permission.Rule
-	want   *unstructured.Unstructured // as it would be applied, marked
-	live   *unstructured.Unstructured // nil: it does not exist
-	unread error                      // why live could not be read: then nothing is written
-	empty  bool                       // its conflicts are void: forcing the apply changes no value
+	want   *unstructured.Unstructured // as it would be applied, with ownership labels
+	live   *unstructured.Unstructured // nil if it does not exist
+	unread error                      // why live could not be read; nothing is written then
+	empty  bool                       // the conflicts don't matter, because forcing the apply changes no value
 }
 
 func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured) (planned, error) {
@@ -49,7 +48,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	p.rights = rightsTo(obj, gvr)
 	p.live, err = env.Cluster.Fetch(ctx, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
-		if apierrors.IsForbidden(err) { // reported with all other missing permissions
+		if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "cannot be read: "+failure.Explain(err), true, err
 			return p, nil
 		}
@@ -61,7 +60,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	if p.live != nil && p.live.GetDeletionTimestamp() != nil {
 		held := ""
 		if by := p.live.GetFinalizers(); len(by) > 0 {
-			held = " (held by " + strings.Join(by, ", ") + ")"
+			held = " (blocked by " + strings.Join(by, ", ") + ")"
 		}
 		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
 	}
@@ -71,7 +70,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		return p, err
 	}
 	if len(p.Conflicts) > 0 {
-		_ = inventory.KeepValues(p.Entry, p.live, p.Conflicts) // taking them over reports what can't be kept
+		_ = inventory.KeepValues(p.Entry, p.live, p.Conflicts) // a take-over reports what can't be kept
 	}
 	if p.Verb == steps.Replace {
 		p.Entry = inv.Next(env, obj, nil)
@@ -86,7 +85,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	if p.Entry.Adopted && p.Verb.Changes() {
 		p.Note = steps.JoinNotes(
 			p.Note,
-			"its metadata says that this link wrote it; undo relies on that: "+
+			"its metadata names this link as its writer, so carrick adds it to the inventory, which undo relies on: "+
 				strings.Join(inventory.Names([]steps.Entry{*p.Entry}), ""),
 		)
 		p.Hash = steps.Fingerprint(p.Hash, *p.Entry)
@@ -94,8 +93,8 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	return p, nil
 }
 
-// fingerprint identifies a plan. Values that a server assigns to a new object (an address, a port) differ at each dry
-// run, so only what is sent counts.
+// fingerprint identifies a plan. A server can assign a new object a different address or port at each dry run, so only
+// the sent content counts.
 func (p *planned) fingerprint() string {
 	if p.Verb == steps.Create {
 		return steps.Fingerprint(p.Verb, p.What, p.want)
@@ -103,7 +102,6 @@ func (p *planned) fingerprint() string {
 	return steps.Fingerprint(p.Verb, p.What, p.Diff, p.Conflicts, p.want)
 }
 
-// dryRun asks the API server what applying would change.
 func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	opts := cluster.ApplyOptions{Manager: env.Manager(), DryRun: true}
 	got, err := env.Cluster.Apply(ctx, p.want, opts)
@@ -124,12 +122,13 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 			p.Verb, p.Note = steps.Leave, "is up to date"
 		}
 	case p.live == nil && (apierrors.IsNotFound(err) || denied(err)):
-		// Its namespace is created first, or the permission to create it is missing, which is reported with all others.
+		// Either another action creates the namespace first, or the permission to create the object is missing. Missing
+		// permissions are reported together.
 		p.Verb, p.Diff = steps.Create, diff.Objects(nil, p.want)
 		if denied(err) {
 			p.Note, p.Refused = failure.Explain(err), true
 		} else {
-			p.Note, p.MissingNamespace = "in a namespace that is created first", p.want.GetNamespace()
+			p.Note, p.MissingNamespace = "its namespace is created first", p.want.GetNamespace()
 		}
 	case p.live == nil:
 		return fmt.Errorf("create %s: %w", p.What, err)
@@ -144,14 +143,14 @@ func (p *planned) dryRun(ctx context.Context, env steps.Env) error {
 	return nil
 }
 
-// denied reports whether a server rejected an object that may be accepted later: for a missing permission, or by a
-// webhook, some of which answer 400.
+// denied reports whether a server rejected an object that it might accept later. The cause is a missing permission or a
+// webhook. Some webhooks return status 400.
 func denied(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "admission webhook")
 }
 
-// replaceable reports whether the object could be recreated: whether the server would accept it under an unused name. A
-// kind that contains other objects is never deleted in order to change it.
+// replaceable reports whether the object can be recreated. The server must accept it under an unused name. A kind that
+// contains other objects is never deleted in order to change it.
 func (p *planned) replaceable(ctx context.Context, env steps.Env) bool {
 	switch p.want.GetKind() {
 	case "Namespace", "CustomResourceDefinition", "PersistentVolumeClaim":
@@ -203,7 +202,7 @@ func doObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructured
 	return nil
 }
 
-// ConflictError stops an apply: another manager owns fields, and the user did not allow taking them over.
+// ConflictError is returned by an apply if another manager owns fields and the user did not allow taking them over.
 type ConflictError struct {
 	What      string
 	Conflicts []failure.Conflict
@@ -218,8 +217,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over overwrites it", e.What, c.Field, c.Manager, more)
 }
 
-// rightsTo returns the permissions required to apply an object and to read it afterwards. Creating a role also requires
-// the permissions that it grants, because Kubernetes prevents privilege escalation.
+// rightsTo returns the permissions required to apply an object and to read it afterwards. To create a role, a user also
+// needs the permissions that the role grants, because Kubernetes prevents privilege escalation.
 func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Rule {
 	var out []permission.Rule
 	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
@@ -234,7 +233,7 @@ func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) [
 	}
 	var role rbacv1.ClusterRole // both kinds have their rules in the same field
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role) != nil {
-		return out // the dry run reports what is wrong with it
+		return out // the dry run reports the error
 	}
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sameContent reports whether two states of an object differ only in carrick's marks and in what servers write
-// automatically. The API server reports a conflict if two managers both apply `nodeSelector: {}`, although it stores no
-// such field. Neither loses anything when the second one forces its apply.
+// sameContent reports whether two states of an object differ only in carrick's labels and annotations and in fields
+// that the server sets. If two managers apply `nodeSelector: {}`, the API server reports a conflict although it stores
+// no such field. Forcing the apply is then harmless.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(bare(a), bare(b))
 }

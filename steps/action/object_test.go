@@ -9,7 +9,8 @@ import (
 	"carrick/steps"
 )
 
-// A rollout that goes on, or is stuck, while a plan is confirmed changes the status and the revision of a Deployment.
+// While a plan is being confirmed, a rollout changes the status and the revision of a Deployment. These changes do not
+// make the plan outdated.
 func TestARolloutIsNoOtherPlan(t *testing.T) {
 	deployment := func(image, revision string, generation int64) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{

@@ -14,17 +14,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// cameByItself lists what every namespace contains automatically.
-var cameByItself = []string{
+// automaticObjects lists the resources that Kubernetes creates in every namespace.
+var automaticObjects = []string{
 	"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io",
 	"pods.metrics.k8s.io",
 }
 
-// cameAndGoes is an API that serves only measurements: if it can't be listed, nothing is lost.
-const cameAndGoes = "metrics.k8s.io/v1beta1"
+// metricsAPI serves only measurements, so it can be ignored if it can't be listed.
+const metricsAPI = "metrics.k8s.io/v1beta1"
 
-// tenants lists what a namespace contains in addition to this link's objects and automatic ones. A kind that can't be
-// listed, or must not be, counts as an object: a namespace that can't be fully inspected is not deleted.
+// tenants lists the objects in a namespace that do not belong to this link and are not automatic. A kind that can't be
+// listed counts as an object, because a namespace that can't be fully inspected must not be deleted.
 func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, error) {
 	kinds, err := env.Cluster.Kinds(ctx)
 	if err != nil {
@@ -46,13 +46,13 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 	var all []held
 	here := map[types.UID]bool{}
 	for _, gv := range silent {
-		if gv != cameAndGoes {
+		if gv != metricsAPI {
 			out = append(out, "objects of "+gv+" (its API does not answer)")
 		}
 	}
 	for _, k := range kinds {
 		name := k.GVR.GroupResource().String()
-		if !k.Namespaced || !slices.Contains(k.Verbs, "list") || slices.Contains(cameByItself, name) {
+		if !k.Namespaced || !slices.Contains(k.Verbs, "list") || slices.Contains(automaticObjects, name) {
 			continue
 		}
 		list, err := env.Cluster.Find(ctx, k.GVR, namespace, cluster.Selector{})
@@ -84,7 +84,7 @@ func tenants(ctx context.Context, env steps.Env, namespace string) ([]string, er
 	return out, nil
 }
 
-// instances lists the custom resources of a CRD.
+// instances lists the custom resources of the named CRD.
 func instances(ctx context.Context, env steps.Env, crd string) ([]string, error) {
 	kinds, err := env.Cluster.Kinds(ctx)
 	if err != nil {
@@ -130,8 +130,8 @@ func oursIn(
 	return len(users) == 0 && (len(claims) == 0 || named), err
 }
 
-// automatic reports whether an object exists in every namespace, or is owned by another object of the same namespace,
-// which is judged instead. An owner elsewhere does not make it deletable. here are the UIDs of the namespace's objects.
+// automatic reports whether every namespace contains the object, or whether its owner is in the same namespace. In the
+// second case only the owner counts. here contains the UIDs of the namespace's objects.
 func automatic(kind string, o *metav1.PartialObjectMetadata, here map[types.UID]bool) bool {
 	if owner := metav1.GetControllerOf(o); owner != nil && here[owner.UID] {
 		return true

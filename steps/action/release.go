@@ -21,9 +21,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// release reverts what this action wrote into an object that is kept: it restores values that it took over, removes its
-// fields (by a server-side apply of nothing), and hands over to another link what that link uses. It deletes the
-// inventory entry last, so that an interrupted release is found again.
+// release reverts what this action wrote into an object that is kept. It restores values that it took over and removes
+// its own fields by applying an empty object. Parts that another link uses are handed over to that link. It deletes the
+// inventory entry last, so that the next run finds an interrupted release.
 func release(ctx context.Context, env steps.Env, f found) error {
 	heir, action, err := heirOf(ctx, env, f)
 	if err != nil {
@@ -37,7 +37,7 @@ func release(ctx context.Context, env steps.Env, f found) error {
 	if err != nil {
 		return err
 	}
-	obj := f.object() // with its UID: a deleted object must not be recreated
+	obj := f.object() // the UID prevents recreating a deleted object
 	if _, err := env.Cluster.Apply(ctx, obj, cluster.ApplyOptions{Manager: env.Manager()}); err != nil {
 		if apierrors.IsNotFound(err) || gone(err) {
 			return nil
@@ -47,7 +47,8 @@ func release(ctx context.Context, env steps.Env, f found) error {
 	return inventory.Released(ctx, env, f.UID)
 }
 
-// before returns the values that the link took over in an object. The annotation with them is not trusted.
+// before returns the values that the link took over in an object. It does not trust the annotation that also contains
+// them.
 func (f found) before() map[string]any {
 	if f.entry == nil {
 		return nil
@@ -55,12 +56,12 @@ func (f found) before() map[string]any {
 	return runtime.DeepCopyJSON(f.entry.Before)
 }
 
-// gone reports whether an apply was rejected because the object of that UID no longer exists.
+// gone reports whether an apply was rejected because no object with that UID exists.
 func gone(err error) bool {
 	return apierrors.IsConflict(err) && len(failure.Conflicts(err)) == 0
 }
 
-// heirOf returns another link that uses an object, and its action, or "" if there is none.
+// heirOf returns another link that uses the object, and that link's action. It returns "" if there is none.
 func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, err error) {
 	others, _, err := inventory.UsersOf(ctx, env, &f.PartialObjectMetadata)
 	if err != nil || len(others) == 0 {
@@ -70,8 +71,8 @@ func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, e
 	return heir, others[heir], nil
 }
 
-// handOn enters into the inventory of another link that it must delete an object, and which values it must restore
-// there. It also sets that link as the object's creator in the mark.
+// handOn makes the link heir the creator of the object. heir's inventory then records that heir deletes the object and
+// which values it restores. The ownership label also names heir.
 func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
 	as := inventory.EnvOf(env, heir, action)
 	if f.entry != nil {
@@ -114,7 +115,7 @@ func putBack(ctx context.Context, env steps.Env, f found) error {
 	return nil
 }
 
-// patchBack restores the values and returns the resulting object, or nil if there are no values.
+// patchBack restores the values and returns the resulting object. If there are no values, it returns nil.
 func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstructured.Unstructured, error) {
 	old := f.before()
 	for _, m := range f.ManagedFields {
@@ -134,7 +135,6 @@ func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstruct
 	return env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts)
 }
 
-// showBack returns the diff of restoring the values.
 func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	after, err := patchBack(ctx, env, f, true)
 	if after == nil || err != nil {
@@ -150,14 +150,14 @@ func showBack(ctx context.Context, env steps.Env, f found) (string, error) {
 	return diff.Objects(live, after), nil
 }
 
-// neverPutBack lists fields that undo never restores: they grant or run something, and restoring them would bypass the
-// API server's check for privilege escalation.
+// neverPutBack lists fields that an undo never restores. They grant permissions or run code, and restoring them would
+// bypass the API server's check for privilege escalation.
 var neverPutBack = map[string][]string{
 	"rbac.authorization.k8s.io":    {"rules", "subjects", "roleRef", "aggregationRule"},
 	"admissionregistration.k8s.io": {"webhooks"},
 }
 
-// withhold removes the fields in neverPutBack from old values and returns their names.
+// withhold removes the fields in neverPutBack from old and returns their names.
 func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 	for _, field := range neverPutBack[kind.Group] {
 		if _, ok := old[field]; ok {
@@ -168,7 +168,7 @@ func withhold(kind schema.GroupKind, old map[string]any) (fields []string) {
 	return fields
 }
 
-// returns lists the fields that a release restores in an object, without values.
+// returns lists the names of the fields that a release restores.
 func returns(f found) string {
 	old := f.before()
 	fields := withhold(f.gvk.GroupKind(), old)
@@ -186,8 +186,8 @@ func returns(f found) string {
 	return note
 }
 
-// leaveOut removes from old values those that a manager owns. A value that was taken over is owned only by this link,
-// so any other owner has written it since, and its value is kept.
+// leaveOut removes values from old whose fields are in owned. Only this link owns a value that it took over. Any other
+// owner has written the value since, so that value is kept.
 func leaveOut(old, owned map[string]any) {
 	for key, v := range old {
 		set, ok := owned["f:"+key].(map[string]any)
@@ -195,7 +195,7 @@ func leaveOut(old, owned map[string]any) {
 			continue
 		}
 		inner, isMap := v.(map[string]any)
-		if !isMap || len(set) == 0 { // a value, or a map that is owned as a whole
+		if !isMap || len(set) == 0 { // a value, or a map that a manager owns as a whole
 			delete(old, key)
 			continue
 		}

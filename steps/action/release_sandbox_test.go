@@ -15,8 +15,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// An object that was deleted between the read and the release is not recreated by an
-// empty server-side apply, and another object of its name is not changed.
+// If an object is deleted between the read and the release, the empty server-side apply does not recreate it. It does
+// not change another object of the same name.
 func TestReleaseMakesNothing(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -52,8 +52,8 @@ func TestReleaseMakesNothing(t *testing.T) {
 	}
 }
 
-// A tenant who can write a Role can mark it and name old rules. Undo, with the admin's permissions, gives it none, and
-// does not touch it unless it is told to.
+// A tenant who can write a Role can mark it and store old rules in an annotation. Undo has the admin's permissions, but
+// does not restore these rules, and does not change the Role unless the user names it.
 func TestUndoPutsNoPermissionsBack(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -106,7 +106,7 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 	}
 }
 
-// Who may not list everywhere is told that undo looked only in some places.
+// If a user is not allowed to list all namespaces, undo says that it searched only some of them.
 func TestUndoSaysWhereItDidNotLook(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)

@@ -21,17 +21,17 @@ import (
 // Placeholder matches ${scope.name}. The scopes are own, peer, answers, link, values and each.
 var Placeholder = regexp.MustCompile(`\$\{([a-z]+)(?:\.([A-Za-z0-9._-]+))?\}`)
 
-// scope resolves the placeholders of an asset. A nil value is an answer that was left empty: it drops the key that
-// contains it.
+// scope resolves the placeholders of an asset. If an answer was left empty, its value is nil and the key that contains
+// the placeholder is dropped.
 type scope struct {
 	env    steps.Env
 	values Values
 	each   any
-	secret bool // masked values are permitted: it is a value of a Secret
+	secret bool // masked values are permitted because this is a value of a Secret
 }
 
-// Values are the computed values of a Manifest, by name: ${values.name}. A nil value drops the key that contains it,
-// like an answer that was left empty. A masked.Value is permitted only in data and stringData of a Secret.
+// Values are the computed values of a Manifest. ${values.name} refers to the value called name. A nil value drops the
+// key that contains the placeholder. A masked.Value is permitted only in data and stringData of a Secret.
 type Values map[string]func(context.Context, steps.Env) (any, error)
 
 func (s scope) lookup(ctx context.Context, where, name string) (any, error) {
@@ -63,8 +63,8 @@ func (s scope) lookup(ctx context.Context, where, name string) (any, error) {
 	return nil, fmt.Errorf("${%s} is not defined", strings.TrimSuffix(where+"."+name, "."))
 }
 
-// Documents parses an asset into its YAML documents, before anything is
-// substituted, so that no answer can inject structure.
+// Documents parses an asset into its YAML documents. This happens before any substitution, so that no answer can inject
+// structure.
 func Documents(assets fs.FS, file string) ([]map[string]any, error) {
 	data, err := fs.ReadFile(assets, file)
 	if err != nil {
@@ -87,7 +87,6 @@ func Documents(assets fs.FS, file string) ([]map[string]any, error) {
 	}
 }
 
-// render returns the objects of an asset.
 func render(ctx context.Context, file string, s scope) ([]*unstructured.Unstructured, error) {
 	docs, err := Documents(s.env.Assets, file)
 	if err != nil {
@@ -107,9 +106,9 @@ func render(ctx context.Context, file string, s scope) ([]*unstructured.Unstruct
 	return out, nil
 }
 
-// object substitutes the placeholders of one document. Masked values are permitted only in the values of a Secret. Its
-// stringData becomes data, because the API server detects no conflicts in stringData, and undo could not find its own
-// fields there.
+// object substitutes the placeholders of one document. Masked values are permitted only in the values of a Secret.
+// stringData is converted to data. The API server detects no conflicts in stringData, and an undo could not find its
+// own fields in it.
 func (s scope) object(ctx context.Context, doc map[string]any) (*unstructured.Unstructured, error) {
 	if doc["kind"] != "Secret" || doc["apiVersion"] != "v1" {
 		v, err := s.mapping(ctx, doc)
@@ -139,7 +138,6 @@ func (s scope) object(ctx context.Context, doc map[string]any) (*unstructured.Un
 	return &unstructured.Unstructured{Object: out}, err
 }
 
-// secretData merges stringData into data.
 func secretData(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	data, _ := values["data"].(map[string]any)
@@ -148,14 +146,14 @@ func secretData(values map[string]any) (map[string]any, error) {
 	for k, v := range text {
 		t, ok := v.(string)
 		if !ok {
-			return nil, fmt.Errorf("the value of %q is not text", k)
+			return nil, fmt.Errorf("the value of %q is not a string", k)
 		}
 		out[k] = base64.StdEncoding.EncodeToString([]byte(t))
 	}
 	return out, nil
 }
 
-// errDrop makes the parent of a value drop it.
+// A value that returns errDrop is removed from its parent.
 var errDrop = errors.New("drop")
 
 func (s scope) substitute(ctx context.Context, v any) (any, error) {
@@ -215,8 +213,8 @@ func (s scope) mapping(ctx context.Context, m map[string]any) (map[string]any, e
 	return out, nil
 }
 
-// scalar substitutes the placeholders of one string. A placeholder that is the whole string may have any value. One
-// within other text must have a scalar value.
+// scalar substitutes the placeholders of one string. If a placeholder is the whole string, its value can have any type.
+// Otherwise its value must be a scalar.
 func (s scope) scalar(ctx context.Context, text string) (any, error) {
 	found := Placeholder.FindStringSubmatch(text)
 	if found == nil {

@@ -20,7 +20,7 @@ metadata: {name: x, labels: {"carrick/${answers.key}": "${answers.one}"}}
 data: {whole: '${answers.one}', within: 'a ${answers.two} b', '${answers.key}': v, list: ['${answers.one}', '${answers.two}']}
 `
 
-// An answer changes what a manifest says, and never what it is.
+// An answer changes the values in a manifest, but never its structure.
 func FuzzSubstitution(f *testing.F) {
 	f.Add("a", "b", "c")
 	f.Add("x\n  y: z\n---\nkind: Secret", "${link.name}", "${answers.one}: {}")
@@ -55,7 +55,7 @@ func FuzzSubstitution(f *testing.F) {
 	})
 }
 
-// filled is a scope in which everything that an asset names is one text.
+// filled returns a scope in which every placeholder of an asset has the same text.
 func filled(dir fstest.MapFS, asset, text string) scope {
 	same := func(string) (any, error) { return text, nil }
 	env := steps.Env{
@@ -78,7 +78,7 @@ func filled(dir fstest.MapFS, asset, text string) scope {
 	return s
 }
 
-// shape is what a document is, without what its scalars and keys say.
+// shape returns the structure of a document without the text of its scalars and keys.
 func shape(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -98,7 +98,7 @@ func shape(v any) string {
 	return "."
 }
 
-// The assets of every guide keep their shape, whatever answers and facts say.
+// The assets of every guide keep their structure, whatever the answers and facts are.
 func FuzzAssets(f *testing.F) {
 	files, err := filepath.Glob("../../assets/*/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -10,9 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SetYAML sets a key in the mapping of a YAML text, in its place or at the end, and leaves all other bytes unchanged.
-// value is a string, true or false; nil removes the key. Callers must parse the result: a text that is not written with
-// one key per line may come out wrong.
+// SetYAML sets a top-level key of a YAML mapping. It replaces the existing entry or appends one, and leaves all other
+// bytes unchanged. value is a string, true or false. If value is nil, SetYAML removes the key. Callers must parse the
+// result, because it can be wrong if text does not have one key per line.
 func SetYAML(text, key string, value any) (string, error) {
 	if err := PlainLines(text); err != nil {
 		return "", err
@@ -38,8 +38,8 @@ func SetYAML(text, key string, value any) (string, error) {
 	return strings.Join(slices.Replace(lines, k.Line-1, end, put...), "\n"), nil
 }
 
-// PlainLines rejects a text whose lines YAML counts differently from carrick, which edits by line: YAML counts a lone
-// carriage return, NEL, LS and PS as line breaks (YAML 1.1, section 5.4).
+// PlainLines rejects text in which YAML and carrick disagree on line breaks. carrick edits by line. YAML also treats a
+// lone carriage return, NEL, LS and PS as line breaks (YAML 1.1, section 5.4).
 func PlainLines(text string) error {
 	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
 		return errors.New("it has line endings other than LF and CRLF: edit it manually")
@@ -47,7 +47,7 @@ func PlainLines(text string) error {
 	return nil
 }
 
-// lastEntry returns the entry of a key in a document's mapping. Of duplicates the last one counts.
+// lastEntry returns the last entry of a key in a document's mapping.
 func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, nil
@@ -61,8 +61,8 @@ func lastEntry(doc *yaml.Node, name string) (key, value *yaml.Node) {
 	return key, value
 }
 
-// entryEnd returns the number of the first line after an entry, which includes lines indented deeper than its key, and
-// empty lines between them.
+// entryEnd returns the number of the first line after an entry. The entry includes all lines that are indented deeper
+// than its key, and the empty lines between them.
 func entryEnd(lines []string, key, value *yaml.Node) int {
 	end := max(key.Line, value.Line)
 	for i := key.Line; i < len(lines); i++ {
@@ -77,7 +77,7 @@ func entryEnd(lines []string, key, value *yaml.Node) int {
 	return end
 }
 
-// yamlLines returns the lines of an entry, or none if value is nil, which removes the entry.
+// yamlLines returns the lines of an entry. If value is nil, it returns no lines, which removes the entry.
 func yamlLines(key string, value any) []string {
 	switch v := value.(type) {
 	case nil:

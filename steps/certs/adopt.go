@@ -9,8 +9,8 @@ import (
 	"carrick/steps"
 )
 
-// Existing finds the Secret of a certificate in an existing set-up. from says where it found the Secret. A nil Secret
-// means that there is none.
+// Existing finds the Secret of a certificate in an existing setup. from names where the Secret was found. If s is nil,
+// there is no such Secret.
 type Existing func(context.Context, steps.Env) (s *cluster.Secret, from string, err error)
 
 // AdoptDays is the Adopt function of the question for a certificate's validity in days. It returns the validity of

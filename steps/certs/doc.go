@@ -1,5 +1,6 @@
-// Package certs issues a server's certificate, stores it in a Secret and renews it: by a CA that carrick creates, or by
-// cert-manager. Guides define the Secrets, the host names and the validity; the package depends on no guide.
+// Package certs issues a server certificate, stores it in a Secret and renews it. The signer is a CA that carrick
+// creates, or cert-manager. Guides define the Secrets, the host names and the validity. The package depends on no
+// guide.
 package certs
 
 import (
@@ -45,14 +46,14 @@ func Signers() []steps.Choice {
 	}
 }
 
-// DefaultSigner returns the Default function of the question cert.source: cert-manager if the fact named served,
-// which Served reads, is known.
+// DefaultSigner returns the Default function of the question cert.source. The default is cert-manager if the fact
+// called served is known. Served reads that fact.
 func DefaultSigner(served string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if _, err := e.Own.Text(served); err == nil {
-			return ByCertManager, "the cluster serves certificates.cert-manager.io"
+			return ByCertManager, "the cluster's certificates.cert-manager.io API"
 		}
-		return ByCarrick, "cert-manager is not installed"
+		return ByCarrick, "the cluster, which has no cert-manager"
 	}
 }
 
@@ -69,8 +70,9 @@ func Served(ctx context.Context, e steps.Env) (any, error) {
 	return name, nil
 }
 
-// ServedCheck returns the check "cert-manager-ready": the cluster serves cert-manager's Certificate resource. when
-// reports whether the answers require cert-manager. If it is missing, the admin can answer cert.source with own.
+// ServedCheck returns the check "cert-manager-ready". It verifies that the cluster serves cert-manager's Certificate
+// resource. when reports whether the answers require cert-manager. If the resource is missing, the admin can set
+// cert.source to own.
 func ServedCheck(when func(steps.Env) bool) steps.Check {
 	return steps.Check{
 		Name: "cert-manager-ready", Title: "The cluster serves cert-manager's API", On: steps.Local,
@@ -78,13 +80,14 @@ func ServedCheck(when func(steps.Env) bool) steps.Check {
 		Why: "Without cert-manager's CRDs nothing signs or renews the certificates.", References: []string{Source},
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			return check.Served(ctx, e.Cluster, Certificates.GroupResource().String(), Certificates.Version, e.Helm()+
-				" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager"+
-				" --create-namespace --set crds.enabled=true    # or answer cert.source with own")
+				" upgrade --install cert-manager oci://quay.io/jetstack/charts/cert-manager -n cert-manager --create-namespace "+
+				"--set crds.enabled=true    # or set cert.source to own")
 		},
 	}
 }
 
-// Secret reads a Secret with a certificate, its key and its CA. The error is an AbsentError if it does not exist.
+// Secret reads a Secret with a certificate, its key and its CA. If the Secret does not exist, it returns an
+// AbsentError.
 func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.Secret, error) {
 	s, err := e.Cluster.Secret(ctx, namespace, name, "tls.crt", "tls.key", "ca.crt")
 	if apierrors.IsNotFound(err) {
@@ -93,8 +96,8 @@ func Secret(ctx context.Context, e steps.Env, namespace, name string) (*cluster.
 	return s, err
 }
 
-// Hours returns a function that converts an answer to a duration for cert-manager, such as "2160h". One unit of the
-// answer is that many days.
+// Hours returns a function that converts an answer to a duration for cert-manager, such as "2160h". days is the number
+// of days in one unit of the answer.
 func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		return fmt.Sprintf("%dh", e.Answers.Int(key)*days*24), nil
@@ -104,15 +107,14 @@ func Hours(key string, days int) func(context.Context, steps.Env) (any, error) {
 // Life returns the total validity of a certificate.
 func Life(c *x509.Certificate) time.Duration { return c.NotAfter.Sub(c.NotBefore) }
 
-// Soon returns how long before its expiry a certificate is reported as expiring soon: a month, or a third of its
-// validity if that is shorter.
+// Soon returns how long before its expiry a certificate is reported as expiring soon. This is one month or a third of
+// the validity, whichever is shorter.
 func Soon(c *x509.Certificate) time.Duration { return min(check.Month, Life(c)/3) }
 
-// wholeDays and wholeYears convert a validity to the units of questions.
 func wholeDays(life time.Duration) int  { return int(math.Round(life.Hours() / 24)) }
 func wholeYears(life time.Duration) int { return int(math.Round(life.Hours() / 24 / 365.25)) }
 
-// pemText returns certificates in PEM.
+// pemText encodes certificates as PEM.
 func pemText(certs []*x509.Certificate) string {
 	var b strings.Builder
 	for _, c := range certs {
@@ -121,7 +123,7 @@ func pemText(certs []*x509.Certificate) string {
 	return b.String()
 }
 
-// Only returns the certificates in PEM data, re-encoded without any other content.
+// Only re-encodes the certificates in text as PEM and drops all other content.
 func Only(text []byte) (string, error) {
 	all, err := probe.ParseCerts(text)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// Plan makes cert-manager reissue an expired certificate immediately. Otherwise cert-manager waits for 1 to 32 hours
-// after a failure, regardless of the Secret (cert-manager/cert-manager v1.21.1:
+// Plan makes cert-manager reissue an expired certificate immediately. Otherwise cert-manager would wait for 1 to 32
+// hours after a failure, regardless of the Secret (cert-manager/cert-manager v1.21.1:
 // pkg/controller/certificates/trigger/trigger_controller.go, ProcessItem).
 func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Manifest.Plan(ctx, e)
@@ -30,7 +30,7 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c.Items = append(c.Items, steps.Item{
 		Verb: steps.Update, What: x.what(), Hash: string(x.GetUID()) + x.at.UTC().Format(time.RFC3339),
 		Note: "its certificate expired on " + x.at.UTC().Format(time.DateOnly) +
-			": cert-manager reissues it now, as for cmctl renew",
+			"; carrick makes cert-manager reissue it now, like cmctl renew",
 	})
 	c.Permissions = append(c.Permissions, permission.Rule{
 		Verb: "update", Group: Certificates.Group, Resource: Certificates.Resource, Subresource: "status",
@@ -39,8 +39,8 @@ func (m Managed) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do writes the Certificate before it renews an expired certificate, so that cert-manager issues the new one
-// according to the current specification.
+// Do writes the Certificate before it renews an expired certificate. cert-manager then issues the new certificate from
+// the current specification.
 func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := m.Manifest.Do(ctx, e, say); err != nil {
 		return err
@@ -56,7 +56,6 @@ func (m Managed) Do(ctx context.Context, e steps.Env, say steps.Progress) error 
 	return nil
 }
 
-// expired is a Certificate resource, and the time at which the issued certificate expired.
 type expired struct {
 	*unstructured.Unstructured
 	at time.Time
@@ -102,14 +101,14 @@ func RenewLine(e steps.Env, namespace, name string) string {
 	)
 }
 
-// Issuing reports whether cert-manager is issuing a Certificate. It then waits for a CertificateRequest, and a change
-// of the Secret does not make it retry.
+// Issuing reports whether cert-manager is issuing a Certificate. cert-manager then waits for a CertificateRequest, and
+// changing the Secret does not make it retry.
 func Issuing(c *unstructured.Unstructured) bool {
 	now := check.Condition(c, "Issuing")
 	return now != nil && now["status"] == "True"
 }
 
-// renew does what cmctl renew does (cert-manager/cmctl 9f4f8916: pkg/renew/renew.go).
+// renew does the same as cmctl renew (cert-manager/cmctl 9f4f8916: pkg/renew/renew.go).
 func renew(ctx context.Context, e steps.Env, namespace, name string) error {
 	return e.Cluster.UpdateStatus(
 		ctx, Certificates, namespace, name, e.Manager(), func(c *unstructured.Unstructured) (bool, error) {

@@ -26,9 +26,9 @@ import (
 type Managed struct {
 	action.Manifest
 	Namespace func(steps.Env) string
-	Leaf      string            // the Secret of the server's certificate
-	Writes    map[string]string // names of Secrets, including the leaf's, and of the Certificate of each
-	Home      string            // the action that creates their namespace
+	Leaf      string            // Secret of the server certificate
+	Writes    map[string]string // names of all Secrets including Leaf; maps each to its Certificate
+	Home      string            // the action that creates the namespace
 }
 
 const nameNote = "cert-manager.io/certificate-name"
@@ -61,7 +61,7 @@ func (m Managed) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error
 	return c, nil
 }
 
-// Undo deletes the Secrets last: while a Certificate exists, cert-manager recreates its Secret.
+// Undo deletes the Secrets last, because cert-manager recreates the Secret of an existing Certificate.
 func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	left, err := m.left(ctx, e)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m Managed) Undo(ctx context.Context, e steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// left returns the Secrets that cert-manager wrote for Certificates of this link. It searches the namespaces of the
+// left returns the Secrets that cert-manager wrote for this link's Certificates. It searches the namespaces of the
 // existing Certificates and the namespace that the link created.
 func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectMetadata, error) {
 	var spaces []string
@@ -122,7 +122,7 @@ func (m Managed) left(ctx context.Context, e steps.Env) ([]metav1.PartialObjectM
 	return out, nil
 }
 
-// Ready returns the verdict on whether cert-manager has issued the certificate in a Secret.
+// Ready verifies that cert-manager has issued the certificate into the given Secret.
 func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Result {
 	c, err := Filling(ctx, e, namespace, secret)
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
@@ -149,10 +149,10 @@ func Ready(ctx context.Context, e steps.Env, namespace, secret string) steps.Res
 	).Or(e.Kubectl() + " describe certificate,certificaterequest -n " + namespace)
 }
 
-// whyNotIssued returns why cert-manager does not issue a Certificate, or "" if no object says so or none can be read.
-// The condition Ready only repeats the policy that requests another certificate. The cause is in the condition Issuing
-// once a request has failed, otherwise in the issuer or in the newest CertificateRequest (cert-manager/cert-manager
-// v1.21.1: pkg/controller/certificates/issuing/issuing_controller.go, failIssueCertificate, and
+// whyNotIssued returns why cert-manager does not issue a Certificate, or "" if the cause is unknown. The condition
+// Ready only repeats why another certificate was requested. If a request has failed, the condition Issuing contains the
+// cause. Otherwise the issuer or the newest CertificateRequest contains it (cert-manager/cert-manager v1.21.1:
+// pkg/controller/certificates/issuing/issuing_controller.go, failIssueCertificate, and
 // pkg/controller/certificaterequests/sync.go).
 func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured) string {
 	message := func(of *unstructured.Unstructured, kind string) string {
@@ -197,8 +197,7 @@ func whyNotIssued(ctx context.Context, e steps.Env, c *unstructured.Unstructured
 	return ""
 }
 
-// Filling returns the Certificate whose certificate cert-manager writes to a Secret, or an AbsentError if there is
-// none.
+// Filling returns the Certificate resource whose Secret is the given one. If there is none, it returns an AbsentError.
 func Filling(ctx context.Context, e steps.Env, namespace, secret string) (*unstructured.Unstructured, error) {
 	all, err := e.Cluster.List(ctx, Certificates, namespace, cluster.Selector{})
 	if err != nil {

@@ -22,17 +22,17 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Own is a CA that carrick creates, and the certificate that it issues to a server. Both are stored in Secrets of one
-// namespace.
+// Own is a CA that carrick creates, together with the certificate that it issues to a server. Both are stored in
+// Secrets of one namespace.
 type Own struct {
 	Namespace   func(steps.Env) string
 	CA, Leaf    string                   // names of the Secrets
-	Name        func(steps.Env) string   // of the CA
+	Name        func(steps.Env) string   // name of the CA
 	Hosts       func(steps.Env) []string // host names and addresses of the server
 	Days, Years func(steps.Env) int      // validity of the certificate and of the CA
 }
 
-// Authority returns the Doer that creates the CA once. file is the asset with the CA's Secret, without data.
+// Authority returns the Doer that creates the CA once. file is the asset with the CA's Secret, without its data.
 func (o Own) Authority(file string) action.Mint {
 	return action.Mint{
 		File: file, Keys: []string{"tls.crt", "tls.key"},
@@ -43,19 +43,19 @@ func (o Own) Authority(file string) action.Mint {
 	}
 }
 
-// Certificate returns the Doer that issues the certificate. It reissues a worn certificate: two thirds of its
-// validity are over, or the CA or the host names have changed.
+// Certificate returns the Doer that issues the certificate. The Doer reissues the certificate once two thirds of the
+// validity are over, or when the CA or the host names have changed.
 func (o Own) Certificate(file string) Issued {
 	return Issued{action.Mint{File: file, Keys: []string{"tls.crt", "tls.key", "ca.crt"}, Make: o.issue}, o}
 }
 
-// Issued is the Doer of a certificate that carrick's own CA issues.
+// Issued is the Doer for a certificate that carrick's own CA issues.
 type Issued struct {
 	action.Mint
 	own Own
 }
 
-// Plan adds the reissue of a worn certificate to the plan.
+// Plan adds the reissue of the certificate if it is due.
 func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := m.Mint.Plan(ctx, e)
 	if err != nil {
@@ -75,8 +75,8 @@ func (m Issued) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// Do issues the certificate. It replaces a worn certificate and its key in one write, so that the server never reads
-// a mismatched pair.
+// Do issues the certificate. A reissue replaces the certificate and its key in one write, so that the server never
+// reads a mismatched pair.
 func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	why, err := m.own.worn(ctx, e)
 	if err != nil {
@@ -107,7 +107,6 @@ func (m Issued) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return nil
 }
 
-// issue returns a new certificate and its key.
 func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, error) {
 	ca, err := o.authority(ctx, e)
 	if err != nil {
@@ -122,7 +121,6 @@ func (o Own) issue(ctx context.Context, e steps.Env) (map[string]masked.Value, e
 	}, nil
 }
 
-// authority returns the CA that carrick created.
 func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, error) {
 	v, _, err := fetched(ctx, e, o.Namespace(e), o.CA)
 	if err != nil {
@@ -134,8 +132,7 @@ func (o Own) authority(ctx context.Context, e steps.Env) (certificate.Pair, erro
 	return certificate.Pair{Cert: []byte(v["tls.crt"].Reveal()), Key: v["tls.key"]}, nil
 }
 
-// fetched reads the values of a Secret from the API server, not from the cache, and returns the link that created the
-// Secret. values is nil if the Secret does not exist.
+// fetched bypasses the cache. by is the link that created the Secret. If the Secret does not exist, values is nil.
 func fetched(
 	ctx context.Context, e steps.Env, namespace, name string,
 ) (values map[string]masked.Value, by string, err error) {
@@ -164,8 +161,8 @@ func fetched(
 	return values, by, err
 }
 
-// worn returns why the certificate that carrick issued must be reissued: it expires soon, or no longer matches its
-// specification. It returns "" if the certificate is good, does not exist, or was not created by this link.
+// worn returns why the issued certificate must be reissued. It expires soon or no longer matches its specification. If
+// the certificate is good, does not exist or was not created by this link, worn returns "".
 func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	v, by, err := fetched(ctx, e, o.Namespace(e), o.Leaf)
 	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {

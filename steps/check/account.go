@@ -19,7 +19,7 @@ const AccountPrefix = "system:serviceaccount:"
 // Account is a ServiceAccount.
 type Account struct{ Namespace, Name string }
 
-// Username returns the user name that the API server authenticates the account as.
+// Username returns the user name under which the API server authenticates the account.
 func (a Account) Username() string { return AccountPrefix + a.Namespace + ":" + a.Name }
 
 // User returns the account with the groups that the API server adds to it.
@@ -31,8 +31,8 @@ func (a Account) User() cluster.User {
 // Is reports whether a subject of a binding is the account.
 func (a Account) Is(s rbacv1.Subject) bool { return IsUser(s, a.Username()) }
 
-// IsUser reports whether a subject of a binding is that user. A ServiceAccount matches by its kind or by its user name.
-// A ServiceAccount subject without a namespace matches no user, even in a RoleBinding.
+// IsUser reports whether a subject of a binding is the user called username. A ServiceAccount matches by its kind or by
+// its user name. A ServiceAccount subject without a namespace matches no user, even in a RoleBinding.
 func IsUser(s rbacv1.Subject, username string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:
@@ -43,8 +43,8 @@ func IsUser(s rbacv1.Subject, username string) bool {
 	return false
 }
 
-// Denied returns, in words, the permissions that a user does not have. expected says whether the user is expected to
-// have them. The credentials of c require the permission to create SubjectAccessReviews.
+// Denied describes the permissions in rights that user does not have. expected is true if the user should have them.
+// The credentials of c require the permission to create SubjectAccessReviews.
 func Denied(
 	ctx context.Context, c *cluster.Cluster, user cluster.User, expected bool, rights ...permission.Rule,
 ) ([]string, error) {
@@ -64,8 +64,8 @@ func Denied(
 	return out, nil
 }
 
-// TokenSecret asserts that a Secret is a token Secret of an account in its namespace and has the keys. recreate is the
-// fix for a Secret that Kubernetes never fills for that account.
+// TokenSecret verifies that s is a token Secret of the account in its namespace and has the keys. recreate is the fix
+// for a Secret that Kubernetes never fills for that account.
 func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys ...string) steps.Result {
 	name, of := s.Namespace+"/"+s.Name, s.Annotations[corev1.ServiceAccountNameKey]
 	switch {
@@ -77,7 +77,7 @@ func TokenSecret(e steps.Env, s *cluster.Secret, account, recreate string, keys 
 	return TokenFilled(e, s, keys...)
 }
 
-// TokenFilled asserts that the controller manager has filled a token Secret, so that it has the keys. It waits while a
+// TokenFilled verifies that the controller manager has filled a token Secret, so that it has all keys. It waits while a
 // key is empty.
 func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	for _, key := range keys {
@@ -90,8 +90,8 @@ func TokenFilled(e steps.Env, s *cluster.Secret, keys ...string) steps.Result {
 	return steps.Passed("Secret %s/%s", s.Namespace, s.Name)
 }
 
-// AuthenticatesAs asserts that the API server authenticates a credential as a user. refused is the result for a
-// response of 401. other returns the result for a credential of another user, whose name it receives.
+// AuthenticatesAs verifies that the API server authenticates a credential as username. refused returns the result for a
+// 401 response. other returns the result if the credential belongs to another user called name.
 func AuthenticatesAs(
 	ctx context.Context, credential *cluster.Cluster, username string, refused func() steps.Result,
 	other func(name string) steps.Result,

@@ -10,12 +10,12 @@ import (
 	"carrick/cluster"
 )
 
-// Binding is a RoleBinding, or a ClusterRoleBinding if Namespace is "".
+// Binding is a RoleBinding. If Namespace is "", it is a ClusterRoleBinding.
 type Binding struct {
 	Namespace, Name string
 	Role            rbacv1.RoleRef
-	Rules           []rbacv1.PolicyRule // of the role, if Granted has read it
-	Missing         bool                // Granted found that the role does not exist
+	Rules           []rbacv1.PolicyRule // rules of the role; only Granted sets them
+	Missing         bool                // the role does not exist; only Granted sets it
 }
 
 // String returns the kind and the name, such as "RoleBinding renku/sessions".
@@ -29,8 +29,8 @@ func (b Binding) String() string {
 // RoleName returns the kind and the name of the role, such as "ClusterRole view".
 func (b Binding) RoleName() string { return b.Role.Kind + " " + b.Role.Name }
 
-// Bindings returns the RoleBindings of a namespace, sorted by name, that have a subject for which the function is
-// returns true. If namespace is "", it returns such ClusterRoleBindings instead.
+// Bindings returns the RoleBindings of a namespace that have a subject for which is returns true. If namespace is "",
+// it returns ClusterRoleBindings instead. The result is sorted by name.
 func Bindings(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {
@@ -54,8 +54,7 @@ func Bindings(
 	return out, err
 }
 
-// Granted returns the same bindings as Bindings, with the rules of their roles. A role that does not exist grants
-// nothing.
+// Granted is like Bindings but also reads the rules of the roles. A role that does not exist grants nothing.
 func Granted(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {

@@ -13,8 +13,8 @@ import (
 	"carrick/steps"
 )
 
-// TLSSecret asserts that a TLS Secret contains the matching key and a certificate for host that remains valid for at
-// least margin. It does not verify the issuer, which may be a private CA.
+// TLSSecret verifies that a TLS Secret contains a certificate for host and the matching key. The certificate must
+// remain valid for at least margin. TLSSecret does not verify the issuer, which can be a private CA.
 func TLSSecret(s *cluster.Secret, host string, margin time.Duration, now time.Time, fix string) steps.Result {
 	name := "Secret " + s.Namespace + "/" + s.Name
 	if s.Type != "kubernetes.io/tls" {
@@ -43,7 +43,7 @@ const NginxFakeCertificate = "Kubernetes Ingress Controller Fake Certificate"
 // Month is how long before its expiry a certificate is reported as expiring soon.
 const Month = 30 * 24 * time.Hour
 
-// Lasts asserts that a certificate is valid now and for at least margin from now.
+// Lasts verifies that a certificate is valid now and remains valid for at least margin.
 func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix string) steps.Result {
 	left := cert.NotAfter.Sub(now)
 	again := cert.NotAfter.Add(-margin)
@@ -67,7 +67,7 @@ func Lasts(cert *x509.Certificate, margin time.Duration, now time.Time, fix stri
 	return r
 }
 
-// SamePEM reports whether two PEM texts have the same first block, ignoring text around it.
+// SamePEM reports whether two strings have the same first PEM block. Text around the block is ignored.
 func SamePEM(a, b string) bool {
 	x, _ := pem.Decode([]byte(a))
 	y, _ := pem.Decode([]byte(b))

@@ -13,7 +13,7 @@ import (
 // Written is the time of the last change to a key of a ConfigMap.
 type Written struct {
 	Changed time.Time
-	Made    metav1.Time // creation time of the ConfigMap, if the key is unchanged since; else zero
+	Made    metav1.Time // creation time of the ConfigMap, or zero if the key has changed since
 }
 
 // KeyWritten returns when a key of a ConfigMap was last changed. It sends its own request, because live reads omit
@@ -37,9 +37,9 @@ func KeyWritten(ctx context.Context, c *cluster.Cluster, namespace, name, key st
 	return Written{Changed: first}, nil
 }
 
-// KeySince returns since when a key under data has its value, according to the managedFields of its object, or zero if
-// they don't contain the key. A manager that writes the existing value becomes a co-owner without changing it, so the
-// earliest entry counts.
+// KeySince returns when a key under data got its current value. It reads the managedFields of the object and returns
+// zero if they don't contain the key. A manager that writes the existing value becomes a co-owner without changing the
+// value, so the earliest entry counts.
 func KeySince(fields []metav1.ManagedFieldsEntry, key string) time.Time {
 	var first time.Time
 	for _, f := range fields {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Who comes to share a value does not make it newer; another key says nothing.
+// Another manager that applies the same value does not make it newer. Other keys do not matter.
 func TestSinceWhenAKeyHasItsValue(t *testing.T) {
 	entry := func(minute int, fields string) metav1.ManagedFieldsEntry {
 		at := metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))

@@ -9,7 +9,8 @@ import (
 	"carrick/cluster"
 )
 
-// ReadyEndpoints returns the ready endpoints of a Service with a given port of their pods. Port 0 selects all.
+// ReadyEndpoints returns the ready endpoints of a Service. If port is not 0, it returns only endpoints with that pod
+// port.
 func ReadyEndpoints(
 	ctx context.Context, c *cluster.Cluster, namespace, service string, port int32,
 ) ([]discoveryv1.Endpoint, error) {

@@ -20,21 +20,21 @@ import (
 	"carrick/steps"
 )
 
-// Grant is a binding that grants permissions to ServiceAccounts of one namespace.
+// Grant is a binding that grants permissions to ServiceAccounts in one namespace.
 type Grant struct {
-	Account string            // name of the ServiceAccount; "": all of the namespace
-	Space   string            // the accounts' namespace
+	Account string            // name of the ServiceAccount; "" means all in the namespace
+	Space   string            // the namespace of the ServiceAccounts
 	Binding string            // name of the binding
-	Of      string            // namespace of a RoleBinding; "": a ClusterRoleBinding
+	Of      string            // namespace of a RoleBinding; "" for a ClusterRoleBinding
 	Role    string            // such as ClusterRole/view
-	Labels  map[string]string // of the binding
+	Labels  map[string]string // labels of the binding
 
-	subject         rbacv1.Subject // the account, or the group of all of them
+	subject         rbacv1.Subject // the account, or the group of all accounts in the namespace
 	index, subjects int            // position among the binding's subjects, and their number
 }
 
-// Bootstrap reports whether the cluster itself creates the binding: the API server, or a controller of OpenShift, such
-// as for system:image-pullers in every project.
+// Bootstrap reports whether the cluster itself creates the binding. The creator is the API server or an OpenShift
+// controller, such as the one for system:image-pullers in every project.
 func (g Grant) Bootstrap() bool {
 	_, is := g.Labels["kubernetes.io/bootstrapping"]
 	return is || strings.HasPrefix(g.Binding, "system:")
@@ -64,11 +64,11 @@ func (g Grant) Object() string {
 func (g Grant) Show(kubectl string) string { return kubectl + " get " + g.Object() + " -o yaml" }
 
 // Without returns a command that revokes the account's permissions. The command deletes the binding. If the binding has
-// other subjects, it removes only the account, unless the subjects have changed meanwhile. For a binding that the
-// cluster itself creates, the command only prints it. kubectl is the command with its context.
+// other subjects, the command removes only the account, unless the subjects have changed in the meantime. If the
+// cluster itself creates the binding, the command only prints it. kubectl is the command with its context.
 func (g Grant) Without(kubectl string) string {
 	if g.Bootstrap() {
-		return g.Show(kubectl) + "    # the cluster creates it: read it before you remove the account from it"
+		return g.Show(kubectl) + "    # Kubernetes creates this binding: read it before you remove the account from it"
 	}
 	if g.subjects == 1 {
 		if g.Of == "" {
@@ -89,14 +89,14 @@ func (g Grant) Without(kubectl string) string {
 	return kubectl + " patch " + g.Object() + " " + steps.JSONPatch(patch...)
 }
 
-// RoleRef returns the role as the binding refers to it.
+// RoleRef returns the reference to the role.
 func (g Grant) RoleRef() rbacv1.RoleRef {
 	kind, name, _ := strings.Cut(g.Role, "/")
 	return rbacv1.RoleRef{Kind: kind, Name: name}
 }
 
-// Grants returns the sorted bindings that grant permissions to ServiceAccounts of a namespace, in that namespace and
-// elsewhere. It omits what every account of the cluster is granted.
+// Grants returns the bindings that grant permissions to ServiceAccounts of a namespace, sorted. The permissions can
+// apply to that namespace or to others. Grants omits permissions that every account of the cluster has.
 func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant, error) {
 	var everywhere []*rbacv1.ClusterRoleBinding
 	var within []*rbacv1.RoleBinding
@@ -135,7 +135,8 @@ func Grants(ctx context.Context, c *cluster.Cluster, namespace string) ([]Grant,
 	return out, nil
 }
 
-// accountOf returns the account of a namespace that a subject refers to, "" for all of them.
+// accountOf returns the account in namespace that a subject refers to. If the subject is the group of all accounts in
+// the namespace, name is "".
 func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -150,7 +151,7 @@ func accountOf(s rbacv1.Subject, of, namespace string) (name string, is bool) {
 }
 
 // GrantedEverywhere reports whether ClusterRoleBindings grant a rule to the ServiceAccount of a workload's pods. This
-// distinguishes a genuine workload from an imitation: a user with write access to a namespace can set labels and
+// distinguishes a genuine workload from an imitation. A user with write access to a namespace can set the labels and
 // variables of its workloads, but can't create a ClusterRoleBinding.
 func GrantedEverywhere(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod corev1.PodSpec, need rbacv1.PolicyRule,
@@ -179,7 +180,7 @@ func GrantedEverywhere(
 	return false, nil
 }
 
-// RulesOf returns the rules of the role that a binding refers to; namespace is the binding's.
+// RulesOf returns the rules of the role that a binding refers to. namespace is the namespace of the binding.
 func RulesOf(
 	ctx context.Context, c *cluster.Cluster, ref rbacv1.RoleRef, namespace string,
 ) ([]rbacv1.PolicyRule, error) {
@@ -191,15 +192,15 @@ func RulesOf(
 	if err != nil {
 		return nil, err
 	}
-	r, err := As[rbacv1.Role](o) // a ClusterRole has the same rules
+	r, err := As[rbacv1.Role](o) // a ClusterRole has its rules in the same field
 	if err != nil {
 		return nil, err
 	}
 	return r.Rules, nil
 }
 
-// FromList reads one object like Get, but from a list: one read serves all objects of a kind and can start before their
-// names are known. If the user is not allowed to list them, it reads the single object.
+// FromList reads one object like Get, but from a list. One list serves all objects of a kind, and it can start before
+// their names are known. If the user is not allowed to list them, FromList reads the single object.
 func FromList(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {

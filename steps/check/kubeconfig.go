@@ -12,8 +12,8 @@ import (
 	"carrick/steps"
 )
 
-// Kubeconfig parses the kubeconfig in a secret fact of this side. The error is a kubeconfig.Error if the kubeconfig
-// itself is invalid.
+// Kubeconfig parses the kubeconfig in a secret fact of this side. If the kubeconfig itself is invalid, the error is a
+// kubeconfig.Error.
 func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {
@@ -22,8 +22,8 @@ func Kubeconfig(e steps.Env, fact string) (kubeconfig.Config, error) {
 	return kubeconfig.Parse([]byte(m.Reveal()))
 }
 
-// WithKubeconfig returns a client of a cluster whose only credential is the kubeconfig in a secret fact of this side.
-// Errors are those of Kubeconfig.
+// WithKubeconfig returns a cluster client whose only credential is the kubeconfig in a secret fact of this side. It
+// returns the same errors as Kubeconfig.
 func WithKubeconfig(e steps.Env, fact string) (*cluster.Cluster, error) {
 	m, err := e.Own.Masked(fact)
 	if err != nil {
@@ -41,15 +41,15 @@ func Details(problems []kubeconfig.Problem) string {
 	return strings.Join(out, "; ")
 }
 
-// InsideOnly reports whether a host name is cluster-internal, such as kubernetes.default.svc. In each cluster it
-// resolves to that cluster's own API server.
+// InsideOnly reports whether a host name is cluster-internal, such as kubernetes.default.svc. In each cluster such a
+// name resolves to that cluster's own API server.
 func InsideOnly(host string) bool {
 	return host == "kubernetes" || strings.HasPrefix(host, "kubernetes.default") ||
 		strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
 
-// ServerTrusted asserts that the certificate of a kubeconfig's server verifies against the CA in the kubeconfig. fix is
-// the fix for a certificate that does not; name is the expected host name.
+// ServerTrusted verifies the server's certificate against the CA in the kubeconfig. fix returns the fix for a
+// certificate that does not verify. The certificate must be valid for the host name that fix receives.
 func ServerTrusted(
 	ctx context.Context, k kubeconfig.Config, fix func(shown probe.TLSReport, name string) string,
 ) (probe.TLSReport, steps.Result) {
@@ -65,7 +65,8 @@ func ServerTrusted(
 	return shown, steps.Passed("%s, %s until %s", where, shown.Version, shown.NotAfter.Format(time.DateOnly))
 }
 
-// BeginHandshake starts the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels it.
+// BeginHandshake starts the handshake of ServerTrusted while the kubeconfig is still being read. stop cancels the
+// handshake.
 func BeginHandshake(ctx context.Context, server string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() { _, _ = serverShows(ctx, kubeconfig.Config{Server: server}) }()

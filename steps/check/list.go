@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Some joins the first three names: "a, b, c and 4 more".
+// Some joins the first three names and the number of further names, such as "a, b, c and 4 more".
 func Some(names []string) string { return FirstOf(names, 3, ", ") }
 
-// FirstOf joins the first words, at most the given number, with a separator, and appends the number of the others.
+// FirstOf joins at most the first most words with a separator, and appends the number of further words.
 func FirstOf(words []string, most int, separator string) string {
 	if len(words) <= most {
 		return strings.Join(words, separator)
@@ -17,5 +17,5 @@ func FirstOf(words []string, most int, separator string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], separator), len(words)-most)
 }
 
-// OrNone joins names, such as "a, b". It returns "none" if there are none.
+// OrNone joins names, such as "a, b". If there are no names, it returns "none".
 func OrNone(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }

@@ -23,7 +23,7 @@ type LooseKubeconfig struct {
 		User LooseUser `yaml:"user"`
 	} `yaml:"users"`
 
-	Misshapen bool `yaml:"-"` // a field has the wrong type and is omitted
+	Misshapen bool `yaml:"-"` // a field had the wrong type and was omitted
 }
 
 // LooseContext is a context of a LooseKubeconfig.
@@ -55,8 +55,8 @@ type LooseUser struct {
 	As       string `yaml:"as"`
 }
 
-// ReadLoosely parses a kubeconfig and omits fields of the wrong type. The error contains none of its text, which may
-// contain a secret.
+// ReadLoosely parses a kubeconfig and omits fields of the wrong type. Its error does not quote the kubeconfig, which
+// can contain a secret.
 func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	var k LooseKubeconfig
 	err := yaml.Unmarshal(text, &k)
@@ -67,7 +67,8 @@ func ReadLoosely(text []byte) (LooseKubeconfig, error) {
 	return k, nil
 }
 
-// Context returns the context of that name, the last one if there are several; found is false if there is none.
+// Context returns the named context. If several have the same name, it returns the last one. If none has, found is
+// false.
 func (k LooseKubeconfig) Context(name string) (out LooseContext, found bool) {
 	for _, c := range k.Contexts {
 		if c.Name == name {
@@ -77,7 +78,7 @@ func (k LooseKubeconfig) Context(name string) (out LooseContext, found bool) {
 	return out, found
 }
 
-// Cluster returns the cluster of that name, as Context does.
+// Cluster returns the named cluster. It handles duplicates as Context does.
 func (k LooseKubeconfig) Cluster(name string) (out LooseCluster, found bool) {
 	for _, c := range k.Clusters {
 		if c.Name == name {
@@ -87,7 +88,7 @@ func (k LooseKubeconfig) Cluster(name string) (out LooseCluster, found bool) {
 	return out, found
 }
 
-// User returns the user of that name, or the zero value if there is none.
+// User returns the named user, or the zero value if there is none.
 func (k LooseKubeconfig) User(name string) (out LooseUser) {
 	for _, u := range k.Users {
 		if u.Name == name {

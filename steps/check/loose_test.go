@@ -6,7 +6,7 @@ import (
 	"carrick/steps/check"
 )
 
-// What has the wrong type in a kubeconfig hides nothing else of it.
+// A field of the wrong type does not hide the rest of a kubeconfig.
 func TestAKubeconfigIsReadLoosely(t *testing.T) {
 	k, err := check.ReadLoosely(
 		[]byte("current-context: a\nclusters: [{name: c, cluster: {server: https://s}}]\nusers: {}\n"),

@@ -8,7 +8,7 @@ import (
 	"carrick/steps"
 )
 
-// NamespaceActive asserts that a namespace of this side exists and is not being deleted.
+// NamespaceActive verifies that the named namespace of this side exists and is not being deleted.
 func NamespaceActive(ctx context.Context, e steps.Env, name string) steps.Result {
 	ns, err := Get[corev1.Namespace](ctx, e.Cluster, Namespaces, "", name)
 	if err != nil {

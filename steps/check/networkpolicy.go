@@ -19,7 +19,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// PoliciesOf returns the NetworkPolicies of a namespace that restrict ingress or egress of pods with these labels.
+// PoliciesOf returns the NetworkPolicies of a namespace that restrict ingress or egress of pods with the given labels.
 //
 // Source: kubernetes/website, content/en/docs/concepts/services-networking/network-policies.md.
 func PoliciesOf(
@@ -43,9 +43,9 @@ func PoliciesOf(
 	return out, err
 }
 
-// OpenedBy returns the names of the NetworkPolicies of a namespace, other than except, that allow ingress from
-// everywhere to all ports of pods with these labels. NetworkPolicies are additive: one that allows everything overrides
-// all others.
+// OpenedBy returns the names of the NetworkPolicies that allow ingress from everywhere to all ports of pods with the
+// given labels. It omits the policy called except. NetworkPolicies are additive, so a policy that allows all ingress
+// overrides all others.
 func OpenedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string,
 ) ([]string, error) {
@@ -59,8 +59,8 @@ func OpenedBy(
 	return out, err
 }
 
-// fromEverywhere reports whether a rule allows ingress from everywhere to all ports. A rule for some ports, such as for
-// metrics, does not open the others.
+// fromEverywhere reports whether a rule allows ingress from everywhere to all ports. A rule with ports, such as the
+// metrics port, allows ingress only to those ports.
 func fromEverywhere(r networkingv1.NetworkPolicyIngressRule) bool {
 	if len(r.Ports) > 0 {
 		return false
@@ -83,10 +83,10 @@ func AnyPod(peers []networkingv1.NetworkPolicyPeer) bool {
 	})
 }
 
-// EgressDeniedBy returns the names of the NetworkPolicies of a namespace that restrict the egress of pods with these
-// labels, if none of them allows TCP connections to one of the addresses on one of the ports. It returns nothing if
-// egress is or may be allowed: the addresses of pods that a namespaceSelector selects are not known. Without addresses,
-// every ipBlock counts as a match.
+// EgressDeniedBy returns the names of the NetworkPolicies that restrict the egress of pods with the given labels, if
+// none of the policies allows TCP to one of the addresses on one of the ports. It returns nothing if egress might be
+// allowed, because the addresses of pods behind a namespaceSelector are not known. If addresses is empty, every ipBlock
+// counts as a match.
 func EgressDeniedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, addresses []string, ports ...int32,
 ) ([]string, error) {
@@ -117,8 +117,8 @@ func EgressDeniedBy(
 	return out, err
 }
 
-// AllowsPort reports whether the ports of a rule include a port of a protocol. An empty list includes all ports. named
-// is the result for a port that the rule gives by name, because only the receiving pod knows its number.
+// AllowsPort reports whether the ports of a rule include the given port and protocol. An empty list includes all ports.
+// named decides whether a port name matches, because only the receiving pod defines its number.
 func AllowsPort(
 	ports []networkingv1.NetworkPolicyPort, protocol corev1.Protocol, port int32, named func(string) bool,
 ) bool {
@@ -139,7 +139,7 @@ func AllowsPort(
 	})
 }
 
-// AllowsAddress reports whether an ipBlock of the peers contains an address. An empty list includes all addresses.
+// AllowsAddress reports whether an ipBlock of the peers contains the address at. An empty list includes all addresses.
 func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
 	in := func(cidr string) bool {
 		block, err := netip.ParsePrefix(cidr)
@@ -150,8 +150,9 @@ func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
 	})
 }
 
-// AllowEgress returns the command that allows the pods of a Deployment all egress. It returns "" if the Deployment's
-// selector has no labels, because an empty selector would select every pod. kubectl is the command with its context.
+// AllowEgress returns the command that allows all egress from the pods of a Deployment. If the Deployment's selector
+// has no labels, it returns "", because an empty selector would select every pod. kubectl is the command with its
+// context.
 func AllowEgress(kubectl string, d *appsv1.Deployment) string {
 	pod := d.Spec.Template.Labels
 	if d.Spec.Selector != nil && len(d.Spec.Selector.MatchLabels) > 0 {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NodeCondition returns the condition of that type, or the zero value if the node has none.
+// NodeCondition returns the node's condition of the given type, or the zero value if the node has none.
 func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	if i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
 		return n.Status.Conditions[i]

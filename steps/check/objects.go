@@ -17,8 +17,8 @@ import (
 	"carrick/steps"
 )
 
-// Missing turns the error of a read into a verdict: not found is a failure with the given fix, any other error is
-// unknown.
+// Missing turns an error from a read into a verdict. If the object was not found, the verdict is a failure with the
+// given fix. For any other error the verdict is unknown.
 func Missing(err error, what, fix string) steps.Result {
 	if apierrors.IsNotFound(err) && (fix == "" || strings.HasPrefix(fix, "carrick apply ")) {
 		return steps.Undone("there is no " + what).Or(fix)
@@ -29,8 +29,8 @@ func Missing(err error, what, fix string) steps.Result {
 	return steps.Errored(err)
 }
 
-// AbsentFails turns an error into a verdict: an AbsentError is a failure with the given fix, any other error is
-// unknown.
+// AbsentFails turns an error into a verdict. An AbsentError becomes a failure with the given fix. For any other error
+// the verdict is unknown.
 func AbsentFails(err error, fix string) steps.Result {
 	if steps.IsAbsent(err) {
 		return steps.Failed(err.Error(), fix)
@@ -38,7 +38,7 @@ func AbsentFails(err error, fix string) steps.Result {
 	return steps.Errored(err)
 }
 
-// Served asserts that the API server serves a kind: its CRD exists in that version.
+// Served verifies that a CRD exists and that the API server serves the given version.
 func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) steps.Result {
 	obj, err := c.Get(ctx, CRDs, "", crd)
 	if err != nil {
@@ -57,7 +57,7 @@ func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) s
 	return steps.Failed(fmt.Sprintf("%s does not serve version %s", crd, version), fix)
 }
 
-// Available asserts that all replicas of a Deployment are available, and reports how many are not.
+// Available verifies that all replicas of a Deployment are available. The finding contains how many are not.
 func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix string) steps.Result {
 	d, err := Get[appsv1.Deployment](ctx, c, Deployments, namespace, name)
 	if err != nil {
@@ -66,7 +66,7 @@ func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix str
 	return AvailableNow(d, fix)
 }
 
-// AvailableNow is Available for a Deployment that was already read.
+// AvailableNow is like Available, for a Deployment that the caller has already read.
 func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -83,8 +83,9 @@ func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name)
 }
 
-// WaitsSince returns when a Deployment became unavailable or, if it is available and only rolling out, when the rollout
-// last progressed. A new Deployment has neither condition.
+// WaitsSince returns when a Deployment became unavailable. If the Deployment is available and only rolling out,
+// WaitsSince returns when the rollout last progressed. A new Deployment has neither condition, so its creation time is
+// used.
 func WaitsSince(d *appsv1.Deployment) time.Time {
 	since := d.CreationTimestamp.Time
 	for _, c := range d.Status.Conditions {
@@ -98,8 +99,8 @@ func WaitsSince(d *appsv1.Deployment) time.Time {
 	return since
 }
 
-// ReplicaFailure returns the API server's message of why it rejects the pods of a Deployment, or "" if it rejects none.
-// The Deployment's condition repeats the event of its ReplicaSet.
+// ReplicaFailure returns why the API server rejects the pods of a Deployment, or "" if it rejects none. The
+// Deployment's condition repeats the event of its ReplicaSet.
 func ReplicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -109,7 +110,7 @@ func ReplicaFailure(d *appsv1.Deployment) string {
 	return ""
 }
 
-// Exists asserts that an object exists.
+// Exists verifies that an object exists.
 func Exists(
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace, name, what, fix string,
 ) steps.Result {
@@ -134,7 +135,7 @@ func sliceAt(obj map[string]any, fields ...string) []any {
 	return s
 }
 
-// Warning returns the last warning event about an object, or "" if there is none.
+// Warning returns the message of the last warning event about an object, or "" if there is none.
 func Warning(ctx context.Context, c *cluster.Cluster, namespace, kind, name string) string {
 	list, err := List[corev1.Event](ctx, c, Events, namespace, cluster.Selector{
 		Fields: "involvedObject.kind=" + kind + ",involvedObject.name=" + name + ",type=Warning",
@@ -146,7 +147,7 @@ func Warning(ctx context.Context, c *cluster.Cluster, namespace, kind, name stri
 	return last.Reason + ": " + last.Message
 }
 
-// Condition returns the condition of that type from an object's status, or nil if it has none.
+// Condition returns the status condition of the given type, or nil if the object has none.
 func Condition(o *unstructured.Unstructured, kind string) map[string]any {
 	for _, c := range sliceAt(o.Object, "status", "conditions") {
 		if m, _ := c.(map[string]any); m["type"] == kind {

@@ -14,7 +14,8 @@ import (
 	"carrick/steps"
 )
 
-// MayI asserts that the user has all the permissions, and names each missing one. fix is the fix for that.
+// MayI verifies that the user has all the permissions. The finding names each missing permission. fix is the fix for
+// missing permissions.
 func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix string) steps.Result {
 	if len(rights) == 0 {
 		return steps.Skipped("no permission is required")
@@ -43,7 +44,7 @@ func MayI(ctx context.Context, c *cluster.Cluster, rights []permission.Rule, fix
 	)
 }
 
-// Verbs returns the permissions for each of the verbs on one resource.
+// Verbs returns one permission per verb on one resource.
 func Verbs(group, resource, namespace string, verbs ...string) []permission.Rule {
 	var out []permission.Rule
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -53,7 +54,8 @@ func Verbs(group, resource, namespace string, verbs ...string) []permission.Rule
 	return out
 }
 
-// To returns the permissions for each of the verbs on each of the resources in a namespace; "" is the whole cluster.
+// To returns one permission per verb and resource in a namespace. If namespace is "", the permissions apply to the
+// whole cluster.
 func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	var out []permission.Rule
 	for _, k := range kinds {
@@ -62,23 +64,24 @@ func To(verbs []string, namespace string, kinds ...schema.GroupVersionResource) 
 	return out
 }
 
-// ToFollow returns the permissions that a live read of objects requires.
+// ToFollow returns the permissions that a live read requires.
 func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch"}, namespace, kinds...)
 }
 
-// ToEdit returns the permissions to follow existing objects and to change them.
+// ToEdit returns the permissions to follow and change existing objects.
 func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
 }
 
-// ToApply returns the permissions to create objects, to change them and to follow them.
+// ToApply returns the permissions to create, change and follow objects.
 func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
 
-// MayMakeCheck returns the check "admin-permissions" of the first step, which runs MayMake. why is the consequence of a
-// missing permission. It checks the local side; if both sides are clusters, set On to Both and let run use Env.Side.
+// MayMakeCheck returns the check "admin-permissions" of the first step. Its Run is run, which calls MayMake. why is the
+// consequence of a missing permission. The check covers the local side. If both sides are clusters, set On to Both and
+// use Env.Side in run.
 func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps.Result) steps.Check {
 	return steps.Check{
 		Name: "admin-permissions", Title: "You have the permissions this guide needs", On: steps.Local,
@@ -87,9 +90,9 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 	}
 }
 
-// MayMake is MayI for the cluster of this side, with duplicate permissions removed. The fix asks an admin of who, such
-// as "local cluster", to grant all the permissions. It also asks to create namespaces that do not exist, because a Role
-// requires its namespace.
+// MayMake is like MayI for the cluster of this side. It removes duplicate permissions. The fix asks an admin of who,
+// such as "local cluster", to grant all the permissions. It also asks the admin to create missing namespaces, because a
+// Role requires its namespace.
 func MayMake(
 	ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string,
 ) steps.Result {
@@ -109,7 +112,7 @@ func MayMake(
 			missing = append(missing, ns)
 		}
 	}
-	return r.Or("ask an admin of the " + who + " to apply this and bind it to you:\n" +
+	return r.Or("ask an admin of the " + who + " to apply these manifests and bind the role to you:\n" +
 		steps.Grant("carrick-"+e.Link, once, missing...))
 }
 

@@ -14,12 +14,13 @@ import (
 	"carrick/cluster/tracked"
 )
 
-// Ended reports whether a pod has terminated, successfully or not. It stays assigned to its node until it is deleted.
+// Ended reports whether a pod has terminated, successfully or not. Such a pod stays assigned to its node until it is
+// deleted.
 func Ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// PodsOf returns the pods that a Deployment selects, including those that have terminated or are being deleted.
+// PodsOf returns the pods that a Deployment selects. They include pods that have terminated or are being deleted.
 func PodsOf(ctx context.Context, c *cluster.Cluster, d *appsv1.Deployment) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil || selector.Empty() { // an empty selector would select every pod of the namespace
@@ -28,7 +29,7 @@ func PodsOf(ctx context.Context, c *cluster.Cluster, d *appsv1.Deployment) ([]*c
 	return List[corev1.Pod](ctx, c, Pods, d.Namespace, cluster.Selector{Labels: selector.String()})
 }
 
-// PodsSince returns when the newest running pod has started, or zero if none runs or none has a start time. Pods that
+// PodsSince returns when the newest running pod started. If no running pod has a start time, it returns zero. Pods that
 // have terminated or are being deleted don't count.
 func PodsSince(ctx context.Context, c *cluster.Cluster, namespace string, s cluster.Selector) (time.Time, error) {
 	pods, err := List[corev1.Pod](ctx, c, Pods, namespace, s)
@@ -41,7 +42,7 @@ func PodsSince(ctx context.Context, c *cluster.Cluster, namespace string, s clus
 	return newest, err
 }
 
-// PodLog returns the last lines of a container's log. It reads them again after age and when the pod's phase changes.
+// PodLog returns the last lines of a container's log. The log is read again after age and when the pod's phase changes.
 // If container is "", the pod must have only one container.
 func PodLog(
 	ctx context.Context, c *cluster.Cluster, p *corev1.Pod, container string, lines int, age time.Duration,
@@ -52,7 +53,7 @@ func PodLog(
 	})
 }
 
-// MountedSecret returns the Secret behind a volume of a Deployment's pods, or "" if there is none.
+// MountedSecret returns the Secret behind the named volume of a Deployment's pods, or "" if there is none.
 func MountedSecret(d *appsv1.Deployment, volume string) string {
 	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.Name == volume && v.Secret != nil {

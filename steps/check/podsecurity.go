@@ -15,7 +15,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// The namespace label that sets a pod security level, and the levels from least to most restrictive
+// The label enforces a Pod Security level on a namespace. The levels are listed from least to most restrictive
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 const (
 	EnforceLabel = "pod-security.kubernetes.io/enforce"
@@ -25,19 +25,19 @@ const (
 	Restricted   = "restricted"
 )
 
-// Levels are the levels of pod security, from least to most restrictive.
+// Levels lists the Pod Security levels from least to most restrictive.
 var Levels = []string{Privileged, Baseline, Restricted}
 
-// Narrowness returns the rank of a level, for comparisons; an unset level counts as privileged.
+// Narrowness returns the rank of a Pod Security level in Levels. An unset level counts as privileged.
 func Narrowness(level string) int { return max(slices.Index(Levels, level), 0) }
 
 // MostTried is the maximum number of namespaces that Violators checks.
 const MostTried = 50
 
-// Violators asks the API server, by dry runs, which running pods would violate a level in each of the first MostTried
-// namespaces. It returns each as "namespace/pod: why". The server evaluates existing pods only if the level or its
-// version changes (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace), so the request names
-// the server's own version explicitly.
+// Violators returns the running pods that would violate a Pod Security level, each as "namespace/pod: why". It uses dry
+// runs and checks only the first MostTried namespaces. The API server evaluates existing pods only if the level or its
+// version changes (kubernetes/pod-security-admission: admission/admission.go, ValidateNamespace). The request therefore
+// sets the server's own version explicitly.
 func Violators(
 	ctx context.Context, c *cluster.Cluster, namespaces []*corev1.Namespace, level string,
 ) ([]string, error) {
@@ -81,8 +81,8 @@ func withLevel(name, level, version string) *unstructured.Unstructured {
 	return o
 }
 
-// Refusal returns the API server's message of why it rejected an object in a dry run. The bool is false if the error is
-// not about the object, for example if the user lacks the permission to create it.
+// Refusal returns the API server's reason for rejecting an object in a dry run. If the error is not about the object,
+// the bool is false. An example is a missing permission to create the object.
 func Refusal(err error) (why string, is bool) {
 	if err == nil || errors.As(err, new(*cluster.PremiseError)) ||
 		strings.Contains(err.Error(), " cannot patch resource ") ||

@@ -12,8 +12,8 @@ import (
 	"carrick/steps/check"
 )
 
-// What an API server says of an object is a refusal; what it says of who asks is
-// none, and neither is that what an answer hangs on could not be read.
+// An error about the object is a refusal. An error about the user's permissions is not, and neither is a failed read of
+// something that the decision depends on.
 func TestRefusal(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	said := apierrors.NewForbidden(pods, "a", errors.New("violates PodSecurity"))

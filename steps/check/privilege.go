@@ -15,9 +15,10 @@ import (
 	"carrick/steps"
 )
 
-// EveryAccount lists what every ServiceAccount can do on every cluster: review its own permissions (system:basic-user)
-// and, from Kubernetes 1.37 on, read trust bundles, which contain certificates of CAs and no secret
-// (system:cluster-trust-bundle-discovery; kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+// EveryAccount lists the permissions that every ServiceAccount has on every cluster. Each can review its own
+// permissions (system:basic-user). From Kubernetes 1.37 on, each can also read trust bundles, which contain CA
+// certificates and no secret (system:cluster-trust-bundle-discovery;
+// kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 var EveryAccount = []rbacv1.PolicyRule{
 	{
 		APIGroups: []string{"authorization.k8s.io", "authentication.k8s.io"},
@@ -30,16 +31,16 @@ var EveryAccount = []rbacv1.PolicyRule{
 	},
 }
 
-// PullsImages is what OpenShift allows all ServiceAccounts of a namespace in that namespace: to pull the images of its
-// image streams, by the RoleBinding system:image-pullers, which an OpenShift controller recreates
+// PullsImages allows pulling the images of a namespace's image streams. OpenShift grants it to all ServiceAccounts of
+// the namespace through the RoleBinding system:image-pullers. An OpenShift controller recreates that RoleBinding
 // (openshift/openshift-controller-manager: pkg/authorization/defaultrolebindings/defaultrolebindings.go;
 // openshift/openshift-apiserver: pkg/bootstrappolicy/policy.go).
 var PullsImages = rbacv1.PolicyRule{
 	APIGroups: []string{"", "image.openshift.io"}, Resources: []string{"imagestreams/layers"}, Verbs: []string{"get"},
 }
 
-// PullsOnly reports whether OpenShift created a binding and it grants no more than PullsImages in the accounts'
-// namespace.
+// PullsOnly reports whether OpenShift created a binding and the binding grants no more than PullsImages in the
+// accounts' namespace.
 func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 	if !g.Bootstrap() || g.Of != g.Space {
 		return false
@@ -53,7 +54,7 @@ func PullsOnly(ctx context.Context, c *cluster.Cluster, g Grant) bool {
 }
 
 // harmful returns permissions that no credential of a guide should have. Each is reviewed separately, because an API
-// server may not list everything that a user can do.
+// server might not list all permissions of a user.
 func harmful(namespace string) []permission.Rule {
 	return slices.Concat(
 		Verbs("", "secrets", namespace, "list"),
@@ -64,8 +65,8 @@ func harmful(namespace string) []permission.Rule {
 	)
 }
 
-// OnlyWithin asserts that a credential has no permissions beyond the rules meant for each namespace. meant[""] are the
-// rules for the whole cluster. All requests run concurrently.
+// OnlyWithin verifies that a credential has no permissions beyond the rules in meant. meant maps each namespace to its
+// rules. meant[""] contains the cluster-wide rules. All requests run concurrently.
 func OnlyWithin(
 	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
 	fix string,
@@ -77,7 +78,7 @@ func OnlyWithin(
 	return r
 }
 
-// Excess is OnlyWithin without a fix. It also returns the excess rules, by namespace.
+// Excess is like OnlyWithin without a fix. It also returns the excess rules of each namespace.
 func Excess(
 	ctx context.Context, credential *cluster.Cluster, meant map[string][]rbacv1.PolicyRule, namespaces []string,
 ) (steps.Result, map[string][]rbacv1.PolicyRule) {
@@ -105,7 +106,7 @@ func Excess(
 	words = slices.Compact(words)
 	where := strings.Join(namespaces, ", ")
 	if len(words) > 0 {
-		const said = "it has permissions that it does not need: %s (checked in %s)"
+		const said = "the account has permissions that it does not need: %s (checked in %s)"
 		return steps.Failed(fmt.Sprintf(said, strings.Join(words, "; "), where), ""), rules
 	}
 	if partial {
@@ -118,7 +119,7 @@ func Excess(
 	return steps.Passed("no permissions beyond its roles in %s", where), nil
 }
 
-// excess contains what a credential can do in one namespace beyond the rules meant for it.
+// excess lists the permissions that a credential has in one namespace beyond the expected rules.
 type excess struct {
 	rules   []rbacv1.PolicyRule
 	partial bool // the server's list of permissions is incomplete
@@ -157,7 +158,7 @@ func beyond(
 	return out, nil
 }
 
-// RuleSummaries returns a short text for what each rule grants: "get,list pods,services".
+// RuleSummaries returns a short string for each rule, such as "get,list pods,services".
 func RuleSummaries(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, r := range rules {

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// RefusedBy is the part of an API server that rejected an object.
+// RefusedBy is the component that rejected an object.
 type RefusedBy int
 
-// The parts that reject objects. ByOther covers every message that names none of them.
+// ByOther covers every message that names none of the other components.
 const (
 	ByOther   RefusedBy = iota
-	ByLevel             // the namespace's pod security level
+	ByLevel             // the namespace's Pod Security level
 	ByQuota             // a ResourceQuota
 	ByLimits            // a LimitRange
-	ByWebhook           // a webhook that denied it or did not answer
+	ByWebhook           // a webhook that denied the object or did not answer
 	ByPolicy            // a ValidatingAdmissionPolicy
 )
 
-// Refuser derives from a rejection's message what rejected the object, and its name if the message contains it
-// (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go,
+// Refuser returns the component that rejected an object, according to the rejection's message. It also returns the
+// component's name if the message contains it (kubernetes/kubernetes: plugin/pkg/admission/resourcequota/controller.go,
 // plugin/pkg/admission/limitranger/admission.go,
 // staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go and
 // staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go).
@@ -29,22 +29,23 @@ func Refuser(why string) (by RefusedBy, name string) {
 			return r.by, m[1]
 		}
 	}
-	// "maximum cpu usage per Container is 1, but limit is 2", "cpu max limit to request ratio per Pod is 2, but …"
+	// The messages are "maximum cpu usage per Container is 1, but limit is 2" and "cpu max limit to request ratio per Pod
+	// is 2, but …".
 	if strings.Contains(why, " usage per ") || strings.Contains(why, "limit to request ratio per ") {
 		return ByLimits, ""
 	}
 	return ByOther, ""
 }
 
-// OverLimit reports whether a ResourceQuota or a LimitRange rejected an object: for the resources that it requests, not
-// for its kind or content.
+// OverLimit reports whether a ResourceQuota or a LimitRange rejected an object. The cause is then the requested
+// resources, not the object's kind or content.
 func OverLimit(why string) bool {
 	by, _ := Refuser(why)
 	return by == ByQuota || by == ByLimits
 }
 
-// ExceededQuota extracts from a rejection the ResourceQuota and the limits that would be exceeded, such as
-// "requests.storage=0,pods=4".
+// ExceededQuota extracts the name of the ResourceQuota and the exceeded limits from a rejection, such as
+// "requests.storage=0,pods=4". If a ResourceQuota is not the cause, the bool is false.
 func ExceededQuota(why string) (name, limits string, is bool) {
 	m := exceeded.FindStringSubmatch(why)
 	if m == nil {
@@ -67,11 +68,11 @@ var refusers = []struct {
 	{ByQuota, regexp.MustCompile(`failed quota: ([^: ]+)`)},
 }
 
-// objectName matches valid object names. The message of a rejection is untrusted.
+// objectName matches valid object names. It is required because the message of a rejection is untrusted.
 var objectName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
 
-// RefusedFix returns a command that shows what rejected objects in a namespace. It returns "" if a pod security level
-// did, or if the message does not name the cause. kubectl is the command with its context.
+// RefusedFix returns a command that shows what rejected objects in a namespace. It returns "" if the cause is a Pod
+// Security level or is not known from the message. kubectl is the command with its context.
 func RefusedFix(kubectl, namespace, why string) string {
 	by, name := Refuser(why)
 	if name != "" && by != ByLevel && !objectName.MatchString(name) {
@@ -80,16 +81,18 @@ func RefusedFix(kubectl, namespace, why string) string {
 	switch by {
 	case ByQuota:
 		return kubectl + " -n " + namespace + " describe resourcequota " + name +
-			"    # raise it, or delete what uses it; a quota of limits also needs a LimitRange with defaults"
+			"    # raise the quota, or delete objects that count against it; a quota of limits also requires a LimitRange " +
+			"with defaults"
 	case ByLimits:
-		return kubectl + " -n " + namespace + " describe limitrange    # raise it, or request less"
+		return kubectl + " -n " + namespace + " describe limitrange    # raise the limit, or request less"
 	case ByWebhook:
 		return kubectl + " get mutatingwebhookconfigurations,validatingwebhookconfigurations " +
 			"-o 'custom-columns=IN:.metadata.name,NAME:.webhooks[*].name,SERVICE:.webhooks[*].clientConfig.service' | grep -F " +
 			name +
 			"    # restore its Service, or exclude the namespace in its namespaceSelector"
 	case ByPolicy:
-		return kubectl + " get validatingadmissionpolicy " + name + " -o yaml    # is it meant for this namespace?"
+		return kubectl + " get validatingadmissionpolicy " + name +
+			" -o yaml    # check whether the policy should apply to this namespace"
 	}
 	return ""
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The words are those of API servers.
+// The messages are copied from API servers.
 func TestRefuserIsReadOffItsWords(t *testing.T) {
 	for _, tc := range []struct {
 		why  string

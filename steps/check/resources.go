@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// The resources that guides read, each defined once.
+// The resources that guides read.
 var (
 	APIServices = schema.GroupVersionResource{
 		Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices",
@@ -74,19 +74,19 @@ var (
 	VolumeClaims = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 )
 
-// Serves reports whether the API server serves a resource in that version.
+// Serves reports whether the API server serves a resource in the given version.
 func Serves(ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource) (bool, error) {
 	kinds, err := c.Served(ctx)
 	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return k.GVR == gvr }), err
 }
 
-// ServesFact returns the Learn function of a fact: whether the API server of a side serves a resource.
+// ServesFact returns the Learn function of a fact. The fact is true if the API server of a side serves the resource.
 func ServesFact(gvr schema.GroupVersionResource) func(context.Context, steps.Env) (any, error) {
 	return func(ctx context.Context, e steps.Env) (any, error) { return Serves(ctx, e.Cluster, gvr) }
 }
 
-// As converts a live object to a type whose fields need json tags: a field without one stays empty. The object itself
-// is shared and not modified.
+// As converts a live object to T. The fields of T need json tags, because a field without a tag stays empty. The object
+// itself is shared and must not be modified.
 func As[T any](obj *unstructured.Unstructured) (*T, error) {
 	var out T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out); err != nil {
@@ -106,7 +106,7 @@ func Get[T any](
 	return As[T](obj)
 }
 
-// List is a typed live read of many objects, sorted by name.
+// List is a typed live read of several objects, sorted by name.
 func List[T any](
 	ctx context.Context, c *cluster.Cluster, gvr schema.GroupVersionResource, namespace string, s cluster.Selector,
 ) ([]*T, error) {

@@ -23,7 +23,8 @@ func OnLoopback(server string) bool {
 	return u.Hostname() == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-// ServerOf returns the host and port of a kubeconfig's server, and the name for which its certificate must be valid.
+// ServerOf returns the host and port of a kubeconfig's server. name is the name for which its certificate must be
+// valid.
 func ServerOf(k kubeconfig.Config) (where, name string) {
 	u, err := url.Parse(k.Server)
 	if err != nil {
@@ -32,19 +33,19 @@ func ServerOf(k kubeconfig.Config) (where, name string) {
 	return HostPort(u), cmp.Or(k.TLSServerName, u.Hostname())
 }
 
-// HostPort returns the host and port of an https URL.
+// HostPort returns the host and port of an https URL. The default port is 443.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")) }
 
-// Resolve returns the addresses of a host from this machine's DNS, cached for a minute.
+// Resolve resolves a host with this machine's DNS. The result is cached for a minute.
 func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return tracked.Look(ctx, "resolve/"+host, time.Minute, func(ctx context.Context) ([]netip.Addr, error) {
 		return probe.Resolve(ctx, host)
 	})
 }
 
-// serverShows returns what the server of a kubeconfig presents to this machine in a TLS handshake, verified only
-// against the CA in the kubeconfig or, without one, against the system's CAs. The result is cached for a minute. The
-// error is not nil if the handshake failed.
+// serverShows performs a TLS handshake with the server of a kubeconfig. It verifies the certificate only against the CA
+// in the kubeconfig, or against the system's CAs if the kubeconfig has none. If the handshake failed, it returns an
+// error. The result is cached for a minute.
 func serverShows(ctx context.Context, k kubeconfig.Config) (probe.TLSReport, error) {
 	where, name := ServerOf(k)
 	report, err := tracked.Look(

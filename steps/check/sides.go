@@ -11,8 +11,7 @@ import (
 	"carrick/steps"
 )
 
-// UIDFact and ServerFact are the facts that NotTheSame and checks of addresses require: add Identity() to the facts of
-// a guide's first step.
+// NotTheSame and checks of addresses require these facts. Add Identity() to the facts of a guide's first step.
 const (
 	uidFact    = "cluster-uid"
 	ServerFact = "api-server"
@@ -32,7 +31,7 @@ func Identity() []steps.Fact {
 	}
 }
 
-// IdentityOn returns the same facts for one side, if the other is not a cluster.
+// IdentityOn returns the same facts for one side. Use it if the other side is not a cluster.
 func IdentityOn(side steps.Side) []steps.Fact {
 	out := Identity()
 	for i := range out {
@@ -50,7 +49,8 @@ func VersionOf(ctx context.Context, e steps.Env) (any, error) {
 	return v.Git, nil
 }
 
-// ContextCA reads the CA of this side's context in PEM. none is the error's text if the context has no CA.
+// ContextCA returns a function that reads the CA of this side's context in PEM. none is the error message for a context
+// without a CA.
 func ContextCA(none string) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		if ca := e.Cluster.CA(); len(ca) > 0 {
@@ -60,7 +60,7 @@ func ContextCA(none string) func(context.Context, steps.Env) (any, error) {
 	}
 }
 
-// On restricts checks to one side, if the other is not a cluster.
+// On restricts checks to one side. Use it if the other side is not a cluster.
 func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	for i := range checks {
 		checks[i].On = side
@@ -68,12 +68,12 @@ func On(side steps.Side, checks ...steps.Check) []steps.Check {
 	return checks
 }
 
-// Reachable returns the check "reachable": the side's API server answers. It reports the server's version and how long
-// the answer took.
+// Reachable returns the check "reachable". It verifies that the side's API server answers and reports the server's
+// version and latency.
 func Reachable() steps.Check {
 	return steps.Check{
 		Name: "reachable", Title: "The API server answers", On: steps.Both,
-		Why: "carrick reads everything else through it.",
+		Why: "All other checks of the cluster depend on its API server.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			v, err := e.Cluster.Version(ctx)
 			if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
@@ -87,13 +87,13 @@ func Reachable() steps.Check {
 	}
 }
 
-// SignedIn returns the check "signed-in", which most checks of a cluster need: the API server accepts the credentials
-// of the side's context. It reports whose they are.
+// SignedIn returns the check "signed-in", which most checks of a cluster need. It verifies that the API server accepts
+// the credentials of the side's context and reports the user.
 func SignedIn() steps.Check {
 	return steps.Check{
 		Name: "signed-in", Title: "The API server accepts the context's credentials", On: steps.Both,
 		Needs: []string{"reachable"},
-		Why:   "An expired login looks like a missing permission everywhere else.",
+		Why:   "Otherwise an expired login looks like a missing permission in the other checks.",
 		Run: func(ctx context.Context, e steps.Env) steps.Result {
 			who, err := e.Cluster.WhoAmI(ctx)
 			if apierrors.IsUnauthorized(err) {
@@ -107,7 +107,7 @@ func SignedIn() steps.Check {
 	}
 }
 
-// AtLeast returns the check "version": the side's Kubernetes is not older than 1.minor.
+// AtLeast returns the check "version". It verifies that the side runs Kubernetes 1.minor or newer.
 func AtLeast(minor int, why string) steps.Check {
 	return steps.Check{
 		Name: "version", Title: fmt.Sprintf("Kubernetes is 1.%d or newer", minor), On: steps.Both,
@@ -132,7 +132,7 @@ func AtLeast(minor int, why string) steps.Check {
 // maxSkew is the clock skew at which tokens and certificates begin to appear invalid.
 const maxSkew = 5 * time.Minute
 
-// Clock returns the check "clock": the API server's clock matches this machine's.
+// Clock returns the check "clock". It verifies that the API server's clock matches this machine's.
 func Clock() steps.Check {
 	return steps.Check{
 		Name: "clock", Title: "Its clock matches this machine's", On: steps.Both, Needs: []string{"signed-in"},
@@ -161,7 +161,8 @@ func Clock() steps.Check {
 	}
 }
 
-// NotTheSame returns the check "two-clusters": the sides are two different clusters, by the UID of kube-system.
+// NotTheSame returns the check "two-clusters". It compares the UIDs of the kube-system namespaces to verify that the
+// sides are two different clusters.
 func NotTheSame() steps.Check {
 	return steps.Check{
 		Name: "two-clusters", Title: "The two contexts are different clusters", On: steps.Remote,
@@ -178,7 +179,7 @@ func NotTheSame() steps.Check {
 			}
 			if own == peer {
 				return steps.Failed(
-					fmt.Sprintf("both contexts are the cluster whose kube-system has UID %s", own),
+					fmt.Sprintf("both contexts point to the same cluster: its kube-system has UID %s", own),
 					"choose another context for one of the sides: run carrick and open the sides screen",
 				)
 			}

@@ -15,7 +15,7 @@ import (
 	"carrick/steps"
 )
 
-// unitFolders are the folders in which systemd looks up a unit and its drop-ins, by descending precedence (man
+// unitFolders lists the directories in which systemd looks up units and drop-ins, highest precedence first (man
 // systemd.unit).
 var unitFolders = []string{
 	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/generator.early",
@@ -24,9 +24,9 @@ var unitFolders = []string{
 	"/run/systemd/generator.late",
 }
 
-// dropInFolders returns the names of a unit's drop-in folders, by descending precedence: its own, those of its
-// template, and those of each prefix that ends in a dash. ofType is that of its type, which has lower precedence than
-// all others, whatever folder it is in (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
+// dropInFolders returns the names of a unit's drop-in directories, highest precedence first. own has the directory of
+// the unit, of its template, and of each prefix that ends in a dash. ofType is the directory of the unit's type. It
+// always has lower precedence than own (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
 func dropInFolders(unit string) (own []string, ofType string) {
 	ext := path.Ext(unit)
 	stem := strings.TrimSuffix(unit, ext)
@@ -48,7 +48,7 @@ func dropInFolders(unit string) (own []string, ofType string) {
 	return own, strings.TrimPrefix(ext, ".") + ".d"
 }
 
-// dropInPaths returns the existing drop-in folders of a unit, by descending precedence.
+// dropInPaths returns the existing drop-in directories of a unit, highest precedence first.
 func dropInPaths(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	own, ofType := dropInFolders(unit)
 	var out, weak []string
@@ -72,15 +72,15 @@ func dropInPaths(ctx context.Context, h *host.Host, unit string) ([]string, erro
 	return append(out, weak...), nil
 }
 
-// DropIns returns the paths of the drop-ins of a systemd unit in the order in which systemd reads them: by file name,
-// whatever their folder is. A file in a folder of higher precedence replaces one of the same name, and a link to
-// /dev/null masks it.
+// DropIns returns the paths of a systemd unit's drop-ins in the order in which systemd reads them. The order is by file
+// name, regardless of the directory. A file replaces files of the same name in directories of lower precedence. A
+// symlink to /dev/null masks such files.
 func DropIns(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	folders, err := dropInPaths(ctx, h, unit)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]string{} // path by file name
+	found := map[string]string{} // file name to path
 	for _, at := range folders {
 		names, err := h.List(ctx, at)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +109,8 @@ func DropIns(ctx context.Context, h *host.Host, unit string) ([]string, error) {
 	return out, nil
 }
 
-// UnitFile returns the file of a systemd unit from the folder of highest precedence that has one, or "" if there is
-// none. The unit is masked if that file is empty or a link to /dev/null.
+// UnitFile returns the file of a systemd unit that has the highest precedence, or "" if there is none. If that file is
+// empty or a symlink to /dev/null, the unit is masked.
 func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked bool, err error) {
 	for _, folder := range unitFolders {
 		at := path.Join(folder, unit)
@@ -129,8 +129,8 @@ func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked
 	return "", false, nil
 }
 
-// Unmask returns the command that removes the file at a path, which masks a unit. systemctl unmask removes it from two
-// folders only.
+// Unmask returns the command that removes the file at, which masks a unit. systemctl unmask removes it from only two of
+// the directories.
 func Unmask(at, unit string) string {
 	if slices.Contains([]string{"/etc/systemd/system", "/run/systemd/system"}, path.Dir(at)) {
 		return "systemctl unmask " + unit
@@ -138,7 +138,8 @@ func Unmask(at, unit string) string {
 	return "rm " + steps.Quoted(at) + " && systemctl daemon-reload"
 }
 
-// UnitLines returns the effective lines of a unit file: no comments, no section headers, continued lines joined.
+// UnitLines returns the effective lines of a unit file. It drops comments and section headers and joins continued
+// lines.
 func UnitLines(text string) []string {
 	var out []string
 	for _, l := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
@@ -150,7 +151,8 @@ func UnitLines(text string) []string {
 	return out
 }
 
-// CommandOutput returns the output of a command on a host, cached for age. Errors are those of Host.Run.
+// CommandOutput returns the output of a command on a host. The output is cached for age. CommandOutput returns the same
+// errors as Host.Run.
 func CommandOutput(ctx context.Context, h *host.Host, age time.Duration, name string, args ...string) (string, error) {
 	key := "run/" + h.Root + "/" + name + " " + strings.Join(args, " ")
 	return tracked.Look(ctx, key, age, func(ctx context.Context) (string, error) {
@@ -159,7 +161,7 @@ func CommandOutput(ctx context.Context, h *host.Host, age time.Duration, name st
 	})
 }
 
-// ActiveSince returns when a systemd unit was started, or zero while the unit is not running.
+// ActiveSince returns when a systemd unit was started. It returns zero if the unit is not running.
 func ActiveSince(ctx context.Context, h *host.Host, unit string) (time.Time, error) {
 	text, err := CommandOutput(ctx, h, 5*time.Second, "systemctl", "show", "--property=ActiveEnterTimestamp", unit)
 	if err != nil {

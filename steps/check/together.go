@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Together runs functions concurrently, so that their reads take one round trip, and returns the error of the first
-// one, in argument order, that failed. A panic in one of them is raised again here.
+// Together runs functions concurrently, so that their reads take one round trip. If several functions fail, it returns
+// the error from the first one in argument order. If a function panics, Together panics too.
 func Together(funcs ...func() error) error {
 	errs, panics := make([]error, len(funcs)), make([]any, len(funcs))
 	var all sync.WaitGroup

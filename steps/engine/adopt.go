@@ -15,41 +15,41 @@ import (
 	"carrick/steps"
 )
 
-// Adopted is the answer to one question as discovered from an existing set-up.
+// Adopted is the answer to one question, as discovered from an existing setup.
 type Adopted struct {
 	Question *steps.Question
-	Value    any    // nil: unknown
-	From     string // where it was found, or the source of the default
+	Value    any    // nil if unknown
+	From     string // where the value was found, or the source of the default
 	How      AdoptedHow
-	Written  bool   // it differs from the default: it is written into the link file
-	Why      string // why it could not be discovered; "": it was, or no discovery was attempted
+	Written  bool   // the answer differs from the default and is written into the link file
+	Why      string // why the value could not be discovered; "" if it was discovered or carrick did not try
 }
 
-// AdoptedHow says where an answer comes from.
+// AdoptedHow is the source of an answer.
 type AdoptedHow int
 
-// The sources of answers.
 const (
 	Unanswered AdoptedHow = iota // there is no answer
-	ByUser                       // given
-	ByFinding                    // found in the existing set-up
-	ByDefault                    // not found: the default applies
+	ByUser                       // the user gave the answer
+	ByFinding                    // found in the existing setup
+	ByDefault                    // not found, so the default applies
 )
 
-// ByHand reports whether the user must check this answer: it is missing, or its value in the existing set-up could not
-// be discovered.
+// ByHand reports whether the user must check this answer. Either the answer is missing, or its value in the existing
+// setup could not be discovered.
 func (a Adopted) ByHand() bool {
 	return a.How != ByUser && (a.Why != "" || (a.How == Unanswered && !a.Question.Opt))
 }
 
-// adoptRounds is the maximum number of passes over all questions: answers may depend on answers.
+// adoptRounds is the maximum number of passes over all questions. More than one is needed because answers can depend on
+// other answers.
 const adoptRounds = 6
 
-// adoptTimeout is the timeout of one question.
+// adoptTimeout applies to each question.
 const adoptTimeout = 20 * time.Second
 
-// Adopt discovers the answers of an existing set-up and gives the session those that differ from their defaults. It
-// keeps given answers. It changes nothing in the set-up.
+// Adopt discovers the answers of an existing setup. It gives the session those answers that differ from their defaults
+// and keeps the given answers. It changes nothing in the setup.
 func (s *Session) Adopt(ctx context.Context) ([]Adopted, error) {
 	given := s.given()
 	found := map[string]Adopted{}
@@ -73,7 +73,6 @@ func (s *Session) Adopt(ctx context.Context) ([]Adopted, error) {
 	return s.settleAdopted(ctx, given, found)
 }
 
-// adoptable returns the questions that have an Adopt function and no answer.
 func (s *Session) adoptable(given steps.Given) []*steps.Question {
 	var out []*steps.Question
 	for i := range s.guide.Steps {
@@ -87,7 +86,6 @@ func (s *Session) adoptable(given steps.Given) []*steps.Question {
 	return out
 }
 
-// adoptOne discovers the answer to one question.
 func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	a := Adopted{Question: q}
 	if s.ends[q.Side()].absent() {
@@ -122,7 +120,7 @@ func (s *Session) adoptOne(ctx context.Context, q *steps.Question) Adopted {
 	return a
 }
 
-// accepted returns a value in the form of a link file. The content of a file is stored next to it.
+// accepted converts a discovered value to an answer of a link file. It makes paths absolute.
 func (s *Session) accepted(q *steps.Question, v any) (any, error) {
 	if path, is := v.(string); is && q.Kind == steps.Path && path != steps.LeftEmpty {
 		full, err := filepath.Abs(s.link.File(path))
@@ -138,7 +136,7 @@ func (s *Session) accepted(q *steps.Question, v any) (any, error) {
 	return got, nil
 }
 
-// settleAdopted drops the answers that equal their defaults, and lists every applicable question, in the order of the
+// settleAdopted drops the answers that equal their defaults. It returns every applicable question in the order of the
 // guide.
 func (s *Session) settleAdopted(ctx context.Context, given steps.Given, found map[string]Adopted) ([]Adopted, error) {
 	var out []Adopted
@@ -183,7 +181,6 @@ func (s *Session) settleOne(ctx context.Context, now Answered, given steps.Given
 	return a, nil
 }
 
-// defaultOf returns the default of a question.
 func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string, error) {
 	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.checkTimeout())
 	defer cancel()
@@ -194,8 +191,8 @@ func (s *Session) defaultOf(ctx context.Context, q *steps.Question) (any, string
 	return v, from, r.use.sound()
 }
 
-// sameAnswer compares two answers in the form of a link file. The order of a list does not matter, and an answer that
-// was left empty counts as none.
+// sameAnswer reports whether two answers of a link file are equal. The order of a list does not matter. An answer that
+// was left empty equals no answer.
 func sameAnswer(a, b any) bool {
 	_, many := a.([]string)
 	if _, other := b.([]string); many || other {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// SignIn runs the actions that obtain secret answers from a person, unless they are given, and returns all secret
-// answers of the session.
+// SignIn returns all secret answers of the session. It runs the actions that obtain missing secret answers from a
+// person.
 func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]masked.Value, error) {
 	for i := range s.guide.Steps {
 		for _, q := range s.guide.Steps[i].Ask {
@@ -34,8 +34,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]ma
 	return s.secretAnswers(), nil
 }
 
-// Standing counts the checks on a board that an action of the guide fixes: those that hold, and all that ran. If none
-// hold, there is no set-up. Checks fixed by an action without an undo don't count.
+// Standing considers the checks that an action of the guide fixes. holds is the number of checks that pass, and all is
+// the number of checks that ran. If holds is 0, no setup exists. Checks fixed by an action without an undo don't count.
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)
@@ -45,7 +45,7 @@ func (s *Session) Standing(b *Board) (holds, all int) {
 		}
 		r := b.Verdict(c)
 		if root, masked := b.Cause(c); masked && b.Verdict(root).Status == steps.Waiting {
-			r = b.own(c) // a check that this one depends on is in progress
+			r = b.own(c) // a need of this check is in progress
 		}
 		if r.Unasked {
 			continue
@@ -69,8 +69,8 @@ func leavesBehind(d steps.Doer) bool {
 
 var namespacesAt = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// MarkedLinks returns the links that have marked namespaces of a side. The set-up of one of them is continued under its
-// name.
+// MarkedLinks returns the links that have set their ownership label on namespaces of a side. An adoption can continue
+// the setup of such a link under its name.
 func (s *Session) MarkedLinks(ctx context.Context) []string {
 	links := map[string]bool{}
 	for _, side := range steps.Sides {

@@ -9,8 +9,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// SaveAdopted writes the link file with the discovered answers. Questions that the user must answer are comments at its
-// end.
+// SaveAdopted writes the link file with the discovered answers. The questions that the user must answer are comments at
+// the end of the file.
 func (s *Session) SaveAdopted(found []Adopted) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,7 +18,7 @@ func (s *Session) SaveAdopted(found []Adopted) error {
 	if err != nil {
 		return err
 	}
-	data = append(data, byHand(s.guide, s.link, found)...)
+	data = append(data, manualAnswers(s.guide, s.link, found)...)
 	read, err := linkfile.Parse(s.link.Path, data, []*steps.Guide{s.guide}) // validate it like any other link file
 	if err != nil {
 		return err
@@ -34,8 +34,9 @@ func NewAdoption(l *linkfile.Link) *linkfile.Link {
 	return out
 }
 
-// byHand returns the comments: each question with its kind, its help and an example that can be uncommented.
-func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
+// manualAnswers returns the comments of the link file. Each question has its kind, its help, and an example that can be
+// uncommented.
+func manualAnswers(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 	var b strings.Builder
 	for _, a := range found {
 		if !a.ByHand() {
@@ -70,7 +71,7 @@ func byHand(g *steps.Guide, l *linkfile.Link, found []Adopted) string {
 
 const commentWidth = 100
 
-// comment adds a text as comment lines.
+// comment adds text as comment lines.
 func comment(b *strings.Builder, text string) {
 	for _, line := range strings.Split(text, "\n") {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -89,7 +90,8 @@ func comment(b *strings.Builder, text string) {
 	}
 }
 
-// exampleOf returns the present answer, or else an example of the question's kind.
+// exampleOf returns stands, the current answer, as YAML. If stands is nil, it returns an example of the question's
+// kind.
 func exampleOf(q *steps.Question, stands any) string {
 	if stands != nil && q.Kind != steps.YAML {
 		if q.Many {
@@ -114,8 +116,8 @@ func exampleOf(q *steps.Question, stands any) string {
 	return one
 }
 
-// SuggestLinkName returns a name for a link, made of the names of both sides without their common prefix: kind-milan
-// and kind-rome give milan-rome.
+// SuggestLinkName returns a name for a link. It joins the names of both sides without their common prefix. For example,
+// kind-milan and kind-rome give milan-rome.
 func SuggestLinkName(otherwise, local, remote string) string {
 	a, b := nameWords(local), nameWords(remote)
 	for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
@@ -128,8 +130,8 @@ func SuggestLinkName(otherwise, local, remote string) string {
 	return strings.Trim(name[:min(len(name), linkfile.MaxName)], "-")
 }
 
-// nameWords returns the words of a side's name that a link's name can contain. For ARNs and user@cluster it uses the
-// cluster's part.
+// nameWords returns the words of a side's name that are valid in a link name. In an ARN or user@cluster, it uses only
+// the cluster part.
 func nameWords(name string) []string {
 	if i := strings.LastIndexAny(name, "/@:"); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]

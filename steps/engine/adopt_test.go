@@ -14,8 +14,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// adopted runs a guide of these questions over two empty folders and returns what
-// is known of each.
+// adopted runs a guide with these questions on two empty folders, and returns the result for each question.
 func adopted(
 	t *testing.T, given steps.Given, questions ...steps.Question,
 ) (map[string]engine.Adopted, *engine.Session, []engine.Adopted) {
@@ -57,8 +56,8 @@ func finds(v any) func(context.Context, steps.Env) (any, string, error) {
 	return func(context.Context, steps.Env) (any, string, error) { return v, "it stands there", nil }
 }
 
-// An answer of a step before leans on one of a step after it: all are gone through
-// until nothing new is found.
+// An answer of an earlier step can depend on an answer of a later step. Adopt repeats its passes until it discovers
+// nothing new.
 func TestAnswersThatLeanOnLaterOnes(t *testing.T) {
 	of, s, _ := adopted(t, nil,
 		steps.Question{Key: "a.secret", Kind: steps.Name, Adopt: func(_ context.Context, e steps.Env) (any, string, error) {
@@ -84,8 +83,7 @@ func TestAnswersThatLeanOnLaterOnes(t *testing.T) {
 	}
 }
 
-// What the defaults say by themselves is not written, also where a default follows
-// another answer.
+// Answers that equal their defaults are not written, even if a default follows another answer.
 func TestOnlyWhatDiffersFromTheDefaultIsWritten(t *testing.T) {
 	follows := func(e steps.Env) (any, string) { return e.Answers.Text("a.name") + "-token", "the name" }
 	of, s, _ := adopted(t, steps.Given{"d.given": "mine"},
@@ -120,8 +118,8 @@ func TestOnlyWhatDiffersFromTheDefaultIsWritten(t *testing.T) {
 	}
 }
 
-// What could not be found out stands as comments, with which the file is a link
-// file still; what is no answer is not written.
+// Questions that could not be answered become comments, and the file remains a valid link file. Invalid values are not
+// written.
 func TestWhatIsToBeAnsweredByHandStandsInTheFile(t *testing.T) {
 	fails := func(context.Context, steps.Env) (any, string, error) {
 		return nil, "", errors.New("only its admins may look")

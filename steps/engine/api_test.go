@@ -17,8 +17,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// A login that an action made is a secret answer from then on: the API is asked
-// with it, and nothing shows it.
+// A token that an action obtained becomes a secret answer. Requests to the API use it, and no output shows it.
 func TestAnActionKeepsASecretForTheAPI(t *testing.T) {
 	asked := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,20 +16,19 @@ import (
 	"carrick/steps/inventory"
 )
 
-// forbiddenFor is how long a permission may take to become effective after it is granted.
+// forbiddenFor is how long a newly granted permission can take to become effective.
 const forbiddenFor = 5 * time.Second
 
-// settleWithin is how long apply waits for the checks that an action fixes. For a pending check, that check's own
-// timeout counts.
+// settleWithin is how long apply waits for the checks that an action fixes. A check in status Waiting has until its own
+// timeout.
 const settleWithin = 60 * time.Second
 
-// knownWithin is how long the plan of an action may wait for objects that do not exist yet, once the actions before it
-// have run.
+// knownWithin is how long planning an action waits for objects that the previous actions create.
 const knownWithin = 10 * time.Second
 
-// StoppedError says that a run stopped part-way: its changes are kept, and the same command continues from there.
+// StoppedError is returned if a run stopped part-way. Its changes are kept, and the same command resumes the run.
 type StoppedError struct {
-	Done int // number of changes before it stopped
+	Done int // number of changes made before the run stopped
 	Err  error
 }
 
@@ -39,8 +38,8 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// Apply applies a confirmed plan, step by step. It plans each action again, stops if the plan differs from the
-// confirmed one, applies it, and waits for the step's checks.
+// Apply applies a confirmed plan, step by step. It plans each action again and stops if the plan differs from the
+// confirmed one. It then applies the action and waits for the step's checks.
 func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say steps.Progress) (err error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {
@@ -93,8 +92,8 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-// applyOne applies the first action of all. The others follow it in the plan: their objects are entered into the
-// inventory along with its own.
+// applyOne applies the first of the given actions. The others follow it in the plan, and the same write adds their
+// objects to the inventory.
 func (s *Session) applyOne(
 	ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress,
 ) error {
@@ -116,7 +115,7 @@ func (s *Session) applyOne(
 		return err
 	}
 	if !wanted || (now.Pending == "" && !now.changes()) {
-		return nil // already applied meanwhile
+		return nil // another run has already applied it
 	}
 	if now.Pending != "" {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", errors.New(now.Pending)}
@@ -138,15 +137,15 @@ func (s *Session) applyOne(
 		}
 		return action.Do(ctx, env, s.tagged(a, say))
 	})
-	s.Forget() // access reviews and the like may have different results now
+	s.Forget() // access reviews, for example, can have different results now
 	if err != nil {
 		return &ActionError{a.Step, a.Action, s.guide.Sides[a.Side].Name, "apply", err}
 	}
 	return nil
 }
 
-// planKnown plans a job right before it is applied. The cluster may not have processed the latest changes yet, so it
-// retries for at most knownWithin.
+// planKnown plans a job right before it is applied. It retries for at most knownWithin, because the cluster might not
+// have processed the latest changes yet.
 func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
 	short, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -172,8 +171,8 @@ func (s *Session) tagged(a Planned, say steps.Progress) steps.Progress {
 
 var errOtherPlan = errors.New("the cluster changed since you confirmed; review the diff again")
 
-// whyOther returns why a plan differs from the confirmed one. If a read or a change is forbidden, it is not known what
-// has changed.
+// whyOther returns why a plan differs from the confirmed one. If a read or a change is forbidden, the plan is
+// incomplete, so whyOther returns that reason instead.
 func whyOther(now steps.Change) error {
 	for _, it := range now.Items {
 		if it.Refused {
@@ -183,8 +182,9 @@ func whyOther(now steps.Change) error {
 	return errOtherPlan
 }
 
-// sameChange reports whether two plans of an action are equal. Items that were applied meanwhile, or are deleted
-// automatically, don't count. New or different items do, as do items that were to be kept.
+// sameChange reports whether apply can still execute a confirmed plan of an action. Every change of the new plan must
+// be in the confirmed plan. Changes that are no longer necessary, and objects that are already being deleted, don't
+// count.
 func sameChange(confirmed, now steps.Change) bool {
 	type one struct{ what, hash string }
 	old := map[one]bool{}
@@ -199,8 +199,8 @@ func sameChange(confirmed, now steps.Change) bool {
 	return true
 }
 
-// needsHold waits for the checks that an action needs, and returns an error if one does not hold in time. If nothing
-// has been changed yet, a failure or a skip is an error at once.
+// needsHold waits for the checks that an action needs. It returns an error if a check does not pass in time. If nothing
+// has been changed yet, it does not wait for checks that fail or are skipped.
 func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say steps.Progress) error {
 	for _, c := range s.guide.CellsNamed(j.action.Needs, j.side) {
 		r, asked, err := s.lookFirst(ctx, j, c, say, func(r steps.Result) bool {
@@ -225,8 +225,8 @@ func (s *Session) needsHold(ctx context.Context, j job, untouched bool, say step
 	return nil
 }
 
-// lookFirst probes a check until good returns true, and reports the finding if nothing else would show it. asked is
-// false if the check is not applicable.
+// lookFirst probes a check until good returns true. It reports the finding if nothing else would show it. If the check
+// is not applicable, asked is false.
 func (s *Session) lookFirst(
 	ctx context.Context, j job, c steps.Cell, say steps.Progress, good func(steps.Result) bool,
 ) (r steps.Result, asked bool, err error) {
@@ -245,16 +245,17 @@ func (s *Session) lookFirst(
 	return r, true, nil
 }
 
-// toDo returns a verdict's fix as the end of a sentence, or "" if the only fix is the apply that just ran.
+// toDo returns a verdict's fix as the end of a sentence. If the only fix is the apply that just ran, it returns "".
 func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side, r steps.Result) string {
-	mend := s.mendFix(check, s.env(ctx, side, &usage{}), r)
+	mend := s.fixCommand(check, s.env(ctx, side, &usage{}), r)
 	if r.Fix == "" || r.Fix == mend || mend != "" && strings.HasPrefix(r.Fix, mend+" --take-over") {
 		return ""
 	}
 	return "; to fix it: " + r.Fix
 }
 
-// settle waits for the checks of a step that a changed action fixes, and returns an error if one does not hold in time.
+// settle waits for the checks of a step that a changed action fixes. It returns an error if a check does not pass in
+// time.
 func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say steps.Progress) error {
 	st := s.guide.Step(step)
 	for i := range st.Checks {
@@ -283,8 +284,8 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 	return nil
 }
 
-// settled waits until a cell holds or is skipped. A skip may come from a probe that preceded the latest changes. It
-// counts only once the cells that this one depends on hold, or have failed to hold within the time limit.
+// settled waits until a cell passes or is skipped. The skip can result from a probe that preceded the latest changes. A
+// skip therefore counts only once all needs of the cell hold, or after knownWithin has passed for each of them.
 func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, error) {
 	holds := func(r steps.Result) bool { return r.Status.Holds() || r.Status == steps.Skip }
 	r, err := s.until(ctx, c, holds)
@@ -299,7 +300,7 @@ func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, erro
 	return s.until(ctx, c, holds)
 }
 
-// changes reports whether the plan changes something by an action.
+// changes reports whether the plan contains changes by an action.
 func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 	for _, a := range p.Actions {
 		if action != nil && a.Action == action.Name && (a.Pending != "" || a.changes()) {
@@ -309,8 +310,8 @@ func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 	return false
 }
 
-// until probes a cell until good returns true, for at most settleWithin or, while it is pending, for the check's
-// timeout. Then it returns the last result. The only error is ctx's.
+// until probes a cell until good returns true, for at most settleWithin. While the status is Waiting, the check's own
+// timeout applies instead. until then returns the last result. It returns an error only if ctx is done.
 func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Result) bool) (steps.Result, error) {
 	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
@@ -338,14 +339,14 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 	}
 }
 
-// changedBy is Changed, but returns an error at due.
+// changedBy is like Changed, but returns an error at due.
 func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, due)
 	defer cancel()
 	return s.Changed(ctx, t)
 }
 
-// Undo carries out a plan of PlanUndo.
+// Undo carries out a plan from PlanUndo.
 func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	deeds, count := s.recording(say)

@@ -18,15 +18,15 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Audit is the log of changes: JSON lines of when, who, where and what, with hashes, never content or secrets. A nil
-// Audit writes nothing.
+// Audit is the log of changes. Each line is JSON with the time, the user, the object, the change and hashes. It never
+// contains content or secrets. A nil Audit writes nothing.
 type Audit struct {
 	mu   sync.Mutex
 	file *os.File
 	who  string
 }
 
-// OpenAudit opens the log in the user's state folder ($XDG_STATE_HOME/carrick).
+// OpenAudit opens the log in the user's state directory ($XDG_STATE_HOME/carrick).
 func OpenAudit() (*Audit, error) {
 	path, err := xdg.StateFile(filepath.Join("carrick", "audit.jsonl"))
 	if err != nil {
@@ -43,8 +43,9 @@ func OpenAudit() (*Audit, error) {
 	return &Audit{file: f, who: who}, nil
 }
 
-// OpenLog opens a log of this user for appending and creates it with mode 0600. how adds flags of os.OpenFile. Anything
-// but a regular file is an error, including a symbolic link.
+// OpenLog opens a log file of this user for appending. If the file does not exist, OpenLog creates it with mode 0600.
+// how adds flags of os.OpenFile. If the path is not a regular file, OpenLog returns an error. This includes symbolic
+// links.
 func OpenLog(path string, how int) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; carrick does not follow links here", path)
@@ -52,10 +53,10 @@ func OpenLog(path string, how int) (*os.File, error) {
 	return os.OpenFile(path, how|os.O_APPEND|os.O_CREATE|noFollow, 0o600)
 }
 
-// room is the minimum free space, in bytes, for a run's records.
+// room is the minimum free disk space, in bytes, for the log records of a run.
 const room = 16 << 10
 
-// Room returns why no more records can be written, or nil.
+// Room returns an error if there is not enough disk space for more records.
 func (a *Audit) Room() error {
 	if a == nil {
 		return nil
@@ -84,7 +85,7 @@ func (a *Audit) Close() error {
 	return a.file.Close()
 }
 
-// write appends an event, completely or not at all.
+// write appends an event completely or not at all.
 func (a *Audit) write(s *Session, e steps.Event) error {
 	if a == nil {
 		return nil
@@ -142,7 +143,6 @@ func (a *Audit) append(line []byte) error {
 	return err
 }
 
-// deeds counts and records changes.
 type deeds struct {
 	done int
 	lost error // why a change could not be recorded

@@ -32,7 +32,7 @@ func auditIn(t *testing.T, dir string) (*Audit, *Session) {
 	})
 }
 
-// Each record is one line, whatever it contains and whatever the file contained before.
+// Each record is one line, whatever the record contains and whatever the file contained before.
 func TestHostileAuditLogHasALineARecord(t *testing.T) {
 	cases.Run(t, "hostile", "audit log", func(t *testing.T) {
 		dir := t.TempDir()
@@ -64,7 +64,7 @@ func TestHostileAuditLogHasALineARecord(t *testing.T) {
 	})
 }
 
-// What can't be recorded is said, stops the run, and leaves no half line.
+// If a change can't be recorded, the run stops with an error and leaves no incomplete line.
 func TestHostileAuditLogOnAFullDisk(t *testing.T) {
 	cases.Run(t, "hostile", "audit log, full disk", func(t *testing.T) {
 		dir := hostile.Disk(t)

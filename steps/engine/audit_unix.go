@@ -4,5 +4,5 @@ package engine
 
 import "syscall"
 
-// noFollow makes opening fail if the file became a symbolic link after it was inspected.
+// O_NOFOLLOW makes the open fail if the file became a symbolic link after it was inspected.
 const noFollow = syscall.O_NOFOLLOW

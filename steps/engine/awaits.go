@@ -10,25 +10,25 @@ import (
 	"carrick/steps"
 )
 
-// AwaitsError reports that a run on one side has done everything that it can do alone. The other side is known only
+// AwaitsError is returned if a run on one side has done everything that it can do alone. The other side is known only
 // from a facts file, and its admin must continue.
 type AwaitsError struct {
 	Done int    // number of changes
-	Own  string // the guide's name of the side that the run changed
-	Peer string // the guide's name of the side that it awaits
+	Own  string // the guide's name for the side that the run changed
+	Peer string // the guide's name for the side that must continue
 	For  []Awaited
-	Next []string // what to run next, in order: "the provider's admin: carrick apply LINK"
+	Next []string // what to run next, in order, such as "the provider's admin: carrick apply LINK"
 }
 
-// Awaited is an action that was postponed, or a check that does not hold yet.
+// Awaited is a postponed action, or a check that does not pass yet.
 type Awaited struct {
 	Step, Title string
-	Until       string // what is missing from the other side, in words
+	Until       string // what the other side must provide
 }
 
 func (e *AwaitsError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "everything that the %s can do alone is done; the rest waits for the %s:", e.Own, e.Peer)
+	fmt.Fprintf(&b, "all changes that need only the %s are done; the others wait for the %s:", e.Own, e.Peer)
 	for _, w := range e.For {
 		fmt.Fprintf(&b, "\n  %s: %s", w.Title, w.Until)
 	}
@@ -39,11 +39,11 @@ func (e *AwaitsError) Error() string {
 	return b.String()
 }
 
-// apart is a run on one side while the other one is known only from a facts file, or not at all. It contains what was
+// apart is a run on one side while the other side is unknown, or known only from a facts file. It records what was
 // postponed because it depends on the other side.
 type apart struct {
 	s    *Session
-	side steps.Side // the side worked on; "": both sides are available, and nothing is postponed
+	side steps.Side // the side that the run changes; if "", both sides are available and nothing is postponed
 	off  map[string]bool
 	told []Awaited
 }
@@ -59,7 +59,7 @@ func (s *Session) apart() *apart {
 	return a
 }
 
-// putOff reports whether an action must wait for the other side, and records it.
+// putOff reports whether an action must wait for the other side. If so, it records the action.
 func (a *apart) putOff(ctx context.Context, p Planned) bool {
 	if a.side == "" || (p.Pending == "" && !p.changes()) {
 		return false
@@ -88,7 +88,8 @@ func (a *apart) note(step, title, until string) {
 	a.told = append(a.told, Awaited{Step: step, Title: title, Until: until})
 }
 
-// behind returns what a cell awaits from the other side, or "" if it holds or fails for a reason on this side.
+// behind returns what a cell awaits from the other side. It returns "" if the cell passes, or fails because of this
+// side.
 func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bool) string {
 	if a.side == "" || seen[c] {
 		return ""
@@ -100,7 +101,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 	case r.Allows() || check == nil:
 		return ""
 	case c.Side != a.side:
-		return fmt.Sprintf("requires on the %s: %s (%s)", a.s.guide.Sides[c.Side].Name, check.Title, c.Check)
+		return fmt.Sprintf("requires a check on the %s: %s (%s)", a.s.guide.Sides[c.Side].Name, check.Title, c.Check)
 	case r.PeerFile:
 		return r.Found
 	}
@@ -115,7 +116,7 @@ func (a *apart) behind(ctx context.Context, c steps.Cell, seen map[steps.Cell]bo
 	return ""
 }
 
-// over returns the result of such a run: an AwaitsError if something is awaited, else nil.
+// over returns an AwaitsError if something is awaited, and nil otherwise.
 func (a *apart) over(ctx context.Context, done int) error {
 	if len(a.told) == 0 {
 		return nil
@@ -124,22 +125,22 @@ func (a *apart) over(ctx context.Context, done int) error {
 	return &AwaitsError{Done: done, Own: own, Peer: peer, For: a.told, Next: a.s.NextTurn(ctx, a.side)}
 }
 
-// NextTurn returns what to run next, and who runs it, if a side has done its part and the other one is known from a
-// facts file.
+// NextTurn returns what both admins do next, in order. It applies once a side has done its part and the other side is
+// known only from a facts file.
 func (s *Session) NextTurn(ctx context.Context, side steps.Side) []string {
 	own, peer, link := s.guide.Sides[side], s.guide.Sides[side.Peer()], s.linkWord()
 	return []string{
-		fmt.Sprintf("you, then give the file to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
+		fmt.Sprintf("write your facts file and give it to the %s's admin: %s", peer.Name, s.HandoverCommand(ctx, side)),
 		fmt.Sprintf(
-			"the %s's admin, with your file in their link file: carrick apply LINK --side %s, then carrick handover LINK "+
-				"--side %s (LINK is their link file)",
+			"the %s's admin adds your file to their link file and runs: carrick apply LINK --side %s, then carrick handover "+
+				"LINK --side %s (LINK is their link file)",
 			peer.Name, peer.Flag(), peer.Flag(),
 		),
-		fmt.Sprintf("you, after you replaced the old facts file with theirs: carrick apply %s --side %s", link, own.Flag()),
+		fmt.Sprintf("replace the old facts file with theirs, then run: carrick apply %s --side %s", link, own.Flag()),
 	}
 }
 
-// HandoverCommand returns the command by which the admin of a side writes its facts file.
+// HandoverCommand returns the command with which the admin of a side writes the facts file.
 func (s *Session) HandoverCommand(ctx context.Context, side steps.Side) string {
 	cmd := fmt.Sprintf("carrick handover %s --side %s", s.linkWord(), s.guide.Sides[side].Flag())
 	if s.seals(ctx, side) {
@@ -172,19 +173,19 @@ func (s *Session) seals(ctx context.Context, side steps.Side) bool {
 	return false
 }
 
-// missingPeerFacts returns an AbsentError for what a facts file does not contain (yet).
+// missingPeerFacts returns an AbsentError for data that a facts file does not contain.
 func missingPeerFacts(why string, args ...any) error {
 	return &steps.AbsentError{Why: fmt.Sprintf(why, args...), PeerFile: true}
 }
 
-// leaves reports whether a check that a run fixes can't hold before the other side has continued. It records that
-// unless a postponed action already has.
+// leaves reports whether a check that this run should fix can't pass before the other side has continued. If so, it
+// records the check, unless a postponed action already covers the check.
 func (a *apart) leaves(ctx context.Context, c steps.Cell) bool {
 	if a.side == "" {
 		return false
 	}
 	if c.Side != a.side {
-		return true // its verdict is from the file; nothing on this side changes that
+		return true // the verdict is from the file, and nothing on this side changes it
 	}
 	check, _ := a.s.guide.Check(c.Check)
 	mend, _ := a.s.guide.FixingAction(check, c.Side)

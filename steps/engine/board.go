@@ -8,18 +8,17 @@ import (
 	"carrick/steps"
 )
 
-// Board is the latest result of every cell, and the verdicts that follow.
+// Board contains the latest result of every cell. It computes the verdicts from them.
 type Board struct {
 	guide   *steps.Guide
 	mu      sync.Mutex
 	results map[steps.Cell]steps.Result
-	known   map[steps.Cell]judged // computed verdicts for these results, as far as requested
+	known   map[steps.Cell]judged // cached verdicts for the current results
 }
 
-// judged is the verdict of a cell.
 type judged struct {
 	verdict steps.Result
-	cause   steps.Cell // the root cause, if masked
+	cause   steps.Cell // the root cause, if the verdict is masked
 	masked  bool
 }
 
@@ -36,16 +35,16 @@ func (b *Board) Put(c steps.Cell, r steps.Result) {
 	clear(b.known)
 }
 
-// Verdict returns the result of a cell, masked by its needs: if one of them does not hold, the verdict is a skip that
-// names the root cause.
+// Verdict returns the result of a cell. If a need of the cell does not hold, the verdict is masked. It is then a skip
+// that names the root cause.
 func (b *Board) Verdict(c steps.Cell) steps.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.judge(c).verdict
 }
 
-// Cause returns the root cause of a masked verdict: the first of its direct and transitive needs that failed
-// independently.
+// Cause returns the root cause of a masked verdict. This is the first of its direct and indirect needs that failed
+// independently. If the verdict is not masked, the bool is false.
 func (b *Board) Cause(c steps.Cell) (steps.Cell, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +59,7 @@ func (b *Board) own(c steps.Cell) steps.Result {
 	return b.results[c]
 }
 
-// judge computes the verdict of a cell, and caches it until a result changes.
+// judge caches the verdict until a result changes.
 func (b *Board) judge(c steps.Cell) judged {
 	if j, ok := b.known[c]; ok {
 		return j
@@ -78,7 +77,7 @@ func (b *Board) judge(c steps.Cell) judged {
 	return j
 }
 
-// mask returns the result of a cell whose first unmet need is need.
+// mask returns the verdict of a cell whose first unmet need is need.
 func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	r := b.results[c]
 	switch {
@@ -94,7 +93,7 @@ func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	return steps.Result{Status: steps.Skip, Found: b.behind(c, j.cause, v)}
 }
 
-// behind names the cell that blocks another one.
+// behind returns the finding of a blocked cell. It names the blocking check and its status.
 func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 	where := ""
 	if need.Side != c.Side {
@@ -107,7 +106,7 @@ func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 	return fmt.Sprintf("blocked by %s%s, %s", need.Check, where, words[v.Status])
 }
 
-// unmet returns the first need of a cell that does not hold.
+// unmet returns the first need of a cell that does not hold. If all needs hold, the bool is false.
 func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
 	check, _ := b.guide.Check(c.Check)
 	if check == nil {
@@ -121,7 +120,7 @@ func (b *Board) unmet(c steps.Cell) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Causes returns the root causes of skips, each with the number of cells that are skipped because of it.
+// Causes returns the root causes of skips. Each maps to the number of cells that are skipped because of it.
 func (b *Board) Causes() map[steps.Cell]int {
 	out := map[steps.Cell]int{}
 	for _, c := range b.guide.Cells() {
@@ -132,13 +131,13 @@ func (b *Board) Causes() map[steps.Cell]int {
 	return out
 }
 
-// Counts are numbers of cells by status.
+// Counts is the number of cells per status.
 type Counts [steps.Statuses]int
 
-// Of returns the number of cells with that status.
+// Of returns the number of cells with status s.
 func (c Counts) Of(s steps.Status) int { return c[s] }
 
-// Count counts the verdicts of a step, or of all steps for "".
+// Count counts the verdicts of a step. If step is "", it counts those of all steps.
 func (b *Board) Count(step string) Counts {
 	var n Counts
 	for _, c := range b.guide.Cells() {
@@ -149,12 +148,12 @@ func (b *Board) Count(step string) Counts {
 	return n
 }
 
-// Green reports whether no cell failed, is unknown, waits, or is unchecked.
+// Green reports whether no cell is failed, unknown, waiting or pending.
 func (c Counts) Green() bool {
 	return c[steps.Fail]+c[steps.Unknown]+c[steps.Waiting]+c[steps.Pending] == 0
 }
 
-// String returns the counts as shown on screen: "11 ok · 1 failed".
+// String returns the counts as shown on screen, such as "11 ok · 1 failed".
 func (c Counts) String() string {
 	var parts []string
 	for _, p := range []struct {

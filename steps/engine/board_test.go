@@ -157,8 +157,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// A probe reads a fact once, however often it uses it, also through defaults. The
-// next probe reads it again.
+// A probe reads a fact once, however often it uses the fact, even through defaults. The next probe reads it again.
 func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 	g, learnt := chainGuide(), 0
 	g.Steps[0].Ask = []steps.Question{
@@ -179,8 +178,7 @@ func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 	}
 }
 
-// A change that comes between Probe and Changed is not lost, and an answer is
-// such a change.
+// A change between Probe and Changed is not lost. A new answer is such a change.
 func TestAnAnswerWakesWhatUsedIt(t *testing.T) {
 	g := chainGuide()
 	g.Steps[0].Ask = []steps.Question{{Key: "port", Title: "Port", Help: "h", Kind: steps.Port}}
@@ -207,8 +205,7 @@ func TestAnAnswerWakesWhatUsedIt(t *testing.T) {
 	}
 }
 
-// An optional question that is left empty on purpose stays empty, although it
-// has a default.
+// An optional question that was deliberately left empty stays empty, although it has a default.
 func TestLeftEmptyOnPurpose(t *testing.T) {
 	g := chainGuide()
 	g.Steps[0].Ask = []steps.Question{

@@ -13,7 +13,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// changing is a guide of one action on the remote side.
+// changing returns a guide with one action on the remote side.
 func changing(asset string) (*steps.Guide, fstest.MapFS) {
 	role := func(name string) steps.Role { return steps.Role{Name: name, Kind: steps.Cluster} }
 	g := guide("changing", role("here"), role("there"), steps.Step{
@@ -24,7 +24,7 @@ func changing(asset string) (*steps.Guide, fstest.MapFS) {
 	return g, fstest.MapFS{"a.yaml": {Data: []byte(asset)}}
 }
 
-// changed opens a link of such a guide in a namespace of its own.
+// changed opens a link of such a guide in a separate namespace.
 func changed(t *testing.T, link, space, asset string) (*engine.Session, *clustertest.Sandbox) {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -51,8 +51,7 @@ metadata: {name: j, namespace: '${answers.space}'}
 spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
 `
 
-// Addresses, ports and UIDs that the server gives differ from one dry run to
-// the next: they make no other plan.
+// Addresses, ports and UIDs that the server assigns differ between dry runs. They do not make a plan outdated.
 func TestWhatTheServerFillsInIsNoOtherPlan(t *testing.T) {
 	t.Parallel()
 	space(t, "filled-in")
@@ -91,7 +90,7 @@ func takeOver(t *testing.T, s *engine.Session) error {
 	return s.Apply(t.Context(), p, steps.ApplyOptions{TakeOver: true}, nil)
 }
 
-// takenOver is a link that has taken values of another manager over, in a namespace of its own.
+// takenOver returns a link that has taken over another manager's values, in a separate namespace.
 func takenOver(t *testing.T, link, ns string) (*engine.Session, *clustertest.Sandbox) {
 	t.Helper()
 	space(t, ns)
@@ -125,7 +124,7 @@ func TestWhatIsTakenOverComesBackAlsoWithDotsInItsName(t *testing.T) {
 	}
 }
 
-// A value that another user changed after a take-over is kept.
+// Undo keeps a value that another user changed after it was taken over.
 func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 	t.Parallel()
 	const ns = "changed-since"
@@ -143,7 +142,7 @@ func TestWhatWasChangedSinceIsNotPutBack(t *testing.T) {
 	}
 }
 
-// Two links took the same value over: it goes back with the second of them.
+// If two links took over the same value, the undo of the second link restores it.
 func TestWhatTwoLinksTookOverComesBackWithTheLast(t *testing.T) {
 	t.Parallel()
 	const ns = "taken-twice"
@@ -199,7 +198,7 @@ metadata: {name: r, namespace: '${answers.space}'}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 `
 
-// A copy made by another user has the label, too, but is not ours.
+// A copy that another user made has the label, too, but undo keeps it.
 func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
 	t.Parallel()
 	const ns, other = "copied-from", "copied-to"
@@ -226,7 +225,7 @@ func TestUndoLeavesCopiesOfItsObjects(t *testing.T) {
 	}
 }
 
-// dropped takes the line of a field out of indented JSON.
+// dropped removes the line of a field from indented JSON.
 func dropped(text, field string) string {
 	var out []string
 	for _, l := range strings.Split(text, "\n") {
@@ -248,7 +247,8 @@ metadata: {name: r, namespace: '${answers.space}'}
 rules: []
 `
 
-// What was shown as left is not deleted because it has become empty since.
+// The plan keeps an object because it is in use. If it becomes unused before the undo runs, undo does not delete it,
+// but stops.
 func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	const ns = "left-and-emptied"
@@ -269,8 +269,7 @@ func TestUndoStopsWhenItIsNotWhatWasConfirmed(t *testing.T) {
 	stepstest.Undo(t, s)
 }
 
-// An object that cannot be changed in place is not deleted if it could not be
-// recreated.
+// An object that can't be changed in place is not deleted if the server would reject the new one.
 func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
 	t.Parallel()
 	const ns = "not-replaced"
@@ -305,7 +304,7 @@ func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
 	)
 }
 
-// otherVersion writes an asset of one version of its API in another.
+// otherVersion is an asset in one API version, for a cluster that serves another version.
 const otherVersion = `
 apiVersion: autoscaling/v1
 kind: HorizontalPodAutoscaler
@@ -313,9 +312,8 @@ metadata: {name: a, namespace: '${answers.space}'}
 spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}
 `
 
-// What a cluster serves in another version than the asset's is written, found
-// again and taken back in that; and where it serves none there is nothing to take
-// back.
+// If a cluster serves a kind in another version than the asset's, that version is used to write, find and undo objects.
+// If the cluster serves no version, there is nothing to undo.
 func TestTheVersionThatIsServedIsWritten(t *testing.T) {
 	t.Parallel()
 	const ns = "other-version"
@@ -354,7 +352,7 @@ func TestTheVersionThatIsServedIsWritten(t *testing.T) {
 	}
 }
 
-// A controller that is not in the namespace is no reason to delete another user's data with it.
+// An object whose controller is outside the namespace may be another user's data, so the namespace is kept.
 func TestANamespaceWithAnObjectOfAForeignControllerStays(t *testing.T) {
 	t.Parallel()
 	const ns = "foreign-controller"
@@ -377,7 +375,8 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "
 	}
 }
 
-// A part of a guide whose namespace another part creates is planned, and applied, with that part's action.
+// If another part of the guide creates the namespace of a part, the plan of the part includes that action, and it is
+// applied first.
 func TestAPartCreatesItsNamespaceFirst(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)
@@ -425,8 +424,8 @@ spec:
     spec: {containers: [{name: c, image: ours, env: [{name: A, value: ours}]}]}
 `
 
-// What another manager sets in a list of an object that this link created is taken over: undo deletes the object. In
-// one that existed before, its old value could not be put back.
+// Another manager's list elements in an object that this link created are taken over, because undo deletes the object.
+// In an object that existed before they are not, because undo could not restore the old value.
 func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
 	t.Parallel()
 	const ns = "list-parts"
@@ -453,7 +452,7 @@ func TestAPartOfAListIsTakenOverInWhatWasCreated(t *testing.T) {
 	}
 }
 
-// The same in a release.
+// The same rule for an object of a release.
 func TestAPartOfAListIsTakenOverInARelease(t *testing.T) {
 	t.Parallel()
 	const ns = "release-parts"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// copyTree copies a folder, with each file's text changed.
+// copyTree copies a folder, and changes the text of each file.
 func copyTree(t *testing.T, from, to string, change func(string) string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {

@@ -32,8 +32,7 @@ import (
 
 const tinyChart = "../../cluster/chart/testdata/tiny"
 
-// charting opens a link of a guide that makes a namespace and installs the
-// small chart in it.
+// charting opens a link of a guide that creates a namespace and installs the small chart in it.
 func charting(
 	t *testing.T, link, space string, own bool, values map[string]any, timeout time.Duration,
 ) (*engine.Session, *clustertest.Sandbox) {
@@ -65,8 +64,8 @@ func charting(
 	return stepstest.Open(t, box, action.WithDrift(g), assets, link, map[string]any{"space": space}), box
 }
 
-// around is what is in a namespace, and what is in none, once the garbage
-// collector has done its work. Namespaces of other tests may be on their way out.
+// around returns the objects in a namespace and the cluster-wide objects, once garbage collection is done. It ignores
+// namespaces of other tests, which may be terminating.
 func around(t *testing.T, box *clustertest.Sandbox, ns string) map[string]string {
 	t.Helper()
 	box.Run(t, clustertest.Remote, "", "-n", ns, "wait", "--for=delete", "pod,replicaset", "--all", "--timeout=300s")
@@ -138,7 +137,7 @@ run ConfigMap chart-cycle/tiny-hook`
 		t.Errorf("undo was\n%s", items(undone))
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
@@ -175,7 +174,7 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	}
 	stepstest.Undo(t, b)
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
@@ -246,8 +245,7 @@ func TestAReleaseOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Two links want other values: who comes second must take the release over, and
-// both have it afterwards.
+// Two links want different values. The second link must take the release over, and both share it afterwards.
 func TestALinkChangesASharedRelease(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-moved"
@@ -281,11 +279,11 @@ func TestALinkChangesASharedRelease(t *testing.T) {
 	}
 	stepstest.Undo(t, a)
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// Objects of others keep the definition, and the namespace that holds them.
+// Other users' objects keep the CRD, and the namespace that contains them.
 func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	const ns, other = "chart-used", "chart-user"
@@ -322,7 +320,7 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 	}
 }
 
-// A tenant can write Secrets that look like releases of this link: they are named, and undo does all the rest.
+// A tenant can create Secrets that look like releases of this link. Undo names them and continues.
 func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	t.Parallel()
 	const ns, tenant = "chart-real", "chart-tenant"
@@ -366,11 +364,11 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 		t.Errorf("left are %+v", left)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// Whoever can write Secrets in the namespace of a release can break its record. Undo leaves the record, and does the
+// A user who can write Secrets in the namespace of a release can break its record. Undo keeps the record and does the
 // rest.
 func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
 	t.Parallel()
@@ -387,17 +385,17 @@ func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
 	}
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// withHooks puts hooks into the stored release of the small chart.
+// withHooks adds hooks to the stored release of the small chart.
 func withHooks(t *testing.T, box *clustertest.Sandbox, ns string, hooks ...map[string]any) {
 	t.Helper()
 	withStored(t, box, ns, func(release map[string]any) { release["hooks"] = hooks })
 }
 
-// withStored changes the stored release of the small chart, as whoever can write Secrets there can.
+// withStored changes the stored release of the small chart, as any user who can write Secrets there can.
 func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(release map[string]any)) {
 	t.Helper()
 	const secret = "sh.helm.release.v1.tiny.v1"
@@ -430,7 +428,7 @@ func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(r
 	box.Run(t, clustertest.Remote, "", "-n", ns, "patch", "secret", secret, "--type=merge", "-p", string(patch))
 }
 
-// Whoever can write Secrets in the namespace of a release can put hooks into its record. Undo runs none of them.
+// A user who can write Secrets in the namespace of a release can add hooks to its record. Undo runs none of them.
 func TestUndoRunsNoStoredHooks(t *testing.T) {
 	t.Parallel()
 	const ns, production = "chart-hooked", "chart-production"
@@ -473,12 +471,12 @@ func TestUndoRunsNoStoredHooks(t *testing.T) {
 		t.Errorf("the namespace is %s", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// Whoever can write the Secret of a release can name in it what is not the link's, and leave out what is. Undo goes by
-// the inventory, and so does an upgrade.
+// A user who can write the Secret of a release can add other objects to it, and remove the link's objects from it. Undo
+// and upgrades use the inventory instead.
 func TestAStoredReleaseNamesNothingToDelete(t *testing.T) {
 	t.Parallel()
 	const ns, production = "chart-stored", "chart-prod"
@@ -528,11 +526,11 @@ annotations: {meta.helm.sh/release-name: tiny, meta.helm.sh/release-namespace: `
 		t.Errorf("the victim is %q", got)
 	}
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// The rights that a plan names are enough to do it and to undo it.
+// The permissions in a plan are sufficient to apply and to undo it.
 func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-rights"
@@ -600,7 +598,7 @@ func TestTheRightsOfAChartAreEnough(t *testing.T) {
 	}
 }
 
-// older0 is the small chart, in an older version.
+// older0 returns an older version of the small chart.
 func older0(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -639,17 +637,16 @@ func TestAFailedChartSaysWhyAndIsTakenBack(t *testing.T) {
 	}
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// planted is an object that a stored release must not bring about.
+// planted is an object in a stored release that must not be created.
 const planted = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: %s}\n" +
 	"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{apiGroup: " +
 	"rbac.authorization.k8s.io, kind: User, name: mallory}]\n"
 
-// plant has the stored release of a link name a binding besides what it names, and stand at a status, under the field
-// manager of the link.
+// plant adds a binding to the stored release of a link and sets its status, with the field manager of the link.
 func plant(t *testing.T, box *clustertest.Sandbox, link, ns, name, status string) {
 	t.Helper()
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", name, "--ignore-not-found")
@@ -682,7 +679,7 @@ func plant(t *testing.T, box *clustertest.Sandbox, link, ns, name, status string
 	)
 }
 
-// harmless proves that neither the planted binding nor the forged value came about, and that the release stands.
+// harmless fails the test if the planted binding or the forged value was applied, or if the release does not exist.
 func harmless(t *testing.T, box *clustertest.Sandbox, ns, name string) {
 	t.Helper()
 	if got := box.Run(
@@ -701,12 +698,12 @@ func harmless(t *testing.T, box *clustertest.Sandbox, ns, name string) {
 	}
 }
 
-// notes reports whether a plan says something of what it changes.
+// notes reports whether an item that a plan changes has a note with this text.
 func notes(p *engine.Plan, text string) bool {
 	return slices.ContainsFunc(p.Of(steps.Update), func(it steps.Item) bool { return strings.Contains(it.Note, text) })
 }
 
-// What stands in a Secret as begun, or as done, is gone on with, or kept, only as this link wrote it.
+// carrick continues or keeps a stored release, whether pending or complete, only if this link wrote its content.
 func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{chart.PendingInstall, chart.Deployed} {
@@ -728,14 +725,14 @@ func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 			}
 			stepstest.Undo(t, s)
 			if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-				t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+				t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 			}
 		})
 	}
 }
 
-// Whoever can write Secrets in the namespace can put a release of another tool in the place of this link's, pending and
-// with hooks: it takes a yes to install over it, nothing of it is run, and no command is printed that would run it.
+// A user who can write Secrets in the namespace can replace this link's release with a pending release that has hooks.
+// Installing over it requires confirmation. carrick runs none of its hooks, and prints no command that would run them.
 func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	t.Parallel()
 	const ns, link, binding = "chart-replaced", "replaced", "planted-replaced"
@@ -759,12 +756,12 @@ func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	stepstest.Undo(t, s)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "secret", "sh.helm.release.v1.tiny.v1", "--ignore-not-found")
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// A release with this link's mark that the inventory does not have is an earlier version's, or forged. It takes a yes
-// of its own, and even then nothing is taken from it.
+// A release with this link's mark but without an inventory entry is from an earlier version, or forged. Taking it over
+// requires a separate confirmation. Even then carrick uses none of its content.
 func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{chart.PendingInstall, chart.Deployed} {
@@ -795,13 +792,13 @@ func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 			}
 			stepstest.Undo(t, s)
 			if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-				t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+				t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 			}
 		})
 	}
 }
 
-// withoutContent makes the inventory of a link what an earlier version wrote.
+// withoutContent changes the inventory of a link to the format of an earlier version.
 func withoutContent(t *testing.T, box *clustertest.Sandbox, link string) {
 	t.Helper()
 	const key = "carrick/inventory.install"
@@ -823,8 +820,8 @@ func withoutContent(t *testing.T, box *clustertest.Sandbox, link string) {
 	box.Run(t, clustertest.Remote, "", "annotate", "--overwrite", "clusterrole", "carrick:"+link, key+"="+string(b))
 }
 
-// What the version before installed has an entry that does not say what it consists of. It is installed again, without
-// a question, and undone all the same.
+// A release of the previous version has an inventory entry without a hash of its content. carrick installs it again
+// without confirmation, and can undo it.
 func TestAReleaseOfTheVersionBefore(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-before"
@@ -844,11 +841,11 @@ func TestAReleaseOfTheVersionBefore(t *testing.T) {
 	s.Forget()
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 }
 
-// What is stored is part of the plan that is confirmed.
+// The stored release is part of the confirmed plan.
 func TestAPlanIsOfWhatIsStored(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-replanned"
@@ -871,8 +868,8 @@ func TestAPlanIsOfWhatIsStored(t *testing.T) {
 	stepstest.Undo(t, s)
 }
 
-// Whoever can write the Secret of a release can put marks of other links on it. Those count whose inventories have the
-// release; a link without an inventory is named.
+// A user who can write the Secret of a release can add marks of other links to it. Only marks of links whose
+// inventories contain the release count. A link without an inventory is named.
 func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-forged"
@@ -902,7 +899,7 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	}
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, around(t, box, ns)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 	// If it belongs to another user, a forged label does not make this link join it.
 	theirs := chart.Request{
@@ -923,7 +920,7 @@ func TestAForgedMarkSharesNoRelease(t *testing.T) {
 	}
 }
 
-// An upgrade deletes what the link created, and leaves what was there before.
+// An upgrade deletes objects that the link created, and keeps objects that existed before.
 func TestAnUpgradeLeavesWhatWasThereBefore(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-dropped"

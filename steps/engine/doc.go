@@ -1,5 +1,5 @@
-// Package engine runs guides. A [Session] is one use of a guide between two sides: it probes checks and reports when to
-// probe again, computes facts and answers, plans, applies and undoes changes, adopts existing set-ups and exports new
+// Package engine runs guides. A [Session] runs one guide between two sides. It probes checks and reports when to probe
+// again. It computes facts and answers. It plans, applies and undoes changes, adopts existing setups and exports new
 // ones. A [Board] turns the results of checks into verdicts. The package depends on no particular guide, screen or
 // product.
 //

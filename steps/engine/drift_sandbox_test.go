@@ -47,7 +47,7 @@ metadata: {name: drift-reader}
 rules: [{apiGroups: ["*"], resources: ["*"], verbs: [get, list, watch]}]
 `
 
-// drifting is a link whose objects are written, with the verdict on drift.
+// drifting is a link whose objects exist, with its drift check.
 type drifting struct {
 	t   *testing.T
 	s   *engine.Session
@@ -68,7 +68,7 @@ func (d drifting) kubectl(in string, args ...string) {
 	d.box.Run(d.t, clustertest.Remote, in, append([]string{"-n", d.ns}, args...)...)
 }
 
-// shell runs what is to be done by hand.
+// shell runs the manual commands of a fix.
 func (d drifting) shell(line string) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), "sh", "-c", line)
@@ -80,7 +80,7 @@ func (d drifting) shell(line string) {
 	}
 }
 
-// becomes waits until the verdict on drift is that one, with all those words in it.
+// becomes waits until the drift check has that status and its finding contains all the words.
 func (d drifting) becomes(status steps.Status, words ...string) steps.Result {
 	d.t.Helper()
 	var last steps.Result
@@ -168,7 +168,8 @@ func TestDriftIsSeenAndMended(t *testing.T) {
 	d.becomes(steps.Skip, "exists yet")
 }
 
-// Objects created manually are compared as well, once all of them exist; missing fields are still to be written.
+// Manually created objects are compared, too, once all of them exist. Missing fields are not drift, because apply has
+// yet to write them.
 func TestDriftOfWhatWasMadeByHand(t *testing.T) {
 	t.Parallel()
 	d := drifts(t, "by-hand", "drift-by-hand")
@@ -186,7 +187,7 @@ func TestDriftOfWhatWasMadeByHand(t *testing.T) {
 	d.becomes(steps.Pass, "all 4")
 }
 
-// Who may not ask for a dry run is not told that all is as it should be.
+// If a user is not allowed to send dry runs, the drift check does not pass.
 func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 	t.Parallel()
 	d := drifts(t, "reader", "drift-reader")

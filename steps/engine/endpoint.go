@@ -12,14 +12,13 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Endpoint is the cluster, host or peer file of one side. If all three are nil, nothing is known of that side, and its
-// checks are skips that say so.
+// Endpoint is the cluster, host or peer file of one side. If all three are nil, the checks of that side are skipped.
 type Endpoint struct {
 	Cluster  *cluster.Cluster
 	Host     *host.Host
-	PeerFile *PeerFile // the facts file that its admin provided
-	Name     string    // the name that the user sees: the context, the host
-	Config   string    // the kubeconfig named for it; "": by kubectl's rules
+	PeerFile *PeerFile // the facts file that the side's admin provided
+	Name     string    // the name that the user sees, such as the context or the host
+	Config   string    // path of the kubeconfig that the link or a flag names; if "", kubectl's rules apply
 	Absent   string    // why there is neither a cluster nor a host
 }
 
@@ -38,8 +37,8 @@ func (e Endpoint) Close() {
 	}
 }
 
-// OpenEndpoint opens a side as a link file describes it. It sends no request to a cluster yet. Errors concern
-// kubeconfigs, contexts, folders and facts files.
+// OpenEndpoint opens a side as the link file describes it. It sends no request to a cluster. It returns errors about
+// kubeconfigs, contexts, directories and facts files.
 func OpenEndpoint(
 	l *linkfile.Link, side steps.Side, g *steps.Guide, access kubeconfig.Access, keys facts.Keys, o cluster.Options,
 ) (Endpoint, error) {
@@ -82,7 +81,6 @@ func OpenEndpoint(
 	return Endpoint{Cluster: c, Name: c.Context(), Config: access.Kubeconfig}, nil
 }
 
-// openPeerFileEndpoint opens a side that is known only from a facts file.
 func openPeerFileEndpoint(l *linkfile.Link, side steps.Side, g *steps.Guide, keys facts.Keys) (Endpoint, error) {
 	role, spec := g.Sides[side], l.Side(side)
 	path := l.File(spec.Facts)

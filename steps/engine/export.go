@@ -9,7 +9,7 @@ import (
 	"carrick/steps/action"
 )
 
-// Export is what a link would create, action by action, in the order of applying.
+// Export lists what a link would create, in the order in which it is applied.
 type Export struct{ Actions []ExportedAction }
 
 // ExportedAction is one action of an export.
@@ -17,11 +17,12 @@ type ExportedAction struct {
 	Step, Action, Title string
 	Side                steps.Side
 	Things              []action.Exported
-	Pending             string // why it can't be determined yet; "": it can
+	Pending             string // why the content can't be determined yet, or ""
 }
 
-// Export returns what the link would create, whether or not it already exists: only answers and facts matter. It writes
-// only the link file, see keepTaken. It returns an error if answers are missing or a side does not answer.
+// Export returns what the link would create, whether or not it already exists. Only answers and facts matter. Export
+// returns an error if answers are missing or a side does not answer. The only file that it writes is the link file (see
+// keepTaken).
 func (s *Session) Export(ctx context.Context) (*Export, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {

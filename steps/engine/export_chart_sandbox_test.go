@@ -15,7 +15,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// exportOf says what an export holds of one action, a line a thing.
+// exportOf returns the exported items of one action, one per line.
 func exportOf(t *testing.T, s *engine.Session, action string) string {
 	t.Helper()
 	e, err := s.Export(t.Context())
@@ -54,8 +54,7 @@ func exportOf(t *testing.T, s *engine.Session, action string) string {
 	return strings.Join(out, "\n")
 }
 
-// An export of a chart is what helm template makes, without what is secret in
-// it, and it is the same when the chart stands.
+// An export of a chart equals the output of helm template without secrets. It is the same while the chart is installed.
 func TestAnExportOfAChart(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-export"
@@ -68,9 +67,9 @@ left Secret chart-export/tiny (keys password, random): the chart creates it; cre
 object ConfigMap chart-export/tiny map[]
 object Deployment chart-export/tiny map[]
 object TinyWidget chart-export/w map[]
-note hooks that only Helm runs, before or after the rest: ConfigMap tiny-hook
+note hooks, which only Helm runs: ConfigMap tiny-hook
 note chart tiny 0.1.0 of ../../cluster/chart/testdata/tiny, release tiny in namespace chart-export, rendered with files/remote/install.values.yaml
-note to manage it with Helm instead, remove install.* from remote/kustomization.yaml and run:
+note to manage the release with Helm instead, remove install.* from remote/kustomization.yaml and run:
 helm --kube-context sandbox-remote upgrade --install tiny ../../cluster/chart/testdata/tiny -n chart-export -f files/remote/install.values.yaml
 file install.values.yaml hook:;   enabled: true; message: hi; widget: w
 left values of chart tiny: password`
@@ -84,7 +83,7 @@ left values of chart tiny: password`
 	stepstest.Undo(t, s)
 }
 
-// A secret value is looked for wherever a template may have put it.
+// An export finds a secret value wherever a template has put it.
 func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-hides"
@@ -96,7 +95,7 @@ func TestAnExportOfAChartHidesASecretInTheOpen(t *testing.T) {
 	}
 }
 
-// A release that Helm manages for another user is not written twice.
+// If Helm manages the release for another user, the export does not contain its objects.
 func TestAnExportOfAReleaseThatHelmKeeps(t *testing.T) {
 	t.Parallel()
 	const ns = "chart-kept"

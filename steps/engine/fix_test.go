@@ -13,7 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// keysGuide has a check of both sides that an action of each side mends.
+// keysGuide has a check of both sides, and an action on each side that fixes it.
 func keysGuide(mend string, on steps.Side) *steps.Guide {
 	call := action.Call{
 		Preview: func(context.Context, steps.Env) (steps.Change, error) { return steps.Change{}, nil },
@@ -70,7 +70,7 @@ func TestACheckOfBothSidesIsMendedBySide(t *testing.T) {
 	}
 }
 
-// A verdict can name an action although its check names none.
+// A verdict can name the action that fixes it, even if its check names none.
 func TestAVerdictNamesTheActionThatMendsIt(t *testing.T) {
 	g := keysGuide("", steps.Local)
 	c := g.Cells()[0]

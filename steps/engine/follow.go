@@ -9,7 +9,7 @@ import (
 	"carrick/steps"
 )
 
-// Selection selects the cells of a run. Zero: all.
+// Selection selects the cells of a run. The zero value selects all cells.
 type Selection struct {
 	Side       steps.Side
 	Only, Skip []string // names of steps or checks
@@ -36,7 +36,7 @@ type Seen struct {
 	trace  Trace
 }
 
-// Look probes cells, and the cells that they need, once and concurrently.
+// Look probes the given cells and the cells that they need. It probes each cell once, concurrently.
 func (s *Session) Look(ctx context.Context, cells []steps.Cell) (*Board, map[steps.Cell]Look) {
 	b, looks := NewBoard(s.guide), map[steps.Cell]Look{}
 	var mu sync.Mutex
@@ -64,8 +64,9 @@ func (s *Session) look(ctx context.Context, c steps.Cell) Seen {
 	return Seen{c, r, Look{At: at, Duration: time.Since(start)}, t}
 }
 
-// Follow probes cells and those that they need, and probes each again whenever something that it used has changed. It
-// calls on after each result, one at a time, with the current board, until on returns false or ctx ends.
+// Follow probes the given cells and the cells that they need. It probes a cell again whenever something that the last
+// probe used has changed. After each result it calls on with the current board. The calls never overlap. Follow returns
+// when on returns false or ctx is done.
 func (s *Session) Follow(
 	ctx context.Context, cells []steps.Cell, on func(*Board, map[steps.Cell]Look, steps.Cell) bool,
 ) error {
@@ -92,7 +93,7 @@ func (s *Session) Follow(
 	}
 }
 
-// chain probes one cell repeatedly: probe, report, wait for a change.
+// chain probes one cell repeatedly. After each probe it reports the result and waits for a change.
 func (s *Session) chain(ctx context.Context, c steps.Cell, to chan<- Seen) {
 	for {
 		n := s.look(ctx, c)

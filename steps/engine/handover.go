@@ -20,11 +20,11 @@ import (
 // Handover is the content of a facts file for the admin of the other side.
 type Handover struct {
 	File    *facts.File
-	Secrets map[string]masked.Value // not yet in the file: they must be sealed first
+	Secrets map[string]masked.Value // not yet in the file; they must be sealed first
 }
 
-// Handover reads what the other side needs from side: its shared facts, answers and verdicts. good is how long the
-// result is valid.
+// Handover reads what the other side needs from side. This includes shared facts, answers and verdicts. The result is
+// valid for the duration good.
 func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
 	if s.ends[side].absent() {
 		return nil, fmt.Errorf("the %s is not available: %s", s.guide.Sides[side].Name, s.whyAbsent(side))
@@ -61,7 +61,6 @@ func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Durat
 	return h, ctx.Err()
 }
 
-// learnShared reads the facts that the other side uses.
 func (s *Session) learnShared(ctx context.Context, side steps.Side, h *Handover) {
 	r := &resolver{s: s, ctx: ctx, use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
 	env := r.env(side)
@@ -113,8 +112,8 @@ func plainValue(v any) bool {
 	return false
 }
 
-// Signed returns the content of the signed file, with the secrets sealed for those recipients. Without recipients it
-// omits the secrets.
+// Signed returns the content of the signed file. It seals the secrets for the given recipients. If there are no
+// recipients, it omits the secrets.
 func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	if len(h.Secrets) > 0 && len(to.Names) > 0 {
 		open := map[string]string{}
@@ -128,7 +127,7 @@ func (h *Handover) Signed(key *facts.Key, to facts.Recipients) ([]byte, error) {
 	return h.File.Encode(key)
 }
 
-// userName returns the user who runs carrick, for the reader of a file, or "" if unknown.
+// userName returns the user who runs carrick, or "" if unknown. It is information for the reader of the file.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {

@@ -20,23 +20,23 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// How long a facts file is valid, by default and at most.
+// UsualGood is the default validity of a facts file. LongestGood is the maximum.
 const (
 	UsualGood   = 24 * time.Hour
 	LongestGood = facts.MaxLife
 )
 
-// HandoverOptions say what to write into a facts file, where, and for whom.
+// HandoverOptions specify what to write into a facts file, and for whom.
 type HandoverOptions struct {
 	Side steps.Side
-	File string           // "": HandoverFile
-	To   facts.Recipients // who can read the secrets; none: they are omitted
-	Good time.Duration    // 0: UsualGood
-	Key  *facts.Key       // signs the file; nil: the user's own, see facts.OwnKey
+	File string           // default: HandoverFile
+	To   facts.Recipients // who can read the secrets; if empty, the secrets are omitted
+	Good time.Duration    // default: UsualGood
+	Key  *facts.Key       // signs the file; default: facts.OwnKey
 }
 
-// RecipientsOf parses the recipients of the secrets: age recipients (age1…), SSH public keys, or @FILE for a file with
-// one per line.
+// RecipientsOf parses the recipients of the secrets. A recipient is an age recipient (age1…) or an SSH public key.
+// @FILE is a file with one recipient per line.
 func RecipientsOf(texts ...string) (facts.Recipients, error) {
 	var all []string
 	for _, t := range texts {
@@ -62,7 +62,7 @@ func RecipientsOf(texts ...string) (facts.Recipients, error) {
 	return facts.For(all)
 }
 
-// HandoverFile returns the default path of a side's facts file: next to the link file.
+// HandoverFile returns the default path of a side's facts file. It is in the directory of the link file.
 func (s *Session) HandoverFile(side steps.Side) string {
 	return filepath.Join(filepath.Dir(s.link.Path), s.link.Name()+"-"+s.guide.Sides[side].Name+".facts")
 }
@@ -70,11 +70,11 @@ func (s *Session) HandoverFile(side steps.Side) string {
 // WrittenFile is a facts file that was written.
 type WrittenFile struct {
 	Path string
-	Says []string // its content, what it omits, and what to do with it, as lines
+	Says []string // lines that describe the content, what is omitted, and what to do with the file
 }
 
-// WriteHandover reads what the other side needs from an available side, and writes it into a file. A FileError means
-// that the file can't be written.
+// WriteHandover reads what the other side needs from an available side, and writes it into a file. If the file can't be
+// written, WriteHandover returns a FileError.
 func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*WrittenFile, error) {
 	if o.File == "" {
 		o.File = s.HandoverFile(o.Side)
@@ -105,7 +105,7 @@ func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*Writte
 	return &WrittenFile{Path: o.File, Says: h.says(o)}, nil
 }
 
-// mayWriteFacts returns an error unless path is unused or an earlier facts file of the same link.
+// mayWriteFacts returns an error unless path is unused or is an earlier facts file of the same link.
 func (s *Session) mayWriteFacts(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func (s *Session) mayWriteFacts(path string) error {
 	return nil
 }
 
-// says returns the lines to show the user who has written a file.
+// says returns the lines to show to the user who has written a file.
 func (h *Handover) says(o HandoverOptions) []string {
 	f, to := h.File, o.To
 	n := len(f.Facts)
@@ -148,7 +148,7 @@ func (h *Handover) says(o HandoverOptions) []string {
 	out := []string{
 		fmt.Sprintf("%s of the %s, valid until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
 		"signed with the key " + o.Key.Fingerprint() +
-			": read it to the other admin when carrick asks them to confirm the key",
+			": read the fingerprint to the other admin when carrick asks them to confirm the key",
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(h.Secrets)), ", ")
 	switch {
@@ -156,7 +156,7 @@ func (h *Handover) says(o HandoverOptions) []string {
 		out = append(out, "contains no secrets")
 	case len(to.Names) == 0:
 		out = append(
-			out, "left out, because no recipient was given: "+names+". Run it again with --to or --passphrase",
+			out, "left out, because no recipient was given: "+names+". Run carrick handover again with --to or --passphrase",
 		)
 	default:
 		out = append(out, "encrypted for "+strings.Join(to.Names, ", ")+": "+names)
@@ -164,7 +164,7 @@ func (h *Handover) says(o HandoverOptions) []string {
 	for _, name := range slices.Sorted(maps.Keys(f.Unread)) {
 		out = append(out, fmt.Sprintf("not included: %s: %s", name, f.Unread[name]))
 	}
-	return append(out, "Give it to the other admin. Their link file needs:",
+	return append(out, "Give the file to the other admin. Their link file needs:",
 		"  guide: "+f.Guide, "  metadata: {name: "+f.Link+"}",
 		fmt.Sprintf("  %s: {facts: %s}", f.Side, filepath.Base(o.File)))
 }

@@ -15,8 +15,7 @@ import (
 	"carrick/steps/inventory"
 )
 
-// planCompletion adds to a plan without other changes that incomplete inventory entries are completed, after a run that
-// was killed.
+// planCompletion makes an otherwise empty plan complete the inventory entries that a killed run has left incomplete.
 func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 	if !p.Empty() {
 		return nil
@@ -42,8 +41,7 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// inventoryOnce keeps the creation of an inventory only in the first action of each side, although each action plans
-// it.
+// inventoryOnce keeps the creation of the inventory only in the first action of each side. Each action plans it.
 func (p *Plan) inventoryOnce() {
 	made := map[steps.Side]bool{}
 	for i := range p.Actions {
@@ -56,12 +54,12 @@ func (p *Plan) inventoryOnce() {
 	}
 }
 
-// completedWithin is how long an interrupted run may take to complete the inventories.
+// completedWithin is how long an interrupted run can take to complete the inventories.
 const completedWithin = 10 * time.Second
 
-// completeInventories enters the UIDs of the objects that the actions of a plan have created, and drops the entries of
-// objects that they have not created. An entry without a UID, left by a killed run, is matched by its object's mark and
-// name.
+// completeInventories adds the UIDs of the objects that the actions of a plan have created. It drops the entries of
+// objects that were not created. A killed run can leave an entry without a UID. Such an entry is matched by the
+// object's name and ownership label.
 func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Progress) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
 	defer cancel()
@@ -79,8 +77,8 @@ func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Pr
 	return nil
 }
 
-// settleInventory updates the entries of some actions; with pending, only those without a UID. It deletes an inventory
-// that becomes empty.
+// settleInventory updates the inventory entries of the given actions. If pending is true, it updates only entries
+// without a UID. It deletes an inventory that becomes empty.
 func (s *Session) settleInventory(
 	ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress,
 ) error {
@@ -111,7 +109,7 @@ func (s *Session) settleInventory(
 		return inv.Write(ctx, env, say, changed...)
 	}
 	err = env.Cluster.DeleteVersion(ctx, inventory.ClusterRoles, "", inventory.Prefix+env.Link, inv.UID, inv.Version)
-	if apierrors.IsConflict(err) { // another run has entered something meanwhile
+	if apierrors.IsConflict(err) { // another run has changed the inventory
 		return nil
 	}
 	if err != nil {
@@ -121,7 +119,7 @@ func (s *Session) settleInventory(
 	return nil
 }
 
-// planForget adds the deletion of the inventory to the plan of an undo, if nothing remains in it.
+// planForget adds the deletion of the inventory to the plan of an undo if the undo leaves the inventory empty.
 func (s *Session) planForget(ctx context.Context, o Scope, p *Plan) error {
 	for _, side := range steps.Sides {
 		if s.ends[side].Cluster == nil || (o.Side != "" && o.Side != side) {
@@ -143,7 +141,7 @@ func (p *Plan) undoes(side steps.Side, e steps.Entry) bool {
 	})
 }
 
-// ofScope returns the actions of a scope on one side, in the order of undoing.
+// ofScope returns the actions of a scope on one side, in undo order.
 func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs []job, names []string) {
 	o.Side = side
 	for _, j := range s.undoOrder(s.jobs(ctx, o)) {
@@ -154,8 +152,8 @@ func (s *Session) ofScope(ctx context.Context, o Scope, side steps.Side) (jobs [
 	return jobs, names
 }
 
-// undone returns the actions on a side that an undo covered, including those that had nothing left to undo. It returns
-// none if the side did not answer or was not selected.
+// undone returns the actions on a side that an undo covered, including those that had nothing left to undo. If the side
+// did not answer or was not selected, it returns none.
 func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string {
 	away := slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Side == side && a.Pending != "" })
 	if away || (p.scope.Side != "" && p.scope.Side != side) {
@@ -165,7 +163,7 @@ func (s *Session) undone(ctx context.Context, p *Plan, side steps.Side) []string
 	return names
 }
 
-// deletesBy reports whether a plan deletes something by an action.
+// deletesBy reports whether a plan deletes something that the action created.
 func (p *Plan) deletesBy(side steps.Side, action string) bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool {
 		return a.Side == side && a.Action == action &&

@@ -10,7 +10,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// noInventory deletes the inventory of a link, as an earlier version of carrick would have left things.
+// noInventory deletes the inventory of a link, as if an earlier version of carrick had applied it.
 func noInventory(t *testing.T, box *clustertest.Sandbox, link string) {
 	t.Helper()
 	box.Run(t, clustertest.Remote, "", "delete", "clusterrole", "carrick:"+link)
@@ -21,7 +21,7 @@ func inventories(t *testing.T, box *clustertest.Sandbox, link string) string {
 	return box.Run(t, clustertest.Remote, "", "get", "clusterrole", "carrick:"+link, "-o", "name", "--ignore-not-found")
 }
 
-// itemsOf are the items of a plan that have a verb.
+// itemsOf returns the items of a plan with that verb.
 func itemsOf(t *testing.T, p *engine.Plan, verb steps.Verb) string {
 	t.Helper()
 	var out []string
@@ -40,7 +40,7 @@ func undoPlan(t *testing.T, s *engine.Session, found ...string) *engine.Plan {
 	return p
 }
 
-// A lost inventory is no reason to believe marks: undo lists what it finds, and deletes what it is told to by name.
+// Without the inventory, marks are not trusted: undo lists what it finds, and deletes only objects that the user names.
 func TestUndoWithoutAnInventoryDeletesOnlyWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	const ns = "no-inventory"
@@ -66,7 +66,7 @@ func TestUndoWithoutAnInventoryDeletesOnlyWhatIsNamed(t *testing.T) {
 	}
 }
 
-// What an earlier version wrote is entered by the next apply, which says so, and can be undone from then on.
+// The next apply enters objects of an earlier version into the inventory, and says so. An undo then deletes them.
 func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	t.Parallel()
 	const ns = "earlier-version"
@@ -99,8 +99,8 @@ func TestASetUpOfAnEarlierVersionIsEntered(t *testing.T) {
 	}
 }
 
-// Who can write an object can write its annotations. What undo puts back is what carrick found there, and the plan
-// shows it.
+// A user who can write an object can write its annotations. So undo restores the values in the inventory, and the plan
+// shows them.
 func TestOldValuesComeFromTheInventory(t *testing.T) {
 	t.Parallel()
 	const ns = "old-values"
@@ -122,7 +122,7 @@ func TestOldValuesComeFromTheInventory(t *testing.T) {
 	}
 }
 
-// An object of the same name that another user created since is not this link's, whatever it says.
+// If another user recreated an object under the same name, it is not this link's object, whatever its marks say.
 func TestUndoLeavesAnObjectThatWasRecreated(t *testing.T) {
 	t.Parallel()
 	const ns = "recreated"
@@ -149,7 +149,8 @@ func TestUndoLeavesAnObjectThatWasRecreated(t *testing.T) {
 	}
 }
 
-// A run that is killed between its writes leaves entries without a UID. They count by the mark, at their own names.
+// A run that is killed between its writes leaves entries without a UID. For these, an object with the mark and the same
+// name counts.
 func TestAnInventoryThatWasNotCompletedIsEnough(t *testing.T) {
 	t.Parallel()
 	const ns = "not-completed"
@@ -189,8 +190,8 @@ func TestAnInventoryThatWasNotCompletedIsEnough(t *testing.T) {
 	}
 }
 
-// Whoever can write an object can put another link's mark on it. A link whose inventory does not have the object does
-// not count; one that has no inventory is named, and the rest is undone.
+// A user who can write an object can add another link's mark to it. The mark is ignored if that link's inventory does
+// not contain the object. A link without an inventory is named, and the undo continues.
 func TestAForgedMarkOfAnotherLinkKeepsNothing(t *testing.T) {
 	t.Parallel()
 	const ns = "forged-link"
@@ -224,7 +225,7 @@ func TestAForgedMarkOfAnotherLinkKeepsNothing(t *testing.T) {
 	}
 }
 
-// An undo that was interrupted has deleted some objects already. The next one leaves nothing, neither of the inventory.
+// An interrupted undo has deleted some objects. The next undo deletes the rest, including the inventory.
 func TestTheInventoryGoesAfterAnInterruptedUndo(t *testing.T) {
 	t.Parallel()
 	const ns = "interrupted-undo"
@@ -237,7 +238,7 @@ func TestTheInventoryGoesAfterAnInterruptedUndo(t *testing.T) {
 	}
 }
 
-// What is named with --found does not keep its namespace, in the same undo.
+// An object named with --found does not keep its namespace in the same undo.
 func TestANamespaceGoesWithWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	const ns = "goes-with-it"

@@ -11,16 +11,16 @@ import (
 	"carrick/steps"
 )
 
-// Liveness is the current state of one side, as shown in the line of the sides.
+// Liveness is the current state of one side. The screen shows it in the line about the sides.
 type Liveness struct {
-	Name    string        // the context or the host's root folder
-	Version string        // of Kubernetes; "" on a host
-	Latency time.Duration // of one request
-	Absent  string        // why there is neither a cluster nor a host; "": there is
-	Trouble string        // why it does not answer, in plain words; "": it does
+	Name    string        // the context, or the host's root directory
+	Version string        // Kubernetes version; "" on a host
+	Latency time.Duration // latency of one request
+	Absent  string        // why there is neither a cluster nor a host, or ""
+	Trouble string        // why the side does not answer, or ""
 }
 
-// Liveness asks whether a side answers. The trace determines when to ask again, as for a probe.
+// Liveness checks whether a side answers. The trace determines when to check again, as for a probe.
 func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trace) {
 	end := s.ends[side]
 	p, t := Liveness{Name: clean.Text(end.Name)}, Trace{at: time.Now()}
@@ -35,8 +35,8 @@ func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trac
 	ctx, cancel := context.WithTimeout(ctx, s.checkTimeout())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
-	// The version is cached for a while; a watched read notices at once when the side stops answering and when it
-	// recovers. It does not matter whether the read is permitted.
+	// The version is cached for a while. A watched read notices at once when the side stops answering or recovers. The
+	// read need not be permitted.
 	if _, silent := end.Cluster.UID(ctx); errors.As(silent, new(*failure.StaleError)) {
 		err = silent
 	}

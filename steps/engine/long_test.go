@@ -13,8 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// What a verdict quotes may be a stranger's, without an end and full of escape
-// sequences.
+// A finding can quote untrusted text of any length, with escape sequences.
 func TestHostileVerdictIsShortAndClean(t *testing.T) {
 	for name, text := range hostile.Texts {
 		cases.Run(t, "hostile", "a verdict: "+name, func(t *testing.T) {

@@ -22,7 +22,7 @@ metadata: {name: '${values.name}', namespace: '${answers.space}', labels: {role:
 type: Opaque
 `
 
-// minting is a link whose one action mints a pair; it counts how often.
+// minting returns a link whose only action generates a key pair. made counts how often it does.
 func minting(t *testing.T, link, space string, made *int) (*engine.Session, *clustertest.Sandbox) {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -68,8 +68,7 @@ func TestASecretIsMintedOnce(t *testing.T) {
 	}
 }
 
-// The keys of another user stay unchanged; only the other
-// fields of the asset are added, and removed again.
+// Existing keys of another user are kept. Only the other fields of the asset are added, and removed again.
 func TestKeysOfOthersAreKept(t *testing.T) {
 	t.Parallel()
 	space(t, "mint-theirs")
@@ -88,7 +87,7 @@ func TestKeysOfOthersAreKept(t *testing.T) {
 	before := show()
 	p, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil ||
-		!strings.Contains(fmt.Sprint(p.Actions), "no link of carrick created it: its creator knows the values") {
+		!strings.Contains(fmt.Sprint(p.Actions), "carrick did not create it, so its creator knows the values") {
 		t.Errorf("the plan does not say that another user created the keys: %+v, %v", p.Actions, err)
 	}
 	stepstest.Apply(t, s)

@@ -7,8 +7,8 @@ import (
 	"carrick/steps"
 )
 
-// What cannot be read any more is reported; that the cluster has changed is not known
-// then.
+// If an object can't be read any more, that reason is reported, because carrick cannot know whether the cluster has
+// changed.
 func TestWhyAPlanIsAnotherOne(t *testing.T) {
 	changed := steps.Change{Items: []steps.Item{{Verb: steps.Update, What: "Secret a/b"}}}
 	if err := whyOther(changed); err != errOtherPlan {
@@ -23,7 +23,8 @@ func TestWhyAPlanIsAnotherOne(t *testing.T) {
 	}
 }
 
-// An undo that was killed has deleted something, and what hangs on that goes while the next one is confirmed.
+// An undo that was killed has deleted an object. Dependent objects are deleted while the next undo is confirmed, which
+// does not make its plan outdated.
 func TestWhatIsGoingIsNoOtherPlan(t *testing.T) {
 	confirmed := steps.Change{Items: []steps.Item{{Verb: steps.Delete, What: "ResourceSlice a/b", Hash: "1"}}}
 	now := steps.Change{Items: []steps.Item{{Verb: steps.Delete, What: "VirtualNode a/b", Hash: "2", Terminating: true}}}
@@ -36,7 +37,7 @@ func TestWhatIsGoingIsNoOtherPlan(t *testing.T) {
 	}
 }
 
-// What can't be known yet is no change: diff does not claim one.
+// A pending action is not a change: diff does not report a difference for it.
 func TestWhatIsNotKnownIsNoChange(t *testing.T) {
 	row := steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "cluster in Renku"}}}
 	p := &Plan{Actions: []Planned{{Action: "register", Change: row, Pending: "nobody is signed in"}, {Action: "role"}}}

@@ -20,26 +20,26 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// PeerFile is a side that is known only from the facts file that its admin provided. The file is live: a newer version
-// in its place is read at once.
+// PeerFile is a side that is known only from the facts file that its admin provided. When the file is replaced, the new
+// version is read at once.
 type PeerFile struct {
 	Path string
 
-	host *host.Host // the file's folder
+	host *host.Host // the file's directory
 	keys facts.Keys
 	want facts.Expects                         // except Now; mu guards Newest
-	own  func(context.Context) (string, error) // UID of the cluster that reads it; nil: a host
+	own  func(context.Context) (string, error) // returns the UID of the reader's cluster; nil if the reader has a host
 
-	signer atomic.Pointer[string] // fingerprint of the required signer; nil: not confirmed yet
+	signer atomic.Pointer[string] // fingerprint of the required signer; nil if not confirmed yet
 
 	mu   sync.Mutex
-	text string // as last read
+	text string // content when last read
 	file *facts.File
-	err  error // why it can't be used, apart from its age
+	err  error // why the file can't be used, apart from its age
 }
 
-// OpenPeerFile reads a facts file; it sets want.Now. An error says why the file is rejected, with its path. An empty
-// signer allows any key, see Unconfirmed.
+// OpenPeerFile reads a facts file and verifies it against want. It sets want.Now. If it rejects the file, the error
+// contains the path and the reason. If signer is "", any key is accepted (see Unconfirmed).
 func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*PeerFile, error) {
 	if info, err := os.Stat(path); err != nil {
 		return nil, &linkfile.FileError{Path: path, Problem: linkfile.PlainFileError(err)}
@@ -63,7 +63,6 @@ func OpenPeerFile(path, signer string, keys facts.Keys, want facts.Expects) (*Pe
 	return h, nil
 }
 
-// read returns the current content of the file.
 func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	data, err := h.host.Read(ctx, "/"+filepath.Base(h.Path))
 	if err != nil {
@@ -95,7 +94,7 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	want := h.want
 	want.Now = time.Now()
 	if h.own != nil {
-		if uid, err := h.own(ctx); err == nil { // otherwise unknown: checks of that side report it
+		if uid, err := h.own(ctx); err == nil { // if unknown, checks of that side report it
 			want.Cluster = uid
 		}
 	}
@@ -109,7 +108,6 @@ func (h *PeerFile) read(ctx context.Context) (*facts.File, error) {
 	return h.file, nil
 }
 
-// fact returns a fact from the file.
 func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	file, err := h.read(ctx)
 	if err != nil {
@@ -117,7 +115,7 @@ func (h *PeerFile) fact(ctx context.Context, f *steps.Fact) (any, error) {
 	}
 	if f.Now {
 		return nil, missingPeerFacts(
-			"%s is not known: it is not kept in files, and the other side is not available", f.DisplayName(),
+			"%s is not known: facts files do not contain it, and the other side is not available", f.DisplayName(),
 		)
 	}
 	if f.Secret {
@@ -155,12 +153,12 @@ func (h *PeerFile) secret(file *facts.File, f *steps.Fact) (any, error) {
 	)
 }
 
-// opens says what decrypts a file's secrets.
+// opens returns what the user must do to decrypt a file's secrets.
 func opens(file *facts.File) string {
 	if slices.Equal(file.Sealed.For, []string{facts.ByPassphrase}) {
-		return "give the passphrase with --passphrase-file FILE"
+		return "pass the passphrase with --passphrase-file FILE"
 	}
-	return "give the key with --identity FILE"
+	return "pass the key with --identity FILE"
 }
 
 // Sealed returns why the secrets in the file can't be decrypted, or nil if they can.
@@ -174,7 +172,7 @@ func (h *PeerFile) Sealed(ctx context.Context) error {
 	}
 }
 
-// PeerFileFits returns why a facts file of this session can't be used, or nil if it can or there is none.
+// PeerFileFits returns an error if a facts file of this session can't be used.
 func (s *Session) PeerFileFits(ctx context.Context) error {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	for _, side := range steps.Sides {
@@ -187,13 +185,13 @@ func (s *Session) PeerFileFits(ctx context.Context) error {
 	return nil
 }
 
-// said returns the source of a value: "the provider's file of 22:51".
+// said returns the source of a value, such as "the provider's file of 2 Jan 22:51".
 func (h *PeerFile) said(file *facts.File) string {
 	return fmt.Sprintf("the %s's file of %s", file.Role, file.Taken.Local().Format("2 Jan 15:04"))
 }
 
-// verdict returns what the other side's admin saw: a skip, because the check did not run from here, on which other
-// cells may depend.
+// verdict returns the verdict in the facts file. It returns a skip, because the check did not run in this session.
+// Cells that depend on the check can run if the reported verdict holds.
 func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	file, err := h.read(ctx)
 	if err != nil {
@@ -207,10 +205,9 @@ func (h *PeerFile) verdict(ctx context.Context, check string) steps.Result {
 	if saw.UnmarshalText([]byte(t.Status)) != nil {
 		return steps.Skipped("%s has an unknown status: %s", h.said(file), t.Status)
 	}
-	return steps.Skipped("%s says: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
+	return steps.Skipped("%s reports: %s: %s", h.said(file), t.Status, t.Found).Reporting(saw)
 }
 
-// answer returns the other admin's answer.
 func (h *PeerFile) answer(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
@@ -226,7 +223,7 @@ func (h *PeerFile) answer(ctx context.Context, q *steps.Question) (v any, from s
 	return v, h.said(file)
 }
 
-// proposal returns the value of the fact that a question names as its proposal.
+// proposal returns the value of the fact that the question names as its proposal.
 func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from string) {
 	file, err := h.read(ctx)
 	if err != nil || q.Secret {
@@ -239,7 +236,7 @@ func (h *PeerFile) proposal(ctx context.Context, q *steps.Question) (v any, from
 }
 
 // Differences returns an error that lists the answers of a link that differ from those in the facts file of side's
-// admin. It considers only answers on which both admins must agree, whichever of them decides.
+// admin. It considers only answers on which both admins must agree, regardless of who decides them.
 func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Given) error {
 	file, err := h.read(context.Background())
 	if err != nil {
@@ -255,7 +252,7 @@ func (h *PeerFile) Differences(g *steps.Guide, side steps.Side, given steps.Give
 		v, err := q.Accept(theirs)
 		if err != nil || q.Show(v) != q.Show(given[key]) {
 			out = append(out, &linkfile.FileError{Path: h.Path, Key: "answers." + key, Problem: fmt.Sprintf(
-				"the %s answers %s, this link answers %s: use the same answer on both sides", file.Role, q.Show(theirs),
+				"the %s uses %s, but this link uses %s: set the same answer on both sides", file.Role, q.Show(theirs),
 				q.Show(given[key]))})
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// PeerFileHeader is what a facts file says about itself, before it is used.
+// PeerFileHeader is the header of a facts file. It is read before the file is used.
 type PeerFileHeader struct {
-	Link, Context string // its link, and the other admin's name of their side
-	ByPhrase      bool   // a passphrase decrypts its secrets
-	Signer        string // fingerprint of the key that signed it
+	Link, Context string // the link, and the other admin's name for their side
+	ByPhrase      bool   // a passphrase decrypts the secrets
+	Signer        string // fingerprint of the key that signed the file
 }
 
-// ReadPeerFileHeader reads the header of a facts file that is to describe a side of a new link. A FileError says why
-// the file can't be used.
+// ReadPeerFileHeader reads the header of a facts file that describes a side of a new link. If the file can't be used,
+// it returns a FileError.
 func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileHeader, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -50,7 +50,8 @@ func ReadPeerFileHeader(path string, g *steps.Guide, side steps.Side) (PeerFileH
 	return head, nil
 }
 
-// Here returns the sides for which this session can write a facts file: those that are not known from one themselves.
+// Here returns the sides for which this session can write a facts file. Sides that are known only from a facts file are
+// omitted.
 func (s *Session) Here() []steps.Side {
 	var out []steps.Side
 	for _, side := range steps.Sides {

@@ -12,7 +12,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// A facts file answers what both admins share and what is its writer's own. It does not answer for its reader.
+// A facts file provides the answers that both admins share and the writer's own answers, but not the reader's own
+// answers.
 func TestWhatAFactsFileAnswers(t *testing.T) {
 	question := func(key string, on steps.Side, not bool) steps.Question {
 		return steps.Question{Key: key, Title: key, Help: "h", Kind: steps.Text, On: on, NotFromPeer: not}
@@ -32,7 +33,7 @@ func TestWhatAFactsFileAnswers(t *testing.T) {
 	}
 }
 
-// answersCount wants the answers to some questions alone to count from a file of a side's admin.
+// answersCount requires that a facts file of a side's admin provides exactly these answers.
 func answersCount(t *testing.T, g *steps.Guide, side steps.Side, counting []string) {
 	theirs := map[string]any{}
 	for _, q := range g.Steps[0].Ask {

@@ -15,23 +15,24 @@ import (
 	"carrick/steps"
 )
 
-// MissingPermissions maps the sides on which permissions are missing to what is missing there.
+// MissingPermissions maps each side with missing permissions to these permissions.
 type MissingPermissions map[steps.Side]Missing
 
 // Missing describes the missing permissions on one side.
 type Missing struct {
 	Missing []cluster.Decision
-	// Needed is everything that the plan requires, granted or not: granting only the missing permissions would replace,
-	// and so revoke, the others.
+	// Needed lists all permissions that the plan requires, granted or not. If Grant listed only the missing permissions,
+	// applying it would replace the existing roles and so revoke the granted permissions.
 	Needed []permission.Rule
 	Partly bool     // further requirements can be determined only once these are granted
-	Fresh  []string // namespaces of Needed that do not exist, or may not
+	Fresh  []string // namespaces in Needed that might not exist
 }
 
 // Grant returns YAML that grants Needed. name is the name of the roles.
 func (l Missing) Grant(name string) string { return steps.Grant(name, l.Needed, l.Fresh...) }
 
-// Words returns the missing permissions, with all verbs on a resource in one: "create, patch secrets in renku".
+// Words returns the missing permissions as text. All verbs on a resource share one entry, such as "create, patch
+// secrets in renku".
 func (l Missing) Words() []string {
 	var kinds []permission.Rule
 	verbs := map[permission.Rule][]string{}
@@ -56,9 +57,9 @@ func (l Missing) Words() []string {
 	return out
 }
 
-// MissingPermissions reviews every permission that the plan requires on both sides, before anything is written. If one
-// is missing, Needed also includes the permissions that the checks lack, so that the user has to ask an admin only
-// once.
+// MissingPermissions reviews every permission that the plan requires on both sides. It must run before anything is
+// written. If a permission is missing, Needed also includes the missing permissions of the checks, so that the user has
+// to ask an admin only once.
 func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	need, partly := map[steps.Side][]permission.Rule{}, map[steps.Side]bool{}
@@ -68,7 +69,7 @@ func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermi
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Permissions...)
 		partly[a.Side] = partly[a.Side] || a.Refused
-		for _, side := range steps.Sides { // an action of one side may read from the other
+		for _, side := range steps.Sides { // an action of one side can read from the other
 			need[side] = append(need[side], s.denied(ctx, side, a.unread)...)
 		}
 	}
@@ -98,7 +99,6 @@ func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermi
 	return out, nil
 }
 
-// denied returns those of the permissions that are missing on a side.
 func (s *Session) denied(ctx context.Context, side steps.Side, rights []permission.Rule) []permission.Rule {
 	if len(rights) == 0 || s.ends[side].Cluster == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *Session) denied(ctx context.Context, side steps.Side, rights []permissi
 	return out
 }
 
-// unplanned returns the sides of a plan of the whole guide on which an action can't be planned yet.
+// unplanned returns the sides on which an action can't be planned yet. p must cover the whole guide.
 func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 	out := map[steps.Side]bool{}
 	for _, a := range p.Actions {
@@ -127,7 +127,6 @@ func (s *Session) unplanned(p *Plan) map[steps.Side]bool {
 	return out
 }
 
-// guidePermissions returns the permissions that the guide's own permission checks require on a side.
 func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permission.Rule {
 	for _, c := range s.guide.Cells() {
 		if check, _ := s.guide.Check(c.Check); check.Permissions && c.Side == side {
@@ -137,7 +136,7 @@ func (s *Session) guidePermissions(ctx context.Context, side steps.Side) []permi
 	return s.ends[side].Cluster.Noted()
 }
 
-// unsureNamespaces returns the namespaces of permissions whose existence can't be verified.
+// unsureNamespaces returns those namespaces of the permissions that might not exist, because carrick can't read them.
 func (s *Session) unsureNamespaces(
 	ctx context.Context, side steps.Side, rights []permission.Rule, fresh []string,
 ) []string {
@@ -154,7 +153,7 @@ func (s *Session) unsureNamespaces(
 	return fresh
 }
 
-// Unread returns the sides on which something could not be read so far because of missing permissions.
+// Unread returns the sides on which something could not be read because of missing permissions.
 func (s *Session) Unread(ctx context.Context) (MissingPermissions, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	s.Look(ctx, s.guide.Cells())
@@ -172,7 +171,6 @@ func (s *Session) Unread(ctx context.Context) (MissingPermissions, error) {
 	return out, err
 }
 
-// lacking reviews permissions and returns the sides on which some are missing.
 func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.Rule) (MissingPermissions, error) {
 	out := MissingPermissions{}
 	for side, rights := range need {
@@ -199,8 +197,8 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 	return out, nil
 }
 
-// refused returns an error for what a server would reject although every permission is granted, such as by a quota or
-// an admission rule. Nothing may be written then, because apply would stop part-way.
+// refused returns an error if a server would reject an item although every permission is granted. The cause can be a
+// quota or an admission rule. Nothing is written then, because apply would stop part-way.
 func (p *Plan) refused(g *steps.Guide) error {
 	for _, a := range p.Actions {
 		if a.Refused {
@@ -215,8 +213,8 @@ func (p *Plan) refused(g *steps.Guide) error {
 	return nil
 }
 
-// namespaceChanges reports whether the plan changes the namespace of an item. What is rejected there now may be
-// accepted afterwards, and is planned again when its turn comes.
+// namespaceChanges reports whether the plan changes the namespace of an item. The server might then accept an item that
+// it rejects now, so apply plans the item again right before it is applied.
 func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 	_, name, _ := strings.Cut(what, " ")
 	ns, _, inside := strings.Cut(name, "/")
@@ -230,8 +228,8 @@ func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 	return false
 }
 
-// NewNamespaces returns the namespaces that a plan creates on a side, and those of objects that can't be read yet,
-// which may not exist either.
+// NewNamespaces returns the namespaces that a plan creates on a side. It also returns the namespaces of objects that
+// can't be read yet, because these might not exist either.
 func (p *Plan) NewNamespaces(side steps.Side) []string {
 	var out []string
 	for _, a := range p.Actions {

@@ -8,8 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// Who may bind every role, or approve for every signer, may do everything: such a
-// right is granted for the one name that it is needed for.
+// A user who can bind every role, or approve for every signer, can obtain all permissions. So such a permission is
+// granted only for the required name.
 func TestGrantsAreForOneNameWhereThatCounts(t *testing.T) {
 	got := steps.Grant("g", []permission.Rule{
 		{Verb: "get", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},

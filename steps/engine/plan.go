@@ -22,8 +22,8 @@ type Plan struct {
 	Undo    bool
 	Actions []Planned
 
-	whole bool  // it covers the whole guide
-	scope Scope // of an undo
+	whole bool
+	scope Scope // only for an undo
 }
 
 // Planned is one action of a plan.
@@ -31,11 +31,11 @@ type Planned struct {
 	Step, Action, Title string
 	Side                steps.Side
 	Change              steps.Change
-	Pending             string // why it can't be planned yet; "": it can
-	Refused             bool   // it can't be planned because a read is forbidden
+	Pending             string // why the action can't be planned yet, or ""
+	Refused             bool   // the action can't be planned because a read is forbidden
 
-	handed bool              // it can't be planned because the other side's file lacks something
-	unread []permission.Rule // the forbidden reads, on either side
+	handed bool              // the action can't be planned because the other side's file lacks a value
+	unread []permission.Rule // the forbidden reads on both sides
 }
 
 // Empty reports whether the plan changes nothing.
@@ -48,8 +48,7 @@ func (p *Plan) Empty() bool {
 	return true
 }
 
-// Changes reports whether the planned part of the plan changes something. The items of a pending action are what it
-// would change at most.
+// Changes reports whether the plan changes something. It ignores pending actions, whose items are only an upper bound.
 func (p *Plan) Changes() bool {
 	return slices.ContainsFunc(p.Actions, func(a Planned) bool { return a.Pending == "" && a.changes() })
 }
@@ -63,7 +62,7 @@ func (a *Planned) changes() bool {
 	return false
 }
 
-// Tally counts the items of a plan on one side by verb; "" is both sides.
+// Tally counts the items of a plan by verb. If side is "", it counts both sides.
 func (p *Plan) Tally(side steps.Side) map[steps.Verb]int {
 	n := map[steps.Verb]int{}
 	for _, a := range p.Actions {
@@ -77,7 +76,7 @@ func (p *Plan) Tally(side steps.Side) map[steps.Verb]int {
 	return n
 }
 
-// Has reports whether the plan contains an item with that verb.
+// Has reports whether the plan contains an item with verb v.
 func (p *Plan) Has(v steps.Verb) bool { return p.Tally("")[v] > 0 }
 
 // Conflicts returns the items with fields that another manager owns.
@@ -93,13 +92,13 @@ func (p *Plan) Conflicts() []steps.Item {
 	return out
 }
 
-// Scope selects what a plan covers. Zero: everything.
+// Scope selects what a plan covers. The zero value covers everything.
 type Scope struct {
 	Steps   []string   // names of steps
 	Actions []string   // names of actions
 	Side    steps.Side // one side only
-	// Found are objects to undo although the inventory does not contain them, each named as in the plan ("Role
-	// renku/renku"). They are deleted by their marks, and no values are restored.
+	// Found lists objects to undo although the inventory does not contain them. They are named as in the plan, such as
+	// "Role renku/renku". They are identified only by their ownership labels, and no values are restored.
 	Found []string
 }
 
@@ -115,7 +114,7 @@ type job struct {
 	side   steps.Side
 }
 
-// jobs returns the actions that a scope covers and whose sides are available, in the order of applying.
+// jobs returns the actions that a scope covers and whose sides are available, in apply order.
 func (s *Session) jobs(ctx context.Context, o Scope) []job {
 	var out []job
 	for i := range s.guide.Steps {
@@ -175,7 +174,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		pl.Pending, pl.handed = absent.Error(), absent.PeerFile
 		return pl, true, nil
 	}
-	if apierrors.IsForbidden(err) { // reported with all other missing permissions
+	if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 		pl.Pending, pl.Refused = failure.Explain(err), true
 		pl.unread = failure.Refused(err)
 		return pl, true, nil
@@ -186,7 +185,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 	return pl, true, nil
 }
 
-// PlanUndo returns what undo would revert, in the order of undoing.
+// PlanUndo returns what undo would revert, in undo order.
 func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	p := &Plan{Undo: true, scope: o}
@@ -197,9 +196,11 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 		env := s.env(ctx, j.side, &usage{})
 		env.Action, env.Runtime.Along, env.Runtime.Found = j.action.Name, along[j.side], o.Found
 		c, err := j.action.PlanUndo(ctx, env)
-		if unreachable(err) { // the other side is still undone
+		if unreachable(err) { // the undo of the other side can still run
 			pl := Planned{Step: j.step.Name, Action: j.action.Name, Title: j.action.Title, Side: j.side}
-			pl.Pending = fmt.Sprintf("%s; when it responds: carrick undo LINK --side %s", failure.Explain(err), j.side)
+			pl.Pending = fmt.Sprintf(
+				"%s; when the side responds, run: carrick undo LINK --side %s", failure.Explain(err), j.side,
+			)
 			p.Actions = append(p.Actions, pl)
 			away = &ActionError{j.step.Name, j.action.Name, s.guide.Sides[j.side].Name, "plan the undo of", err}
 			continue
@@ -232,7 +233,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	return p, nil
 }
 
-// keeps reports whether an action has no undo, so that planning it sends no request.
+// keeps reports whether an action has no undo. Planning it then sends no request.
 func keeps(d steps.Doer) bool {
 	c, ok := d.(action.Call)
 	return ok && c.Revert == nil
@@ -243,7 +244,7 @@ func unreachable(err error) bool {
 	return errors.As(err, new(*url.Error)) || errors.As(err, new(*failure.StaleError))
 }
 
-// undoOrder returns the jobs in the guide's own order of undoing, then in reverse order of applying.
+// undoOrder first returns the jobs in the guide's own undo order, and then the others in reverse apply order.
 func (s *Session) undoOrder(jobs []job) []job {
 	order := s.guide.Undo
 	if slices.ContainsFunc(steps.Sides, func(side steps.Side) bool { return s.ends[side].absent() }) {
@@ -268,7 +269,7 @@ func (s *Session) undoOrder(jobs []job) []job {
 	return out
 }
 
-// ActionError is an error of an action, with the action's place in the guide.
+// ActionError is an error from an action. It contains the action's place in the guide.
 type ActionError struct {
 	Step, Action, Side, Doing string
 	Err                       error

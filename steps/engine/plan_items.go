@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// Of returns the items of a plan that have that verb.
+// Of returns the items of a plan with verb v.
 func (p *Plan) Of(v steps.Verb) []steps.Item {
 	var out []steps.Item
 	for _, a := range p.Actions {
@@ -24,7 +24,7 @@ func (p *Plan) Held() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Held })
 }
 
-// Leaves reports whether an undo keeps something that the link wrote or that has its mark.
+// Leaves reports whether an undo keeps something that the link wrote or that has the link's ownership label.
 func (p *Plan) Leaves() bool {
 	return slices.ContainsFunc(
 		p.Of(steps.Leave), func(it steps.Item) bool { return it.Unentered || it.Left || it.Entry != nil },
@@ -36,7 +36,7 @@ func (p *Plan) Unentered() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Unentered })
 }
 
-// Left returns the files that this link wrote and that an undo keeps because they have been changed since.
+// Left returns the files that this link wrote and that an undo keeps because someone has changed them since.
 func (p *Plan) Left() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Left })
 }

@@ -8,8 +8,8 @@ import (
 	"carrick/steps/action"
 )
 
-// planNamespaces adds to a plan of a part of a guide the actions of other parts that create the namespaces it requires.
-// Each is inserted right before the first action that needs it.
+// planNamespaces completes the plan of a part of a guide. It adds actions of other parts that create required
+// namespaces. It inserts each of them right before the first action that needs the namespace.
 func (s *Session) planNamespaces(ctx context.Context, p *Plan, o Scope) error {
 	if p.whole {
 		return nil
@@ -46,7 +46,7 @@ func (a *Planned) missingNamespaces() []string {
 	return out
 }
 
-// noteMissing notes on the items in a namespace that nothing creates it.
+// noteMissing adds a note to the items in a namespace that no action creates.
 func (a *Planned) noteMissing(namespace string) {
 	for i := range a.Change.Items {
 		if it := &a.Change.Items[i]; it.MissingNamespace == namespace {
@@ -55,7 +55,7 @@ func (a *Planned) noteMissing(namespace string) {
 	}
 }
 
-// creatorOf returns the plan of the action outside a scope that creates a namespace, or nil if there is none.
+// creatorOf returns the plan of the action outside the scope that creates a namespace, or nil if there is none.
 func (s *Session) creatorOf(ctx context.Context, namespace string, side steps.Side, o Scope) (*Planned, error) {
 	for _, j := range s.jobs(ctx, Scope{Side: side}) {
 		if _, writes := j.action.Doer.(action.Asset); !writes || o.covers(j.step, j.action, side) {

@@ -7,15 +7,15 @@ import (
 	"carrick/steps"
 )
 
-// PlanReport is a plan as one document: the output of diff, and of apply and undo with --dry-run, with -o json|yaml.
-// carrick never reads or applies it.
+// PlanReport is a plan as one document. With -o json|yaml, it is the output of diff, and of apply and undo with
+// --dry-run. carrick never reads or applies it.
 type PlanReport struct {
-	APIVersion string       `json:"apiVersion"` // carrick/v1alpha1
-	Kind       string       `json:"kind"`       // Plan
+	APIVersion string       `json:"apiVersion"` // always carrick/v1alpha1
+	Kind       string       `json:"kind"`       // always Plan
 	Link       string       `json:"link"`
 	Guide      string       `json:"guide"`
 	Time       time.Time    `json:"time"`
-	Undo       bool         `json:"undo"`  // it is the plan of an undo
+	Undo       bool         `json:"undo"`  // this is the plan of an undo
 	Empty      bool         `json:"empty"` // nothing would change, and nothing is pending
 	Sides      []ReportSide `json:"sides"`
 	Totals     PlanTotals   `json:"totals"`
@@ -35,21 +35,21 @@ type PlanAction struct {
 	Action  string     `json:"action"`
 	Title   string     `json:"title"`
 	Side    steps.Side `json:"side"`
-	Role    string     `json:"role"`              // the guide's name of the side
-	Pending string     `json:"pending,omitempty"` // why it can't be planned yet; in an undo: why it is kept
-	Items   []PlanItem `json:"items"`             // none while pending
+	Role    string     `json:"role"`              // the guide's name for the side
+	Pending string     `json:"pending,omitempty"` // why it can't be planned yet; in an undo, why it is kept
+	Items   []PlanItem `json:"items"`             // empty while the action is pending
 }
 
 // PlanItem is one object, file or request that an action affects.
 type PlanItem struct {
 	Verb steps.Verb `json:"verb"`
-	What string     `json:"what"`           // "Role renku-sessions/renku", "POST /clusters"
+	What string     `json:"what"`           // such as "Role renku-sessions/renku" or "POST /clusters"
 	Note string     `json:"note,omitempty"` // why it is kept, or what is deleted along with it
-	// Held is set in an undo: this link created it, and it is kept because others depend on it.
+	// Held is set in an undo if this link created the object and others depend on it. The object is kept.
 	Held      bool           `json:"held,omitempty"`
-	Refused   bool           `json:"refused,omitempty"`   // the server would reject it now: note says why
+	Refused   bool           `json:"refused,omitempty"`   // the server would reject it now; note says why
 	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
-	Diff      string         `json:"diff,omitempty"`      // unified diff, secrets masked
+	Diff      string         `json:"diff,omitempty"`      // unified diff; secrets are masked
 }
 
 // PlanConflict is a field that another manager owns.
@@ -58,7 +58,7 @@ type PlanConflict struct {
 	Manager string `json:"manager"`
 }
 
-// NewPlanReport returns a plan as a document. Text from a cluster is stripped of terminal control characters.
+// NewPlanReport returns a plan as a document. It strips terminal control characters from text that a cluster returned.
 func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 	r := PlanReport{
 		APIVersion: "carrick/v1alpha1", Kind: "Plan", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),
@@ -73,7 +73,7 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 			Step: a.Step, Action: a.Action, Title: a.Title, Side: a.Side, Role: s.guide.Sides[a.Side].Name,
 			Pending: clean.Text(a.Pending), Items: []PlanItem{},
 		}
-		if a.Pending != "" { // its items are what it would change at most
+		if a.Pending != "" { // its items are only an upper bound
 			r.Totals.Pending++
 			r.Actions = append(r.Actions, row)
 			continue

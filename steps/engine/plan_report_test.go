@@ -12,8 +12,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// A plan as a document counts what it holds, without what a pending action would do at most. No name or note of a
-// cluster reaches a terminal as it is.
+// The totals of a plan report match its items, without the upper bounds of pending actions. Names and notes from a
+// cluster are cleaned.
 func TestPlanReport(t *testing.T) {
 	s := &Session{
 		guide: &steps.Guide{

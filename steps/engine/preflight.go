@@ -16,7 +16,7 @@ type Candidate struct {
 	Current                    bool
 }
 
-// Candidates returns the contexts of a kubeconfig ("": by kubectl's rules).
+// Candidates returns the contexts of the kubeconfig at path config. If config is "", kubectl's rules apply.
 func Candidates(config string) ([]Candidate, error) {
 	list, err := kubeconfig.Contexts(config)
 	if err != nil {
@@ -29,15 +29,15 @@ func Candidates(config string) ([]Candidate, error) {
 	return out, nil
 }
 
-// Preflight is the result of the first contact with a cluster.
+// Preflight is the result of the first request to a cluster.
 type Preflight struct {
-	Version string // "v1.36.3"
+	Version string // such as "v1.36.3"
 	User    string
-	UID     string // of kube-system: two sides with one UID are the same cluster; "" if it can't be read
+	UID     string // UID of kube-system; two sides with the same UID are the same cluster; "" if it can't be read
 	Latency time.Duration
 }
 
-// RunPreflight contacts a cluster for the first time. The error is in plain words.
+// RunPreflight contacts a cluster for the first time. Its errors are in plain words.
 func RunPreflight(ctx context.Context, access kubeconfig.Access) (Preflight, error) {
 	c, err := cluster.Open(access, cluster.Options{Once: true})
 	if err != nil {

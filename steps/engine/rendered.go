@@ -12,9 +12,9 @@ import (
 	"carrick/steps/inventory"
 )
 
-// Render renders the objects of an action as they would be created, with the link's mark, whether or not the answers
-// configure the action. It reads facts and writes nothing. Values of Secrets are in clear, but a Secret of a Mint has
-// no data. It returns nil if the action writes no objects.
+// Render returns the objects of the named action as they would be created, with the link's ownership labels. It also
+// renders actions that the answers don't configure. It reads facts and writes nothing. Values of Secrets are not
+// masked, but a Secret from a Mint has no data. If the action writes no objects, Render returns nil.
 func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unstructured, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {
@@ -41,7 +41,7 @@ func (s *Session) Render(ctx context.Context, name string) ([]*unstructured.Unst
 	return objs, err
 }
 
-// Wanted reports whether the answers configure an action.
+// Wanted reports whether the answers configure the named action.
 func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
 	a, step := s.guide.Action(name)
 	if a == nil {
@@ -54,8 +54,8 @@ func (s *Session) Wanted(ctx context.Context, name string) (bool, error) {
 	return wanted, use.sound()
 }
 
-// RenderFile renders the file of an action for the present state of the host, and writes nothing. It returns nil if the
-// action writes no file.
+// RenderFile renders the file of the named action for the current state of the host. It writes nothing. If the action
+// writes no file, it returns nil.
 func (s *Session) RenderFile(ctx context.Context, name string) (*action.RenderedFile, error) {
 	a, _ := s.guide.Action(name)
 	if a == nil {

@@ -7,18 +7,18 @@ import (
 	"carrick/steps"
 )
 
-// Report is the board as one document: the output of check with -o json|yaml.
+// Report is the board as one document. It is the output of check with -o json|yaml.
 type Report struct {
-	APIVersion string        `json:"apiVersion"` // carrick/v1alpha1
-	Kind       string        `json:"kind"`       // CheckReport
+	APIVersion string        `json:"apiVersion"` // always carrick/v1alpha1
+	Kind       string        `json:"kind"`       // always CheckReport
 	Link       string        `json:"link"`
 	Guide      string        `json:"guide"`
 	Time       time.Time     `json:"time"`
 	Sides      []ReportSide  `json:"sides"`
 	Summary    ReportSummary `json:"summary"`
 	Checks     []ReportCheck `json:"checks"`
-	// Causes are the ids of the checks that fail or are unknown independently of others, in order of dependency: what to
-	// fix first.
+	// Causes lists the IDs of the checks that fail or are unknown independently of others. It is in dependency order, so
+	// the first is the one to fix first.
 	Causes []string `json:"causes,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type ReportSummary struct {
 
 // ReportCheck is one cell of a report.
 type ReportCheck struct {
-	ID       string       `json:"id"` // "renku/token-filled@remote"
+	ID       string       `json:"id"` // such as "renku/token-filled@remote"
 	Step     string       `json:"step"`
 	Check    string       `json:"check"`
 	Title    string       `json:"title"`
@@ -45,21 +45,21 @@ type ReportCheck struct {
 	From     string       `json:"from,omitempty"`
 	Status   steps.Status `json:"status"`
 	Found    string       `json:"found,omitempty"`
-	Lines    []string     `json:"lines,omitempty"` // the finding in full, such as a table
+	Lines    []string     `json:"lines,omitempty"` // the full finding, such as a table
 	Fix      string       `json:"fix,omitempty"`
 	Seconds  float64      `json:"durationSeconds"`
 	Age      float64      `json:"ageSeconds"`
-	CausedBy string       `json:"causedBy,omitempty"` // id of the check whose failure blocks this one
+	CausedBy string       `json:"causedBy,omitempty"` // ID of the check that blocks this one
 	Causes   int          `json:"causes,omitempty"`   // number of checks that this one blocks
 }
 
-// Look is when and for how long a cell was probed.
+// Look is the time and the duration of the last probe of a cell.
 type Look struct {
 	At       time.Time
 	Duration time.Duration
 }
 
-// NewReport returns the report of a board; looks may be incomplete. If cells is nil, it reports all.
+// NewReport returns the report of a board. looks can be incomplete. If cells is nil, the report covers all cells.
 func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.Cell, now time.Time) Report {
 	r := Report{
 		APIVersion: "carrick/v1alpha1", Kind: "CheckReport", Link: s.link.Name(), Guide: s.guide.Name, Time: now.UTC(),

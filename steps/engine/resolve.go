@@ -14,19 +14,18 @@ import (
 	"carrick/steps"
 )
 
-// env returns the Env of a check or action on a side, bound to one probe.
 func (s *Session) env(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	return s.resolver(ctx, use).env(side)
 }
 
-// probeEnv is env for one probe, during which a fact has the same value at every use.
+// probeEnv is like env, but a fact keeps the same value during the whole probe.
 func (s *Session) probeEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	r := s.resolver(ctx, use)
 	r.known = &learnt{all: map[learntKey]learntFact{}}
 	return r.env(side)
 }
 
-// adoptEnv is env for adopt, which can use the facts of both sides: it inspects the clusters itself and uses no facts
+// adoptEnv is like env, but both sides' facts can be used. An adoption inspects both clusters itself and uses no facts
 // files.
 func (s *Session) adoptEnv(ctx context.Context, side steps.Side, use *usage) steps.Env {
 	r := s.resolver(ctx, use)
@@ -50,14 +49,14 @@ type resolver struct {
 	given   steps.Given
 	secrets map[string]masked.Value
 	depth   int
-	// defaulting is set while a default is computed: a fact that can't be read must then not count as absent.
+	// defaulting is true while a default is computed. A fact that can't be read then does not count as absent.
 	defaulting bool
-	// secret is set while something secret is computed and a facts file has an unconfirmed signer: that file is then not
+	// secret is true while a secret value is computed and a facts file has an unconfirmed signer. That file is then not
 	// used.
 	secret bool
-	// adopting allows a side to use all facts of the other one, shared or not.
+	// adopting allows a side to use all facts of the other side, shared or not.
 	adopting bool
-	known    *learnt // nil: each use reads the fact again, as needed while waiting for a change
+	known    *learnt // nil if each use must read the fact again, as when waiting for a change
 }
 
 // learnt caches the facts that one probe has read, so that each fact stays the same during the probe.
@@ -69,7 +68,7 @@ type learnt struct {
 type learntKey struct {
 	side       steps.Side
 	name       string
-	defaulting bool // part of the key, because it changes what is recorded in usage
+	defaulting bool // part of the key, because it changes what usage records
 	secret     bool
 }
 
@@ -125,15 +124,15 @@ func (r *resolver) env(side steps.Side) steps.Env {
 	return e
 }
 
-// api returns the client of the set-up's API, the same one as long as the address is unchanged.
+// api returns the client of the setup's API. It returns the same client while the address is unchanged.
 func (r *resolver) api(side steps.Side) (*web.Client, error) {
 	if r.s.guide.API == nil {
 		return nil, steps.Absent("the guide has no API")
 	}
 	r = r.deeper()
-	r.secret = r.s.unsure() // a token is sent to it
+	r.secret = r.s.unsure() // a token is sent to this address
 	e := r.env(side)
-	e.Runtime.API = nil // the function that returns its address can't use it
+	e.Runtime.API = nil // the guide's API function must not use the API itself
 	at, err := r.s.guide.API(r.ctx, e)
 	if err != nil {
 		return nil, err
@@ -145,7 +144,7 @@ func (r *resolver) facts(side steps.Side) steps.Facts {
 	return steps.Facts{Lookup: func(name string) (any, error) { return r.fact(side, name) }}
 }
 
-// shared returns the facts of a side that the other one can use.
+// shared returns the facts of a side that the other side can use.
 func (r *resolver) shared(side steps.Side) steps.Facts {
 	return steps.Facts{Lookup: func(name string) (any, error) {
 		if f := r.s.guide.Fact(name, side); f != nil && !f.Shared && !r.adopting {
@@ -155,7 +154,7 @@ func (r *resolver) shared(side steps.Side) steps.Facts {
 	}}
 }
 
-// deepest is the maximum depth to which facts can depend on facts and answers on defaults.
+// deepest limits how many facts and defaults can depend on each other in a row.
 const deepest = 16
 
 func (r *resolver) fact(side steps.Side, name string) (any, error) {
@@ -187,7 +186,7 @@ func (r *resolver) fact(side steps.Side, name string) (any, error) {
 	return v, err
 }
 
-// answer returns the given answer, or else the default. Without either, the question is recorded as missing.
+// answer returns the given answer, or else the default. If there is neither, it records the question as missing.
 func (r *resolver) answer(key string) any {
 	q, _ := r.s.guide.Question(key)
 	if q == nil {
@@ -227,8 +226,8 @@ func (r *resolver) resolve(q *steps.Question) (v any, from string) {
 	return q.Default(next.env(q.Side()))
 }
 
-// proposed returns what another admin's facts file proposes as the answer, if the file's answer is not used. It returns
-// "" if that equals the value in use.
+// proposed returns another admin's proposal for an answer and the facts file that contains it. Such an answer is not
+// used automatically. If the proposal equals the current value, proposed returns "".
 func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) string {
 	for _, side := range steps.Sides {
 		h := s.ends[side].PeerFile
@@ -246,17 +245,17 @@ func (s *Session) proposed(ctx context.Context, q *steps.Question, holds any) st
 	return ""
 }
 
-// Answered is a current answer and its source.
+// Answered is a current answer with its source.
 type Answered struct {
 	Question *steps.Question
 	Value    any
 	From     string // "given", or the source of the default
-	Proposed string // what another admin's facts file proposes, and which file; "": nothing
-	Asked    bool   // false: not applicable, because its When is false
-	Err      error  // why its default could not be read
+	Proposed string // what another admin's facts file proposes, and which file; "" if nothing
+	Asked    bool   // false if the question is not applicable because its When is false
+	Err      error  // why the default could not be read
 }
 
-// Answers returns the current answers of a step, in the order of its questions. It may read defaults from a cluster.
+// Answers returns the current answers of a step, in the order of its questions. It might read defaults from a cluster.
 func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
 	ctx, cancel := context.WithTimeout(tracked.WithLooks(ctx, s.looks), s.checkTimeout())
 	defer cancel()
@@ -275,8 +274,9 @@ func (s *Session) Answers(ctx context.Context, step *steps.Step) []Answered {
 	return out
 }
 
-// Missing returns the applicable questions of the named steps (none named: all) that have neither answer nor default. A
-// question whose default could not be read is not missing: whatever uses it reports the error.
+// Missing returns the applicable questions that have neither an answer nor a default. It covers the named steps, or all
+// steps if there are no names. A question whose default could not be read is not missing, because any use of the answer
+// reports the error.
 func (s *Session) Missing(ctx context.Context, names ...string) []steps.Question {
 	var out []steps.Question
 	for _, step := range s.stepsNamed(names) {
@@ -289,7 +289,7 @@ func (s *Session) Missing(ctx context.Context, names ...string) []steps.Question
 	return out
 }
 
-// WhatIsMissing returns the error for missing answers, with the proposals of another admin's facts file.
+// WhatIsMissing returns the error for missing answers. It includes the proposals in another admin's facts file.
 func (s *Session) WhatIsMissing(ctx context.Context, questions []steps.Question) *steps.MissingError {
 	out := &steps.MissingError{Questions: questions}
 	for i := range questions {
@@ -300,8 +300,8 @@ func (s *Session) WhatIsMissing(ctx context.Context, questions []steps.Question)
 	return out
 }
 
-// Answer sets an answer, or removes it if v is nil, so that the default applies, and wakes the probes that used the old
-// one. Save writes it to the link file.
+// Answer sets an answer. If v is nil, it removes the answer, so that the default applies. Probes that used the old
+// answer run again. Save writes the answer to the link file.
 func (s *Session) Answer(key string, v any) error {
 	q, _ := s.guide.Question(key)
 	if q == nil {
@@ -332,7 +332,6 @@ func (s *Session) wake() {
 	s.answered = make(chan struct{})
 }
 
-// keep stores the answer to a secret question.
 func (s *Session) keep(key string, v masked.Value) error {
 	if q, _ := s.guide.Question(key); q == nil || !q.Secret {
 		return fmt.Errorf("the guide has no secret question %q", key)
@@ -340,7 +339,7 @@ func (s *Session) keep(key string, v masked.Value) error {
 	return s.Answer(key, v)
 }
 
-// web returns the client of the API at an address. It creates one client per address.
+// web returns the API client for an address. It creates one client per address.
 func (s *Session) web(at web.Address) (*web.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 	"carrick/steps"
 )
 
-// silentWithin is how long an API server may be unreachable during an apply or an undo: the time of a restart.
+// silentWithin is how long an API server can be unreachable during an apply or an undo. It covers a restart of the API
+// server.
 const silentWithin = 30 * time.Second
 
-// waitOut runs a part of an apply or an undo, and for silentWithin runs it again while it fails because an API server
-// does not answer. The part may run twice, so it must be idempotent, as Doer requires.
+// waitOut runs a part of an apply or an undo. If the API server does not answer, it repeats the part for up to
+// silentWithin. The part must therefore be idempotent, as Doer requires.
 func waitOut(ctx context.Context, say steps.Progress, part func() error) error {
 	ends := time.Now().Add(silentWithin)
 	for said := false; ; said = true {

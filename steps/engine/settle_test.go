@@ -14,8 +14,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// settling is a session whose one action takes until after to come true, and
-// whose check waits for at most within.
+// settling returns a session whose only action takes effect after the given time, and whose check has the timeout
+// within.
 func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Session {
 	t.Helper()
 	h, err := host.New(t.TempDir())
@@ -60,8 +60,7 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 	})
 }
 
-// Apply waits for what says that it waits as long as its check allows, and for
-// what fails a minute.
+// Apply waits for a waiting check until the check's timeout, and for a failing check for a minute.
 func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 	for _, tc := range []struct {
 		situation     string
@@ -94,7 +93,7 @@ func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 	}
 }
 
-// A check that skips because its object has not been read yet runs again once its need holds.
+// A check is skipped because its object was not read yet. It runs again once its need holds.
 func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settling(t, 0, 0, false)

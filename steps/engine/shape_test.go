@@ -23,9 +23,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// The hardest fact, action and check of each of the five guides, as literals:
-// if one of them could not be said in these types, the types would be wrong.
-// They run nowhere; Validate looks at them.
+// shapes has the most demanding fact, action and check of each of five guides, to show that the types can express them.
+// They are never run, only validated.
 func shapes() []*steps.Guide {
 	return []*steps.Guide{
 		restartBetweenCalls(), certificateAcrossSides(), filesOnAHost(), endpointFromElsewhere(), optionalSide(),
@@ -75,8 +74,8 @@ func guide(name string, local, remote steps.Role, step steps.Step) *steps.Guide 
 
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// Renku: register a cluster, restart four Deployments because of it, and only
-// then make a pool. The restart is a hash of its cause in the pod template.
+// Renku: register a cluster, restart four Deployments because of that, and only then create a pool. The restart is a
+// hash of its cause in the pod template.
 func restartBetweenCalls() *steps.Guide {
 	type registered struct{ ID, Name string }
 	cause := func(e steps.Env) (string, error) {
@@ -169,8 +168,8 @@ func restartBetweenCalls() *steps.Guide {
 	return g
 }
 
-// Liqo: a key that never leaves its side, a request that crosses over, a
-// certificate that comes back; and a gateway whose side is an answer.
+// Liqo: a key that never leaves its side, a request that is sent to the other side, and a certificate that is returned.
+// An answer decides which side has the gateway.
 func certificateAcrossSides() *steps.Guide {
 	serves := func(s steps.Side) func(steps.Env) bool {
 		return func(e steps.Env) bool { return e.Answers.Text("network.server") == string(s) }
@@ -256,7 +255,7 @@ func certificateAcrossSides() *steps.Guide {
 	)
 }
 
-// Open OnDemand: a file on a machine, with a token out of a cluster.
+// Open OnDemand: a file on a machine, with a token from a cluster.
 func filesOnAHost() *steps.Guide {
 	return guide(
 		"files", steps.Role{Name: "web node", Kind: steps.Host}, steps.Role{Name: "cluster", Kind: steps.Cluster},
@@ -339,8 +338,7 @@ func endpoint(
 	}
 }
 
-// vSphere: the second side may be missing, and one manifest is rendered once a
-// namespace that was found.
+// vSphere: the second side is optional, and one manifest is rendered for each discovered namespace.
 func optionalSide() *steps.Guide {
 	return guide(
 		"optional", steps.Role{Name: "guest", Kind: steps.Cluster},
@@ -369,7 +367,7 @@ func optionalSide() *steps.Guide {
 	)
 }
 
-// A side that is not there never reaches a Run.
+// Run is never called for a side that does not exist.
 func TestAnAbsentSideIsASkipThatSaysSo(t *testing.T) {
 	g := optionalSide()
 	g.Steps[0].Checks[0].Run = func(context.Context, steps.Env) steps.Result { panic("must not run") }

@@ -14,7 +14,7 @@ import (
 type Signer struct {
 	Side        steps.Side
 	Fingerprint string // SHA256:…, as ssh-keygen -l shows it
-	Peer        string // the guide's name of that side
+	Peer        string // the guide's name for that side
 	Wrote       string // the file, and its author according to the file
 }
 
@@ -22,12 +22,12 @@ type Signer struct {
 func (s Signer) Question() string { return fmt.Sprintf("Is this the key of the %s's admin?", s.Peer) }
 
 func (s Signer) String() string {
-	return fmt.Sprintf("%s is signed with the key %s, which is not confirmed yet: compare it with the %s's admin",
+	return fmt.Sprintf("%s is signed with the key %s, which is not confirmed yet: compare the key with the %s's admin",
 		s.Wrote, s.Fingerprint, s.Peer)
 }
 
-// Unconfirmed returns the signers that the link file does not name. Until a signer is confirmed, its file is used only
-// for display, and never together with a secret.
+// Unconfirmed returns the signers that are not in the link file. Until a signer is confirmed, its file is only
+// displayed. It is never used together with a secret.
 func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	var out []Signer
@@ -48,8 +48,8 @@ func (s *Session) Unconfirmed(ctx context.Context) ([]Signer, error) {
 	return out, nil
 }
 
-// Confirm stores signers in the link file: from then on, the facts files of their sides must be signed by them. If a
-// signer can't be stored, it is not confirmed.
+// Confirm stores signers in the link file. Later facts files of their sides must then have the same signer. If a signer
+// can't be stored, it is not confirmed.
 func (s *Session) Confirm(signers ...Signer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *Session) Confirm(signers ...Signer) error {
 	return nil
 }
 
-// keepTaken stores in the link file the dates of the facts files that a change is about to use. A later run rejects
-// older files, which may be outdated.
+// keepTaken stores the dates of the facts files that a change is about to use in the link file. A later run rejects
+// older files, because they might be outdated.
 func (s *Session) keepTaken(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Session) keepTaken(ctx context.Context) error {
 		if err := s.link.Save(); err != nil {
 			spec.Taken = before
 			return fmt.Errorf(
-				"%w; add %s.taken: %s to it, so that older facts files are rejected", err, side,
+				"%w; add %s.taken: %s to the link file, so that carrick rejects older facts files", err, side,
 				file.Taken.Format(time.RFC3339Nano),
 			)
 		}
@@ -94,7 +94,6 @@ func (s *Session) keepTaken(ctx context.Context) error {
 	return nil
 }
 
-// unsure reports whether a facts file of the session has an unconfirmed signer.
 func (s *Session) unsure() bool {
 	for _, end := range s.ends {
 		if end.PeerFile != nil && end.PeerFile.signer.Load() == nil {
@@ -104,7 +103,6 @@ func (s *Session) unsure() bool {
 	return false
 }
 
-// unsigned returns unconfirmed, or nil if the signer is confirmed.
 func (h *PeerFile) unsigned() error {
 	if h.signer.Load() != nil {
 		return nil
@@ -112,12 +110,11 @@ func (h *PeerFile) unsigned() error {
 	return h.unconfirmed()
 }
 
-// unconfirmed returns the error for an operation that requires a confirmed signer.
 func (h *PeerFile) unconfirmed() error {
-	return missingPeerFacts("the key that signed %s is not confirmed yet; carrick apply asks for it", h.Path)
+	return missingPeerFacts("the key that signed %s is not confirmed yet; carrick apply asks you to confirm it", h.Path)
 }
 
-// otherSigner returns the message for a facts file signed by another key than the confirmed one.
+// otherSigner returns the message for a facts file whose signer is not the confirmed one.
 func otherSigner(is, was string, want facts.Expects) string {
 	return fmt.Sprintf(
 		"is signed with another key than before: %s, not %s. Ask the %s's admin over another channel whether the key is "+

@@ -44,8 +44,8 @@ func writeSigned(t *testing.T, path string, f *facts.File, key *facts.Key) {
 	}
 }
 
-// No secret is used together with a facts file before its signer is confirmed. The link file keeps who that is, and
-// another signer is refused.
+// carrick uses no secret together with a facts file before the file's signer is confirmed. The link file stores the
+// confirmed signer, and another signer is rejected.
 func TestASignerIsConfirmedOnce(t *testing.T) {
 	own := func(name string) func(context.Context, steps.Env) (any, error) {
 		return func(_ context.Context, e steps.Env) (any, error) { return e.Peer.Text(name) }
@@ -152,7 +152,7 @@ func TestASignerIsConfirmedOnce(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Fingerprint != key.Fingerprint() {
 		t.Fatalf("%v, %v", list, err)
 	}
-	for _, want := range []string{path, "written by alice", key.Fingerprint(), "compare it with the house's admin"} {
+	for _, want := range []string{path, "written by alice", key.Fingerprint(), "compare the key with the house's admin"} {
 		if !strings.Contains(list[0].String(), want) {
 			t.Errorf("%q does not say %q", list[0], want)
 		}
@@ -310,7 +310,7 @@ func TestAnOlderFactsFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.Apply(t.Context(), &Plan{}, steps.ApplyOptions{}, nil)
-	if want := "add remote.taken: " + now.Format(time.RFC3339) + " to it"; err == nil ||
+	if want := "add remote.taken: " + now.Format(time.RFC3339) + " to the link file"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v does not say %q", err, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"carrick/steps/action"
 )
 
-// takesOver adds --take-over to a fix that applies one step, if another user has changed a file that the step writes:
-// apply stops at that conflict otherwise. If a file can't be read here, apply reports why.
+// takesOver adds --take-over to a fix that applies one step if another user has changed a file of that step. Otherwise
+// apply stops at that conflict. If a file can't be read, takesOver ignores it, because apply reports why.
 func (s *Session) takesOver(ctx context.Context, env steps.Env, fix string) string {
 	for i := range s.guide.Steps {
 		step := &s.guide.Steps[i]

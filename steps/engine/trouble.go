@@ -11,18 +11,19 @@ import (
 type Trouble struct {
 	Cell   steps.Cell
 	Result steps.Result
-	Root   bool         // it does not follow from another cell
+	Root   bool         // no other cell causes it
 	Behind []steps.Cell // the cells that it blocks
 }
 
-// Troubles returns the failures, the unknowns and the warnings of a board. The failures and unknowns that don't follow
-// from another cell come first: in order of dependency, then failures before absences and symptoms, in the order of the
-// guide. Then come the unknowns that follow from another cell, and the warnings. Last comes what the guide has not
-// created or tried yet, which is not a cause, unless the action that creates it also fixes another failure.
+// Troubles returns the failures, unknowns and warnings of a board. Root causes come first, in dependency order. Among
+// independent root causes, failures precede absences and symptoms, in the order of the guide. Then come the unknowns
+// that another cell causes, and then the warnings. Objects that the guide has not created yet and trials that have not
+// run yet come last, because they are no causes. However, an absent object counts as a cause if the action that creates
+// it also fixes another failure.
 func (b *Board) Troubles() []Trouble {
 	behind, done := b.Behind(), b.done()
 	var wrong, gone, rest, warned, undone, untried []Trouble
-	mends := b.mendsOthers()
+	mends := b.fixesOthers()
 	for i := range b.guide.Steps {
 		for _, c := range b.guide.CellsOf(i) {
 			t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
@@ -38,7 +39,7 @@ func (b *Board) Troubles() []Trouble {
 				switch {
 				case t.Result.NotTried:
 					untried = append(untried, t)
-				case t.Result.Undone && i >= done && !mends[b.mending(c)]:
+				case t.Result.Undone && i >= done && !mends[b.fixer(c)]:
 					undone = append(undone, t)
 				case t.Result.Undone, t.Result.Secondary:
 					gone = append(gone, t)
@@ -54,14 +55,14 @@ func (b *Board) Troubles() []Trouble {
 	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
 }
 
-// symptoms returns the troubles that are symptoms, or those that are not.
+// symptoms returns the troubles that are symptoms if are is true, and the others if it is false.
 func symptoms(of []Trouble, are bool) []Trouble {
 	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
 }
 
-// mending returns the action that fixes a cell, as a cell whose Check is the action's name, or the zero Cell if there
-// is none.
-func (b *Board) mending(c steps.Cell) steps.Cell {
+// fixer returns the action that fixes a cell, or the zero Cell if no action does. The Check of the returned Cell is the
+// action's name.
+func (b *Board) fixer(c steps.Cell) steps.Cell {
 	check, _ := b.guide.Check(c.Check)
 	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
 	if act == nil {
@@ -70,21 +71,21 @@ func (b *Board) mending(c steps.Cell) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
 }
 
-// mendsOthers returns the actions that fix something other than an absence, in the form of mending.
-func (b *Board) mendsOthers() map[steps.Cell]bool {
+// fixesOthers returns the actions that fix a failure other than an absence. Each is a Cell as returned by fixer.
+func (b *Board) fixesOthers() map[steps.Cell]bool {
 	out := map[steps.Cell]bool{}
 	for _, c := range b.guide.Cells() {
 		r := b.Verdict(c)
 		if _, masked := b.Cause(c); !masked && r.Status == steps.Fail && !r.Undone && !r.NotTried {
-			out[b.mending(c)] = true
+			out[b.fixer(c)] = true
 		}
 	}
 	delete(out, steps.Cell{})
 	return out
 }
 
-// done returns the number of steps up to the last one that has a completed action. An action is completed if a check
-// that it fixes holds and no such check reports an absence.
+// done returns the number of steps up to the last one with a completed action. An action is completed if a check that
+// it fixes holds and no such check reports an absence.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
 		holds := map[steps.Cell]bool{} // by action
@@ -112,8 +113,8 @@ func (b *Board) done() int {
 	return 0
 }
 
-// Behind returns, for each cell, the cells that it blocks, in the order of the guide: those that are skipped, or
-// unknown like the cell itself.
+// Behind maps each root cause to the cells that it blocks, in the order of the guide. A blocked cell is skipped, or
+// unknown like its cause.
 func (b *Board) Behind() map[steps.Cell][]steps.Cell {
 	out := map[steps.Cell][]steps.Cell{}
 	for _, c := range b.guide.Cells() {
@@ -126,7 +127,7 @@ func (b *Board) Behind() map[steps.Cell][]steps.Cell {
 	return out
 }
 
-// byDependency sorts dependencies first: a check depends on its needs, and on those of the action that fixes it.
+// byDependency sorts dependencies first. A check depends on its needs and on the needs of the action that fixes it.
 // Independent troubles keep their order.
 func byDependency(g *steps.Guide, list []Trouble) []Trouble {
 	reach := map[steps.Cell]map[steps.Cell]bool{}
@@ -138,7 +139,7 @@ func byDependency(g *steps.Guide, list []Trouble) []Trouble {
 		at := slices.IndexFunc(left, func(t Trouble) bool {
 			return !slices.ContainsFunc(left, func(o Trouble) bool { return o.Cell != t.Cell && reach[t.Cell][o.Cell] })
 		})
-		at = max(at, 0) // in a cycle, the first
+		at = max(at, 0) // in a cycle, take the first
 		out = append(out, left[at])
 		left = slices.Delete(left, at, at+1)
 	}

@@ -11,8 +11,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// Needs alone leave two failures apart; what an action needs puts one before the
-// other, though it stands later in the guide.
+// If two failures depend on each other only by the needs of an action, the failure that the action needs comes first,
+// even if it is later in the guide.
 func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 	g := chainGuide()
 	ask := func(name string, mend string) steps.Check {
@@ -57,8 +57,8 @@ func TestTroublesBeginWithWhatOthersLeanOn(t *testing.T) {
 	}
 }
 
-// What does not exist yet is the cause of nothing for as long as nothing of its step or of a later one exists. What was
-// not tried yet never is.
+// An absent object is not a cause as long as nothing of its step or a later step exists. A trial that has not run is
+// never a cause.
 func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 	g := chainGuide()
 	check, act := g.Steps[0].Checks[0], steps.Action{On: steps.Local, Doer: action.Manifest{}}

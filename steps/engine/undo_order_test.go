@@ -8,7 +8,7 @@ import (
 	"carrick/steps"
 )
 
-// What goes first where the other side is not in the link goes in its place otherwise.
+// Actions in UndoAlone come first only if the link has no other side.
 func TestUndoOrder(t *testing.T) {
 	g := &steps.Guide{Undo: []string{"a", "b", "c"}, UndoAlone: []string{"c"}}
 	var jobs []job

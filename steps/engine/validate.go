@@ -13,8 +13,8 @@ import (
 
 var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Validate returns, in one error, everything that is wrong with guides: bad or duplicate names, missing texts, unknown
-// needs, cycles, an unknown name in an asset, unused assets. assets contains one folder per guide.
+// Validate returns all mistakes in guides as one error. It finds bad or duplicate names, missing texts, unknown needs,
+// cycles, unknown names in assets, and unused assets. assets has one directory per guide.
 func Validate(guides []*steps.Guide, assets fs.FS) error {
 	var faults []error
 	names := map[string]bool{}
@@ -33,8 +33,8 @@ func Validate(guides []*steps.Guide, assets fs.FS) error {
 
 type validator struct {
 	g      *steps.Guide
-	names  map[string]string // "check gateway-up" -> step
-	used   map[string]bool   // assets
+	names  map[string]string // maps "check gateway-up" to its step
+	used   map[string]bool   // assets that are used
 	faults []error
 }
 
@@ -82,7 +82,7 @@ func (v *validator) guide() {
 	v.cycles()
 }
 
-// once records a name of a kind, and reports one that is malformed or already in use.
+// once records a name. It reports a name that is malformed or already in use for the same kind.
 func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
 	if !shape.MatchString(name) {
 		v.bad("%s %q in step %s: invalid name", kind, name, step)
@@ -210,16 +210,16 @@ func (v *validator) needs(who string, needs []string, on steps.Side) {
 		case c == nil:
 			v.bad("%s needs unknown check %q", who, n)
 		case peer && c.On == on && on != steps.Both:
-			v.bad("%s needs %q, but that check is on its own side", who, n)
+			v.bad("%s needs %q, but that check is on the same side", who, n)
 		case !peer && c.On != steps.Both && on != steps.Both && c.On != on:
 			v.bad("%s needs %q, which is on the other side: write peer/%s", who, n, name)
 		}
 	}
 }
 
-// cycles reports checks that need themselves through others.
+// cycles reports checks that depend on themselves through other checks.
 func (v *validator) cycles() {
-	state := map[steps.Cell]int{} // 1: in progress, 2: done
+	state := map[steps.Cell]int{} // 1 is in progress, 2 is done
 	var visit func(steps.Cell) bool
 	visit = func(c steps.Cell) bool {
 		if state[c] == 1 {
@@ -240,7 +240,7 @@ func (v *validator) cycles() {
 	}
 	for _, c := range v.g.Cells() {
 		if visit(c) {
-			v.bad("check %s needs itself through other checks", c.Check)
+			v.bad("check %s depends on itself through other checks", c.Check)
 			return
 		}
 	}
@@ -307,7 +307,7 @@ func (v *validator) placeholders(dir fs.FS, a *steps.Action, file string, values
 	}
 }
 
-// named reports placeholders in a text that have no value.
+// named reports placeholders in text that have no value.
 func (v *validator) named(a *steps.Action, where, text string, values action.Values, each bool) {
 	for _, m := range action.Placeholder.FindAllStringSubmatch(text, -1) {
 		if !v.known(a, m[1], m[2], values, each) {

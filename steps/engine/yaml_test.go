@@ -11,7 +11,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// poolGuide asks for a long answer.
+// poolGuide has a question with a long answer.
 func poolGuide() []*steps.Guide {
 	spec := steps.Question{Key: "spec", Title: "Pool", Help: "h", Kind: steps.YAML, Check: func(text string) error {
 		if at := strings.Index(text, "wrong"); at >= 0 {
@@ -26,7 +26,7 @@ func poolGuide() []*steps.Guide {
 
 const linkHead = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: pool\n"
 
-// What is written by hand keeps its form, and so does what the wizard saves.
+// A manually written answer keeps its layout, and the wizard saves answers in the same layout.
 func TestALongAnswerIsALiteralBlock(t *testing.T) {
 	const spec = "# a pool\nname: one\nclasses:\n  - cpu: 1\n\n    memory: 2 # GiB\n"
 	const block = "  spec: |\n    # a pool\n    name: one\n    classes:\n      - cpu: 1\n\n        memory: 2 # GiB\n"
@@ -82,7 +82,7 @@ func TestFaultsOfALongAnswerHaveTheirLine(t *testing.T) {
 		"answers:\n  spec: {name: one}\n": "a.yaml:6:9: answers.spec: expected YAML as text: " +
 			"write | after the colon",
 		"answers:\n  spec: [one]\n": "a.yaml:6:9: answers.spec: expected YAML as text",
-		"answers:\n  spec: 5\n":     "a.yaml:6:9: answers.spec: 5 is not text",
+		"answers:\n  spec: 5\n":     "a.yaml:6:9: answers.spec: 5 is not a string",
 		"answers:\n  spec: \"a: \\u0007\"\n": "a.yaml:6:9: answers.spec: line 1: contains a character that " +
 			"cannot be displayed",
 		"answers:\n  spec: \"\"\n":                                 "a.yaml:6:9: answers.spec: an answer is required",

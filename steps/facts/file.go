@@ -1,5 +1,5 @@
-// Package facts implements the file that the admin of one side gives to the other: facts, answers and verdicts
-// unencrypted, secrets encrypted with age, and the whole file signed with an SSH key.
+// Package facts implements the file that the admin of one side gives to the other. Facts, answers and verdicts are
+// unencrypted. Secrets are encrypted with age. The whole file is signed with an SSH key.
 package facts
 
 import (
@@ -19,37 +19,36 @@ const (
 	Kind    = "Facts"
 )
 
-// Max is the maximum size of a facts file in bytes, far above that of any real one.
+// Max is the maximum size of a facts file in bytes. It is far above the size of any real file.
 const Max = 4 << 20
 
-// File is a facts file: what carrick read from one side, at one time.
+// File is a facts file. It contains what carrick read from one side at one time.
 type File struct {
 	APIVersion string    `yaml:"apiVersion"`
 	Kind       string    `yaml:"kind"`
 	Guide      string    `yaml:"guide"`
 	Link       string    `yaml:"link"`
-	Side       string    `yaml:"side"` // local, remote: the side that was read
+	Side       string    `yaml:"side"` // the side that was read: local or remote
 	Role       string    `yaml:"role"` // the guide's name for that side
 	From       string    `yaml:"from,omitempty"`
 	Context    string    `yaml:"context,omitempty"`
-	Cluster    string    `yaml:"cluster,omitempty"` // UID of kube-system; none for a host
+	Cluster    string    `yaml:"cluster,omitempty"` // UID of kube-system; "" for a host
 	Taken      time.Time `yaml:"taken"`
 	Until      time.Time `yaml:"until"`
 
 	Answers map[string]any    `yaml:"answers,omitempty"` // the answers of the link file, without secrets
 	Facts   map[string]any    `yaml:"facts,omitempty"`   // by name, without secrets
-	Absent  map[string]string `yaml:"absent,omitempty"`  // what does not exist (yet), and why
+	Absent  map[string]string `yaml:"absent,omitempty"`  // what does not exist, or not yet, and why
 	Unread  map[string]string `yaml:"unread,omitempty"`  // what could not be read, and why
 	Checks  map[string]Told   `yaml:"checks,omitempty"`  // the verdicts of that side
 	Sealed  *Sealed           `yaml:"sealed,omitempty"`
 
-	Signer string `yaml:"-"` // fingerprint of the key that signed it; Decode sets it
+	Signer string `yaml:"-"` // fingerprint of the key that signed the file; Decode sets it
 
-	secrets map[string]string // from Sealed, once it is decrypted
+	secrets map[string]string // decrypted from Sealed
 }
 
-// Rename replaces names of checks and answers in earlier versions with the current names. names maps old to new
-// names.
+// Rename replaces old names of checks and answers with the current names. names maps old names to new names.
 func (f *File) Rename(names map[string]string) {
 	for old, now := range names {
 		rename(f.Answers, old, now)
@@ -72,10 +71,10 @@ type Told struct {
 	Found  string `yaml:"found,omitempty"`
 }
 
-// ErrForm is the error for a file that is not a facts file, or has an unknown version.
+// ErrForm is returned for a file that is not a facts file or has an unknown version.
 var ErrForm = errors.New("is not a facts file")
 
-// Encode returns the file as YAML, signed with a key.
+// Encode returns the file as YAML, signed with key.
 func (f *File) Encode(key *Key) ([]byte, error) {
 	body, err := yaml.Marshal(f)
 	if err != nil {
@@ -126,7 +125,7 @@ func Decode(data []byte) (*File, error) {
 // deepest is the maximum nesting of values in a file.
 const deepest = 20
 
-// flat reports whether a document has no aliases, and no deeper nesting than carrick writes. Otherwise a small file
+// flat reports whether a document has no aliases and no deeper nesting than carrick writes. Otherwise a small file
 // could expand to a huge one.
 func flat(n *yaml.Node, depth int) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
@@ -140,21 +139,21 @@ func flat(n *yaml.Node, depth int) bool {
 	return true
 }
 
-// Expects is what a reader requires of a file.
+// Expects lists the properties that a reader requires of a file.
 type Expects struct {
 	Guide, Link string
-	Side        string // the expected side
+	Side        string
 	Role        string
-	Cluster     string   // UID of the reader's own cluster; "": not known
+	Cluster     string   // UID of the reader's own cluster; "" if not known
 	Secrets     []string // names of facts that must be sealed
 	Now         time.Time
-	Newest      time.Time // when the newest file used so far was written; zero: no file was used
-	// Renamed maps names of checks and answers in earlier versions to the current names.
+	Newest      time.Time // when the newest file used so far was written; zero if none was used
+	// Renamed maps old names of checks and answers to the current names.
 	Renamed map[string]string
 }
 
-// MaxLife is the maximum validity of a file. Its writer can't extend that: a reader rejects a file with a longer
-// validity.
+// MaxLife is the maximum validity of a file. A reader rejects a file with a longer validity, so its writer can't extend
+// it.
 const MaxLife = 30 * 24 * time.Hour
 
 // skew is the tolerated difference between two admins' clocks.
@@ -167,7 +166,7 @@ func (f *File) Fits(x Expects) error {
 		return fmt.Errorf("is for guide %s; this link uses guide %s", oneWord(f.Guide), x.Guide)
 	case f.Link != x.Link:
 		return fmt.Errorf(
-			"is for a link named %s; this one is named %s: both admins must use the same name (metadata.name)", oneWord(f.Link),
+			"is for link %s, but this link is named %s: both admins must use the same name (metadata.name)", oneWord(f.Link),
 			x.Link,
 		)
 	case f.Side != x.Side:
@@ -180,8 +179,8 @@ func (f *File) Fits(x Expects) error {
 		)
 	case f.open(x.Secrets) != "":
 		return fmt.Errorf(
-			"contains a secret that is not encrypted (%s): anyone who has seen the file knows it. Replace that secret, then "+
-				"ask for a file written by carrick handover --to",
+			"contains a secret that is not encrypted (%s): anyone who has seen the file can use the secret. Replace the "+
+				"secret, then ask for a file written by carrick handover --to",
 			f.open(x.Secrets),
 		)
 	case f.Until.Sub(f.Taken) > MaxLife:
@@ -195,8 +194,8 @@ func (f *File) Fits(x Expects) error {
 		)
 	case f.Taken.Before(x.Newest):
 		return fmt.Errorf(
-			"is older than the last file used: written %s, that one %s; ask the %s's admin to run carrick handover again. If "+
-				"their clock was wrong then, delete %s.taken from the link file and run carrick again",
+			"is older than the last file used: this file was written %s, the last one %s. Ask the %s's admin to run carrick "+
+				"handover again. If the clock of the last file was wrong, delete %s.taken from the link file and run carrick again",
 			f.Taken.Format(time.RFC3339), x.Newest.Format(time.RFC3339), x.Role, x.Side,
 		)
 	}
@@ -206,7 +205,7 @@ func (f *File) Fits(x Expects) error {
 // Writer returns the user who wrote the file, according to the file.
 func (f *File) Writer() string { return oneWord(f.From) }
 
-// open returns the name of the first of these facts that the file contains unencrypted, or "" if there is none.
+// open returns the first of the named secret facts that the file contains unencrypted, or "" if there is none.
 func (f *File) open(secrets []string) string {
 	for _, name := range secrets {
 		if _, ok := f.Facts[name]; ok {
@@ -216,7 +215,8 @@ func (f *File) open(secrets []string) string {
 	return ""
 }
 
-// oneWord shortens and cleans untrusted text from a file, so that it can neither fill a message nor control a terminal.
+// oneWord shortens and cleans untrusted text from a file. The result can neither flood a message nor control a
+// terminal.
 func oneWord(s string) string {
 	if s = strings.ReplaceAll(said(s, 60), " ", "_"); s == "" {
 		return "(none)"
@@ -224,8 +224,7 @@ func oneWord(s string) string {
 	return s
 }
 
-// said returns a string as part of one line, without control characters and shortened to the given number of
-// characters.
+// said removes control characters and line breaks from s and shortens it to most characters.
 func said(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
 	if r := []rune(s); len(r) > most {

@@ -29,7 +29,7 @@ func file() *facts.File {
 	}
 }
 
-// testKey returns another key on each call, with its private part.
+// testKey returns a new key on each call, with its private part.
 func testKey(t testing.TB) (*facts.Key, any) {
 	t.Helper()
 	key, text, err := facts.NewKey()
@@ -118,13 +118,13 @@ func TestAForeignOrStaleFileDoesNotFit(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*facts.Expects){
-		"for guide liqo":    func(x *facts.Expects) { x.Guide = "renku" },
-		"named milan-rome":  func(x *facts.Expects) { x.Link = "oslo-rome" },
-		"from the provider": func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
-		"same cluster":      func(x *facts.Expects) { x.Cluster = "b1" },
-		"has expired":       func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
-		"is older than":     func(x *facts.Expects) { x.Newest = taken.Add(time.Second) },
-		"clocks is wrong":   func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
+		"for guide liqo":      func(x *facts.Expects) { x.Guide = "renku" },
+		"for link milan-rome": func(x *facts.Expects) { x.Link = "oslo-rome" },
+		"from the provider":   func(x *facts.Expects) { x.Side, x.Role = "local", "consumer" },
+		"same cluster":        func(x *facts.Expects) { x.Cluster = "b1" },
+		"has expired":         func(x *facts.Expects) { x.Now = taken.Add(25 * time.Hour) },
+		"is older than":       func(x *facts.Expects) { x.Newest = taken.Add(time.Second) },
+		"clocks is wrong":     func(x *facts.Expects) { x.Now = taken.Add(-time.Hour) },
 	} {
 		x := good
 		change(&x)
@@ -198,7 +198,7 @@ func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Unseal(facts.Keys{mine}); err == nil || !strings.Contains(err.Error(), "another key signs") {
+	if err := f.Unseal(facts.Keys{mine}); err == nil || !strings.Contains(err.Error(), "signed with another key") {
 		t.Errorf("a seal out of another's file: %v", err)
 	}
 	if _, ok := f.Secret("token"); ok {
@@ -206,7 +206,8 @@ func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
 	}
 }
 
-// Who writes a file chooses how much memory and time its reader would spend on a passphrase.
+// The writer of a file chooses how much memory and time its reader would spend on a passphrase, so an expensive work
+// factor is rejected.
 func TestAnExpensivePassphraseIsRefused(t *testing.T) {
 	expensive, err := age.NewScryptRecipient("correct horse battery")
 	if err != nil {

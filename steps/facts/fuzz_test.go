@@ -13,8 +13,8 @@ import (
 	"carrick/steps/facts"
 )
 
-// A file of facts is taken only as it was written, and then says the same when it is
-// written and read again; or it is refused in one line that no terminal minds.
+// A facts file is accepted only if it is unchanged. Writing and reading an accepted file gives the same content. The
+// error for a rejected file is one clean line.
 func FuzzDecode(f *testing.F) {
 	key, _ := testKey(f)
 	good, err := file().Encode(key)
@@ -54,7 +54,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// fitsALine fails where an error would fill a screen, or drive the terminal.
+// fitsALine fails the test if an error is too long or contains terminal control characters.
 func fitsALine(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
@@ -66,8 +66,7 @@ func fitsALine(t *testing.T, err error) {
 	}
 }
 
-// Only what is of this link, this side and this time fits, whatever a file says of
-// itself.
+// Only a file of this link, this side and this time fits, whatever the file says.
 func FuzzFits(f *testing.F) {
 	f.Add("liqo", "milan-rome", "remote", "provider", "b1", "token", int64(0), int64(3600))
 	f.Add("renku", "milan-rome", "remote", "\x1b[31mprovider", "a1", "token", int64(-1), int64(1))
@@ -96,8 +95,7 @@ func FuzzFits(f *testing.F) {
 	})
 }
 
-// Secrets that carrick did not encrypt are not decrypted, and the error fits on one
-// line.
+// Secrets that carrick did not encrypt are not decrypted, and the error fits on one line.
 func FuzzUnseal(f *testing.F) {
 	mine, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -15,36 +15,36 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sealed is the encrypted part of a facts file, which only the recipients can decrypt.
+// Sealed is the encrypted part of a facts file. Only the recipients can decrypt it.
 type Sealed struct {
 	For   []string `yaml:"for"`   // recipients, or "passphrase"
-	Names []string `yaml:"names"` // of the facts inside
-	Age   string   `yaml:"age"`   // armored
+	Names []string `yaml:"names"` // names of the encrypted facts
+	Age   string   `yaml:"age"`   // armored age data
 }
 
 // ByPassphrase in Sealed.For means that a passphrase decrypts the secrets.
 const ByPassphrase = "passphrase"
 
-// inside is the encrypted content. Signer is the fingerprint of the key that signs the file. It prevents another
-// admin from copying these sealed secrets into a file of their own, next to an address of their choice.
+// inside is the encrypted content. Signer is the fingerprint of the key that signs the file. It prevents another admin
+// from copying these sealed secrets into a file with a different address.
 type inside struct {
 	Signer string            `yaml:"signer"`
 	Facts  map[string]string `yaml:"facts"`
 }
 
-// ErrSealed is the error if none of the given keys decrypts the secrets.
+// ErrSealed is returned if none of the given keys decrypts the secrets.
 var ErrSealed = errors.New("is encrypted")
 
 // Keys are private keys or passphrases that decrypt sealed secrets.
 type Keys []age.Identity
 
-// Recipients are the public keys or the passphrase for which a file's secrets are encrypted.
+// Recipients are the public keys, or the passphrase, for which the secrets of a file are encrypted.
 type Recipients struct {
-	Names []string // as a file names them: public keys, or ByPassphrase
+	Names []string // as in the file: public keys, or ByPassphrase
 	keys  []age.Recipient
 }
 
-// For parses age recipients (age1…) and SSH public keys. The error names the text that is neither.
+// For parses age recipients (age1…) and SSH public keys. The error quotes the first text that is neither.
 func For(texts []string) (Recipients, error) {
 	var out Recipients
 	for _, t := range texts {
@@ -66,7 +66,7 @@ func For(texts []string) (Recipients, error) {
 	return out, nil
 }
 
-// ForPassphrase returns the recipient for which a passphrase decrypts the secrets.
+// ForPassphrase returns recipients that decrypt with a passphrase.
 func ForPassphrase(phrase string) (Recipients, error) {
 	r, err := age.NewScryptRecipient(phrase)
 	if err != nil {
@@ -87,11 +87,11 @@ func Passphrase(phrase string) (Keys, error) {
 }
 
 // scryptFactor is the base-two logarithm of scrypt's work factor. This is age's default (256 MiB, about a second). A
-// file with a higher factor is rejected, because its writer would otherwise choose how much memory and time its
-// reader spends.
+// file with a higher factor is rejected. Otherwise its writer could choose how much memory and time its reader spends.
 const scryptFactor = 18
 
-// Identities parses a file of keys that decrypt secrets: age's own format, or an SSH private key without a passphrase.
+// Identities parses a file of private keys that decrypt secrets. The file is in age's own format or is an SSH private
+// key without a passphrase.
 func Identities(data []byte) (Keys, error) {
 	if bytes.Contains(data, []byte("PRIVATE KEY-----")) {
 		id, err := agessh.ParseIdentity(data)
@@ -107,7 +107,8 @@ func Identities(data []byte) (Keys, error) {
 	return Keys(ids), nil
 }
 
-// Seal encrypts secrets, by the names of their facts, and stores them in f. key is the key that will sign the file.
+// Seal encrypts secrets and stores them in f. The secrets are keyed by fact name. key is the key that will sign the
+// file.
 func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
 	body, err := yaml.Marshal(inside{key.Fingerprint(), secrets})
 	if err != nil {
@@ -129,7 +130,7 @@ func (f *File) Seal(secrets map[string]string, to Recipients, key *Key) error {
 	return nil
 }
 
-// Unseal decrypts the secrets. It returns ErrSealed if none of the keys fits.
+// Unseal decrypts the secrets. If none of the keys fits, it returns ErrSealed.
 func (f *File) Unseal(keys Keys) error {
 	if f.Sealed == nil {
 		return nil
@@ -153,18 +154,18 @@ func (f *File) Unseal(keys Keys) error {
 		return errors.New("the decrypted secrets have an unknown format")
 	}
 	if in.Signer != f.Signer {
-		return errors.New("the secrets were encrypted for a file that another key signs, or by an older carrick: its admin " +
-			"must run carrick handover again")
+		return errors.New("the secrets were encrypted for a file signed with another key, or by an older version of " +
+			"carrick. The admin who wrote the file must run carrick handover again")
 	}
 	f.secrets = in.Facts
 	return nil
 }
 
-// Secret returns a sealed fact. It returns false before Unseal.
+// Secret returns a sealed fact. Before Unseal, the bool is false.
 func (f *File) Secret(name string) (string, bool) {
 	v, ok := f.secrets[name]
 	return v, ok
 }
 
-// Opened reports whether the secrets are decrypted, or there are none.
+// Opened reports whether the secrets are decrypted. It also returns true if there are none.
 func (f *File) Opened() bool { return f.Sealed == nil || f.secrets != nil }

@@ -20,11 +20,11 @@ import (
 // Namespace is the SSH signature namespace of facts files: `ssh-keygen -Y sign -n carrick-facts`.
 const Namespace = "carrick-facts"
 
-// ErrUnsigned is the error for a facts file without a signature.
-var ErrUnsigned = errors.New("is not signed: it was written by an older carrick, or is incomplete. Its admin must " +
-	"run carrick handover again, with this version")
+// ErrUnsigned is returned for a facts file without a signature.
+var ErrUnsigned = errors.New("is not signed: it was written by an older version of carrick, or is incomplete. Its " +
+	"admin must run carrick handover again, with this version")
 
-// ErrSignature is the error for a facts file whose signature does not verify.
+// ErrSignature is returned for a facts file whose signature does not verify.
 var ErrSignature = errors.New(
 	"has an invalid signature: it was changed after it was signed, or is incomplete. Its admin must run carrick " +
 		"handover again, with this version",
@@ -33,7 +33,7 @@ var ErrSignature = errors.New(
 // Key is a private key that signs facts files.
 type Key struct{ signer ssh.Signer }
 
-// Fingerprint returns SHA256:…, as `ssh-keygen -l` shows it.
+// Fingerprint returns the fingerprint as `ssh-keygen -l` shows it, such as SHA256:….
 func (k *Key) Fingerprint() string { return ssh.FingerprintSHA256(k.signer.PublicKey()) }
 
 // ParseKey reads an unencrypted ed25519 private key in OpenSSH format.
@@ -50,7 +50,7 @@ func ParseKey(data []byte) (*Key, error) {
 	return &Key{signer}, nil
 }
 
-// OwnKey reads the user's signing key from carrick/signing-key in os.UserConfigDir, and creates it on first use.
+// OwnKey reads the user's signing key from carrick/signing-key in os.UserConfigDir. On first use it creates the key.
 func OwnKey() (*Key, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -71,7 +71,7 @@ func OwnKey() (*Key, error) {
 		return nil, fmt.Errorf("signing key %s: is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf(
-			"signing key %s: other users can read or change it. Delete it: carrick then creates another one", path,
+			"signing key %s: other users can read or change it. Delete it: carrick then creates another key", path,
 		)
 	}
 	data, err := os.ReadFile(path)
@@ -85,7 +85,7 @@ func OwnKey() (*Key, error) {
 	return key, nil
 }
 
-// NewKey returns a new key, and its private part in OpenSSH format, as ParseKey reads it.
+// NewKey returns a new key and its private part in the format that ParseKey reads.
 func NewKey() (*Key, []byte, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -124,10 +124,9 @@ func createKey(path string) error {
 	return nil
 }
 
-// signatureKey is the beginning of the last key of a facts file. Everything before it is signed.
+// signatureKey begins the last entry of a facts file. Everything before it is signed.
 const signatureKey = "\nsignature:"
 
-// sign returns text with a signature appended.
 func (k *Key) sign(text []byte) ([]byte, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(text), k.signer, sshsig.HashSHA512, Namespace)
 	if err != nil {
@@ -141,7 +140,7 @@ type signature struct {
 	Signature string `yaml:"signature"`
 }
 
-// verified returns the signed part of a facts file, and the fingerprint of the key that signed it.
+// verified returns the signed part of a facts file and the fingerprint of the key that signed it.
 func verified(data []byte) (signed []byte, signer string, err error) {
 	at := bytes.LastIndex(data, []byte(signatureKey))
 	if at < 0 {

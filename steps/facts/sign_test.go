@@ -21,7 +21,7 @@ import (
 	"carrick/steps/facts"
 )
 
-// signedAs returns a text with a signature of a key in a namespace.
+// signedAs returns a text with a signature by a key in an SSH namespace.
 func signedAs(t *testing.T, text []byte, private any, namespace string) []byte {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(private)
@@ -108,10 +108,10 @@ func TestAnAlteredFileIsRefused(t *testing.T) {
 	}
 }
 
-// sealOf is the second line of a seal, as a file has it.
+// sealOf returns the second line of the armored secrets.
 func sealOf(f *facts.File) string { return strings.Split(f.Sealed.Age, "\n")[1] }
 
-// OpenSSH verifies what carrick signs.
+// ssh-keygen verifies carrick's signatures.
 func TestSSHKeygenVerifiesASignature(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("there is no ssh-keygen on this machine: install the package openssh-client")

@@ -16,18 +16,18 @@ import (
 	"carrick/steps"
 )
 
-// The inventory is the basis of undo. It records which objects a link has created or changed, by UID, and which
-// values the link took over. Marks on objects are not enough, because any user who can write an object can forge
+// The inventory is the basis of undo. It records the UIDs of the objects that a link has created or changed, and the
+// values that the link took over. Ownership labels are not enough, because any user who can write an object can forge
 // them.
 //
-// Each link has one ClusterRole without rules, whose annotations contain the inventory, one per action. Tenants
-// cannot write ClusterRoles, not even those that can create namespaces. Every cluster serves ClusterRoles. A single
-// request creates or deletes a ClusterRole, whereas the namespace controller takes 5 s to delete a namespace
+// Each link has one ClusterRole without rules. Its annotations contain the inventory, one annotation per action.
+// Tenants cannot write ClusterRoles, not even those that can create namespaces. Every cluster serves ClusterRoles. A
+// single request creates or deletes a ClusterRole, whereas the namespace controller takes 5 s to delete a namespace
 // (k8s.io/kubernetes pkg/controller/namespace, namespaceDeletionGracePeriod).
 const (
-	Prefix        = "carrick:"           // + link: the name of the ClusterRole
-	inventoryKey  = "carrick/inventory." // + action: the entries, as JSON
-	inventoryNote = "carrick/note."      // + action: what it created in another system, such as an id
+	Prefix        = "carrick:"           // followed by the link: the name of the ClusterRole
+	inventoryKey  = "carrick/inventory." // followed by the action: its entries as JSON
+	inventoryNote = "carrick/note."      // followed by the action: what it created in another system, such as an ID
 )
 
 var (
@@ -35,7 +35,7 @@ var (
 	ClusterRoles    = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles"}
 )
 
-// ReleaseKind is the kind of an entry for a Helm release. The entry's UID is that of the Secret with the newest
+// ReleaseKind is the kind of an entry for a Helm release. The UID in the entry belongs to the Secret with the newest
 // revision.
 var ReleaseKind = schema.GroupVersionKind{Group: "helm.sh", Version: "v1", Kind: "Release"}
 
@@ -47,12 +47,12 @@ func IsRecord(kind, name string) bool {
 // Inventory is the inventory of one link on one cluster.
 type Inventory struct {
 	link    string
-	UID     types.UID                // of the ClusterRole; "": it does not exist
-	Version string                   // of the ClusterRole, as last read or written
+	UID     types.UID                // UID of the ClusterRole; "" if it does not exist
+	Version string                   // resourceVersion of the ClusterRole when last read or written
 	Actions map[string][]steps.Entry // by action
-	was     map[string][]steps.Entry // by action, as of that version
+	was     map[string][]steps.Entry // by action, as of Version
 	Notes   map[string]string        // by action
-	Unread  error                    // why the inventory could not be read; nil: it could
+	Unread  error                    // why the inventory could not be read, or nil
 }
 
 // Find returns the entry of an object under an action, or nil if there is none.
@@ -65,7 +65,7 @@ func (inv *Inventory) Find(action string, of steps.Entry) *steps.Entry {
 	return nil
 }
 
-// Created reports whether this link created an object, by any of its actions.
+// Created reports whether any action of this link created the object.
 func (inv *Inventory) Created(kind string, o *metav1.PartialObjectMetadata) bool {
 	for _, list := range inv.Actions {
 		for _, e := range list {
@@ -78,9 +78,9 @@ func (inv *Inventory) Created(kind string, o *metav1.PartialObjectMetadata) bool
 	return false
 }
 
-// Next returns the entry of an object that is about to be applied; live is nil if the object does not exist. An
-// object of an earlier version of carrick has marks but no entry. Its entry is derived from the marks, and the plan
-// says so.
+// Next returns the entry of an object that is about to be applied. If the object does not exist, live is nil. Earlier
+// versions of carrick wrote objects with an ownership label but no entry. For such an object, Next derives the entry
+// from the label, and the plan mentions it.
 func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) *steps.Entry {
 	if live == nil {
 		return steps.NewEntry(obj)
@@ -103,8 +103,8 @@ func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) 
 	return &e
 }
 
-// within returns the values whose fields object also has, because a link takes over only fields that it sets. It
-// returns nil if there are none.
+// within returns the values whose fields object also has. A link takes over only fields that it sets. If there are
+// none, within returns nil.
 func within(values, object map[string]any) map[string]any {
 	var out map[string]any
 	for key, v := range values {
@@ -131,9 +131,9 @@ func within(values, object map[string]any) map[string]any {
 	return out
 }
 
-// Lacks returns the entries of a plan's items that the inventory does not have yet. Of items that are kept unchanged,
-// only those of existing objects count. An entry of the inventory that lacks only its UID does not count, because it
-// is completed at the end of a run.
+// Lacks returns the entries of a plan's items that the inventory does not have yet. It omits entries whose object does
+// not exist and is not created. It also omits entries that differ only in a missing UID, because a run completes them
+// at its end.
 func (inv *Inventory) Lacks(action string, items []steps.Item) []steps.Entry {
 	var out []steps.Entry
 	for _, it := range items {
@@ -168,7 +168,7 @@ func sameEntry(a, b steps.Entry) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// put adds entries of an action and replaces those of the same objects.
+// put adds entries to an action. It replaces existing entries of the same objects.
 func (inv *Inventory) put(action string, list []steps.Entry) {
 	all := slices.Clone(inv.Actions[action])
 	for _, e := range list {
@@ -187,8 +187,8 @@ func (inv *Inventory) put(action string, list []steps.Entry) {
 	inv.Actions[action] = all
 }
 
-// merge applies the changes that this run has made since it read an action's entries to the entries that another run
-// has written in the meantime.
+// merge combines the entries of two concurrent runs. was is what this run read, ours is what it has now, and theirs is
+// what the other run has written in the meantime.
 func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	in := func(list []steps.Entry, e steps.Entry) *steps.Entry {
 		if i := slices.IndexFunc(list, e.Is); i >= 0 {
@@ -198,7 +198,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	}
 	out := &Inventory{Actions: map[string][]steps.Entry{}}
 	for _, e := range theirs {
-		if old := in(was, e); old == nil || in(ours, e) != nil || !sameEntry(*old, e) { // otherwise this run found it deleted
+		if old := in(was, e); old == nil || in(ours, e) != nil || !sameEntry(*old, e) { // else this run found it deleted
 			out.put("", []steps.Entry{e})
 		}
 	}
@@ -210,7 +210,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 			if other.UID != e.UID {
 				e.UID = "" // the run that ends last adds the UID
 			}
-			e.Created = e.Created || other.Created // each run plans before the other one creates
+			e.Created = e.Created || other.Created // each run plans before the other run creates the object
 			if other.Before != nil {
 				e.Before = other.Before
 			}
@@ -220,7 +220,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	return out.Actions[""]
 }
 
-// Rest returns the actions with entries in the inventory, except for those in but.
+// Rest returns the actions that have entries in the inventory. It omits the actions in but.
 func (inv *Inventory) Rest(but []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.Actions)), func(action string) bool {
 		return len(inv.Actions[action]) == 0 || slices.Contains(but, action)

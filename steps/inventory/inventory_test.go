@@ -12,7 +12,7 @@ import (
 	"carrick/steps"
 )
 
-// What could not be written is not taken for written by the next try of the same run.
+// After a failed write, the next attempt of the same run reads the inventory again.
 func TestAnInventoryThatCannotBeWrittenIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, err := cluster.New(&rest.Config{Host: "http://127.0.0.1:1"}, cluster.Options{})
@@ -34,7 +34,7 @@ func TestAnInventoryThatCannotBeWrittenIsReadAnew(t *testing.T) {
 	}
 }
 
-// Of two runs each keeps what it has changed, and what one has created stays created.
+// Each of two runs keeps its own changes, and an object that one of them created stays marked as created.
 func TestMergeOfTwoRuns(t *testing.T) {
 	t.Parallel()
 	e := func(name string, uid types.UID, created bool) steps.Entry {

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Creator returns the link that created an object, according to that link's inventory, or "" if none did. The object's
-// annotation names the link, but is not trusted without the inventory.
+// Creator returns the link that created an object, or "" if none did. The object's annotation names the link, but only
+// the link's inventory confirms it.
 func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (string, error) {
 	meta := MetadataOf(o)
 	return linkWith(ctx, e, CreatedBy(o.GetAnnotations()), func(inv *Inventory) (bool, error) {
@@ -26,8 +26,8 @@ func Creator(ctx context.Context, e steps.Env, o *unstructured.Unstructured) (st
 }
 
 // Installer returns the link that has a Helm release in its inventory, or "" if none has. The objects of a release have
-// no entries of their own. said is the link that an object of the release names; it is not trusted without that link's
-// inventory.
+// no entries of their own. said is the link that an object of the release names. It is trusted only if that link's
+// inventory confirms it.
 func Installer(ctx context.Context, e steps.Env, namespace, release, said string) (string, error) {
 	of := steps.EntryOf(ReleaseKind, namespace, release)
 	return linkWith(ctx, e, said, func(inv *Inventory) (bool, error) {
@@ -40,7 +40,7 @@ func Installer(ctx context.Context, e steps.Env, namespace, release, said string
 	})
 }
 
-// linkWith returns the first of this link and said for whose inventory fits returns true, or "" if there is none.
+// linkWith returns the first of e.Link and said for whose inventory fits returns true, or "" if there is none.
 func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if linkfile.CheckName(link) != nil {
@@ -60,12 +60,12 @@ func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventor
 // Made is an object that an action of a link has written.
 type Made struct {
 	metav1.PartialObjectMetadata
-	Created bool // the link created the object
+	Created bool
 }
 
-// MadeBy returns the objects that an action of this link has written, according to the inventory. Marks are not
-// enough, because any user who can write an object can remove or copy them. A mark counts only if the inventory has
-// no UID for the object yet, or if the user told undo to treat the object as this link's.
+// MadeBy returns the objects that an action of this link has written, according to the inventory. Ownership labels are
+// not enough, because any user who can write an object can remove or copy them. A label counts only if the inventory
+// has no UID for the object yet, or if Runtime.Found names the object.
 func MadeBy(ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, action string) ([]Made, error) {
 	inv, err := Of(ctx, e)
 	if err != nil {

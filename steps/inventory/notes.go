@@ -8,8 +8,8 @@ import (
 	"carrick/steps"
 )
 
-// Note returns what an action has noted in the inventory of its link, such as the id of what it created in another
-// system, or "" if there is no note. It reads the inventory on every call.
+// Note returns the note of an action in the inventory, or "" if there is none. A note is, for example, the ID of an
+// object that the action created in another system. Note reads the inventory on every call.
 func Note(ctx context.Context, e steps.Env, action string) (string, error) {
 	inv, err := Readable(ctx, EnvOf(e, e.Link, e.Action))
 	if err != nil {
@@ -18,7 +18,7 @@ func Note(ctx context.Context, e steps.Env, action string) (string, error) {
 	return inv.Notes[action], nil
 }
 
-// SetNote stores a note of an action; "" removes it.
+// SetNote stores the note of an action. If text is "", it removes the note.
 func SetNote(ctx context.Context, e steps.Env, action, text string, say steps.Progress) error {
 	inv, err := Readable(ctx, EnvOf(e, e.Link, e.Action))
 	if err != nil || (text == "" && inv.UID == "") {

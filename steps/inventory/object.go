@@ -11,7 +11,7 @@ import (
 	"carrick/cluster/clean"
 )
 
-// Describe names an object in the form of the screen: "Role renku-sessions/renku".
+// Describe returns the kind, namespace and name of an object as users see them, such as "Role renku-sessions/renku".
 func Describe(obj *unstructured.Unstructured) string {
 	if ns := obj.GetNamespace(); ns != "" {
 		return obj.GetKind() + " " + ns + "/" + clean.Name(obj.GetName())
@@ -33,7 +33,7 @@ func MetadataOf(o *unstructured.Unstructured) metav1.PartialObjectMetadata {
 	}}
 }
 
-// FieldPaths returns the paths of values, sorted.
+// FieldPaths returns the sorted paths of all values.
 func FieldPaths(at string, values map[string]any) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(values)) {

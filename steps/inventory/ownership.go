@@ -14,18 +14,18 @@ import (
 	"carrick/steps"
 )
 
-// These are the annotations among the marks on objects that carrick creates or changes. There is also a label, whose
-// value is the action, so that undo finds an action's objects without rendering manifests.
+// These annotations identify objects that carrick creates or changes. In addition, each object has an ownership label
+// whose value is the action. Undo uses the label to find an action's objects without rendering manifests.
 const (
 	CreatedByAnnotation = "carrick/created-by" // the link that created the object
-	BeforeAnnotation    = "carrick/before"     // JSON: values that a version without an inventory took over
+	BeforeAnnotation    = "carrick/before"     // JSON with the values that a version without an inventory took over
 )
 
-// CreatedBy returns the link that created an object according to its annotations, or "" if none did.
+// CreatedBy returns the link that created an object, according to its annotations, or "".
 func CreatedBy(annotations map[string]string) string { return annotations[CreatedByAnnotation] }
 
-// SetOwnership adds the marks to an object that is about to be applied. It adds CreatedByAnnotation only to objects
-// that this link creates or has created.
+// SetOwnership adds the ownership label to an object that is about to be applied. If this link creates or has created
+// the object, SetOwnership also adds CreatedByAnnotation.
 func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	labels := obj.GetLabels()
 	if labels == nil {
@@ -48,7 +48,7 @@ func SetOwnership(env steps.Env, obj, live *unstructured.Unstructured) {
 	}
 }
 
-// OtherLinks returns the links other than link that have marked an object, with their actions.
+// OtherLinks returns the links other than link that have an ownership label on the object, with their actions.
 func OtherLinks(labels map[string]string, link string) map[string]string {
 	out := map[string]string{}
 	for k, action := range labels {
@@ -59,10 +59,10 @@ func OtherLinks(labels map[string]string, link string) map[string]string {
 	return out
 }
 
-// KeepValues adds the values that are taken over to e.Before, as a merge patch, so that undo can restore them. It
-// does not replace values that e.Before already has. It returns an error for a value of a Secret, which is never
-// stored, and for a part of a list, which cannot be stored. Then nothing must be taken over. It ignores parts of
-// lists in an object that this link created, because undo deletes that object.
+// KeepValues adds the values that are taken over to e.Before as a merge patch, so that undo can restore them. It does
+// not replace values that e.Before already has. It returns an error for a value of a Secret, which is never stored, and
+// for a part of a list, which cannot be stored. After an error the caller must not take over anything. If this link
+// created the object, parts of lists are ignored, because undo deletes the object.
 func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []failure.Conflict) error {
 	old := runtime.DeepCopyJSON(e.Before)
 	if old == nil {
@@ -97,8 +97,8 @@ func KeepValues(e *steps.Entry, live *unstructured.Unstructured, conflicts []fai
 	return nil
 }
 
-// kept returns the merge patch that restores the values that a version without an inventory took over. The patch is
-// empty if that version took over nothing.
+// kept returns the merge patch that restores the values that a version without an inventory took over. If that version
+// took over nothing, the patch is empty.
 func kept(annotations map[string]string) (map[string]any, error) {
 	old := map[string]any{}
 	if annotations[BeforeAnnotation] == "" {
@@ -110,8 +110,8 @@ func kept(annotations map[string]string) (map[string]any, error) {
 	return old, nil
 }
 
-// locateField finds a field by its path in the form that conflicts use ("metadata.labels.app.kubernetes.io/name"):
-// keys may contain dots. It returns no path if the field does not exist or is part of a list.
+// locateField finds a field by its path in a conflict, such as "metadata.labels.app.kubernetes.io/name". Keys in the
+// path can contain dots. If the field does not exist or is part of a list, locateField returns no path.
 func locateField(obj map[string]any, field string) (path []string, value any) {
 	if v, ok := obj[field]; ok {
 		return []string{field}, v
@@ -129,8 +129,8 @@ func locateField(obj map[string]any, field string) (path []string, value any) {
 	return nil, nil
 }
 
-// Wrote reports whether this link has applied an object. If another user copies an object, the copy has the mark but
-// no field manager of the link.
+// Wrote reports whether this link has applied an object. If another user copies an object, the copy has the ownership
+// label but no field manager of the link.
 func Wrote(link string, fields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(fields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Operation == metav1.ManagedFieldsOperationApply && strings.HasPrefix(f.Manager, steps.FieldManager(link, ""))

@@ -24,8 +24,8 @@ func Permissions(env steps.Env) []permission.Rule {
 	return out
 }
 
-// Plan adds the change of the inventory itself to an action's plan, if there is one. Either the inventory is created,
-// or it gets entries for objects that the action keeps unchanged and that an earlier version of carrick wrote.
+// Plan adds the change to the inventory itself to an action's plan. Either the inventory is created, or it gets new
+// entries. New entries are for objects that an earlier version of carrick wrote and that the action keeps unchanged.
 func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if env.Cluster == nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil
@@ -36,7 +36,7 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	}
 	c.Permissions = append(c.Permissions, Permissions(env)...)
 	if inv.Unread != nil {
-		return nil // reported with all other missing permissions
+		return nil // reported later with all other missing permissions
 	}
 	var left []steps.Item
 	changes := false
@@ -57,13 +57,15 @@ func Plan(ctx context.Context, env steps.Env, c *steps.Change) error {
 	if changes && inv.UID == "" {
 		c.Items = append(c.Items, steps.Item{
 			Verb: steps.Create, What: Name(env.Link), Hash: steps.Fingerprint(env.Link), Creates: true,
-			Note: "the inventory of this link, which undo relies on: what the link creates and takes over",
+			Note: "the inventory of this link, which undo relies on: the objects that the link creates and the fields that " +
+				"it takes over",
 		})
 	}
 	return nil
 }
 
-// Names describes entries as plans show them: the object, whether it existed before, and which values undo restores.
+// Names describes entries as plans show them. Each line has the object, whether it existed before, and the values that
+// undo restores.
 func Names(list []steps.Entry) []string {
 	var out []string
 	for _, e := range list {
@@ -85,8 +87,8 @@ type Planned struct {
 	Items  []steps.Item
 }
 
-// EnterAll enters what an action is about to write, along with what is known of the later actions on that side, so that
-// most plans require only one write of the inventory.
+// EnterAll adds the objects that an action is about to write to the inventory. It also adds the known objects of later
+// actions on that side, so that most plans require only one write of the inventory.
 func EnterAll(ctx context.Context, env steps.Env, items []steps.Item, later []Planned, say steps.Progress) error {
 	if env.Cluster == nil || !slices.ContainsFunc(items, func(it steps.Item) bool { return it.Entry != nil }) {
 		return nil

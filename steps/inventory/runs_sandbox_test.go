@@ -10,7 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// Two runs of a link at once lose no entry of each other's: the one that writes later reads first.
+// Two concurrent runs of a link lose no entries: the later write is based on the earlier one.
 func TestTwoRunsWriteOneInventory(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)

@@ -36,7 +36,7 @@ func cacheOf(e steps.Env) *inventoryCache {
 	return v.(*inventoryCache)
 }
 
-// Of returns the inventory of a link. It returns no error if the inventory cannot be read: callers that depend on the
+// Of returns the inventory of a link. If the inventory cannot be read, Of returns no error. Callers that depend on the
 // content must check Unread.
 func Of(ctx context.Context, e steps.Env) (*Inventory, error) {
 	cache := cacheOf(e)
@@ -62,7 +62,7 @@ func Start(e steps.Env) {
 	}
 }
 
-// Readable is Of, but returns an error if the inventory can't be read.
+// Readable is like Of, but returns an error if the inventory can't be read.
 func Readable(ctx context.Context, e steps.Env) (*Inventory, error) {
 	inv, err := Of(ctx, e)
 	if err == nil {
@@ -102,7 +102,7 @@ func readInventory(ctx context.Context, env steps.Env) (*Inventory, error) {
 	return Parse(env, live, err)
 }
 
-// Parse converts the result of a read to the inventory. If the inventory could not be read, Unread has the reason.
+// Parse converts the result of a read to the inventory. If the inventory could not be read, Unread contains the error.
 func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventory, error) {
 	inv := &Inventory{
 		link: env.Link, Actions: map[string][]steps.Entry{}, was: map[string][]steps.Entry{}, Notes: map[string]string{},
@@ -136,8 +136,8 @@ func Parse(env steps.Env, live *unstructured.Unstructured, err error) (*Inventor
 	return inv, nil
 }
 
-// Enter writes entries of env's action. Callers must call it before they write the objects. It replaces entries of
-// the same objects.
+// Enter writes the entries of env's action. It must be called before the objects are written. It replaces existing
+// entries of the same objects.
 func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progress, list []steps.Entry) error {
 	if inv.Unread != nil {
 		return inv.Unread
@@ -149,7 +149,7 @@ func (inv *Inventory) Enter(ctx context.Context, env steps.Env, say steps.Progre
 	return inv.Write(ctx, env, say, env.Action)
 }
 
-// EnterOne is Enter for an object that the plan of the action did not name. It skips Secrets in which Helm stores a
+// EnterOne is like Enter for one object that was not in the action's plan. It skips Secrets in which Helm stores a
 // release, because the release has its own entry.
 func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps.Verb, e *steps.Entry) error {
 	if IsRecord(e.Kind, e.Name) {
@@ -165,8 +165,8 @@ func EnterOne(ctx context.Context, env steps.Env, say steps.Progress, verb steps
 // otherRuns is the maximum number of retries of a write after a conflict with another run of the link.
 const otherRuns = 10
 
-// Write writes the entries of some actions, and removes the annotation of an action without entries. It keeps changes
-// that another run has written in the meantime.
+// Write writes the entries of the given actions. It removes the annotation of an action without entries. It keeps
+// changes that another run has written in the meantime.
 func (inv *Inventory) Write(ctx context.Context, env steps.Env, say steps.Progress, actions ...string) error {
 	err := inv.writeOnce(ctx, env, say, actions)
 	for n := 0; n < otherRuns && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)); n++ {
@@ -207,8 +207,9 @@ func (inv *Inventory) writeOnce(ctx context.Context, env steps.Env, say steps.Pr
 	return nil
 }
 
-// annotate writes annotations of the inventory, and creates the inventory if it does not exist. A nil value removes
-// an annotation. It fails if the inventory no longer has that resource version; "" accepts any version.
+// annotate writes annotations of the inventory. If the inventory does not exist, annotate creates it. A nil value
+// removes an annotation. If the inventory no longer has the given resource version, annotate returns an error. If
+// version is "", any version is accepted.
 func (inv *Inventory) annotate(
 	ctx context.Context, env steps.Env, say steps.Progress, notes map[string]any, version string,
 ) error {
@@ -243,9 +244,9 @@ func (inv *Inventory) annotate(
 	return nil
 }
 
-// Settle completes the entries of an action: it adds the UIDs of objects that now exist, and removes entries of
-// objects that were deleted or released. If pending is true, it reads only objects whose entries have no UID. It
-// reports whether anything changed.
+// Settle completes the entries of an action. It adds the UIDs of objects that now exist, and removes entries of objects
+// that were deleted or released. If pending is true, it reads only objects whose entries have no UID. It reports
+// whether anything changed.
 func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, pending bool) (bool, error) {
 	list := inv.Actions[action]
 	now := make([]*steps.Entry, len(list))
@@ -276,8 +277,8 @@ func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, 
 	return changed, nil
 }
 
-// settled returns the current entry, or nil if its object was deleted, was replaced by another one, or is not this
-// link's.
+// settled returns the current entry. If the object was deleted, was replaced by another one, or does not belong to this
+// link, it returns nil.
 func settled(ctx context.Context, env steps.Env, action string, e steps.Entry) (*steps.Entry, error) {
 	if e.GVK() == ReleaseKind {
 		r, err := chart.Current(ctx, env.Cluster, e.Namespace, e.Name)

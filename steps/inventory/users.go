@@ -13,8 +13,8 @@ import (
 )
 
 // UsersOf returns the other links that use an object, with their actions. A link uses an object if the object has the
-// link's mark and the link's inventory contains the object. claims are links with a mark on the object but without an
-// inventory on the cluster: an earlier version wrote the mark, or another user forged it.
+// link's ownership label and the link's inventory contains the object. claims are links with a label on the object but
+// without an inventory on the cluster. Either an earlier version wrote the label, or another user forged it.
 func UsersOf(
 	ctx context.Context, env steps.Env, o *metav1.PartialObjectMetadata,
 ) (users map[string]string, claims []string, err error) {
@@ -40,8 +40,8 @@ func UsersOf(
 	return users, claims, nil
 }
 
-// Released removes an object that this link created from the inventory. Callers call it once the object contains
-// nothing of the link any more.
+// Released removes an object that this link created from the inventory. It must be called only once the object contains
+// nothing from the link any more.
 func Released(ctx context.Context, e steps.Env, uid types.UID) error {
 	inv, err := Of(ctx, e)
 	if err != nil {

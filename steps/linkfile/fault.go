@@ -12,7 +12,7 @@ import (
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// at returns the node under those keys, or its nearest existing parent.
+// at returns the node at the path keys, or its nearest existing parent.
 func at(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, k := range keys {
 		next := findKey(n, k)
@@ -33,8 +33,8 @@ func fault(path string, n *yaml.Node, key, problem string) error {
 
 var textLine = regexp.MustCompile(`^line (\d+): `)
 
-// faultInside returns the error for a fault of a value. If the problem names a line of a literal block, that line is
-// converted to a line of the file.
+// faultInside returns the error for an invalid value. If problem names a line within a literal block, faultInside
+// converts it to a line of the file.
 func faultInside(path string, n *yaml.Node, key, problem string) error {
 	m := textLine.FindStringSubmatch(problem)
 	if m == nil || n.Style&yaml.LiteralStyle == 0 {
@@ -44,7 +44,7 @@ func faultInside(path string, n *yaml.Node, key, problem string) error {
 	return &FileError{Path: path, Line: n.Line + line, Column: 1, Key: key, Problem: strings.TrimPrefix(problem, m[0])}
 }
 
-// faultKey returns the error for a fault of a key, not of its value.
+// faultKey returns the error for an invalid key.
 func faultKey(path string, root *yaml.Node, keys []string, problem string) error {
 	parent := at(root, keys[:len(keys)-1]...)
 	last := keys[len(keys)-1]
@@ -68,8 +68,8 @@ func findAlias(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// yamlFault returns a parser's error with its position. If the error has no position, it uses the position of the
-// first character that YAML does not allow.
+// yamlFault adds a position to a parser's error. If the error has no position, yamlFault uses the first character that
+// YAML does not allow.
 func yamlFault(path string, data []byte, err error) error {
 	msg := strings.TrimPrefix(err.Error(), "yaml: ")
 	msg = strings.TrimPrefix(msg, "unmarshal errors:\n  ")
@@ -101,7 +101,7 @@ func unfitCharacter(text string) (line, column int) {
 	return 1, 1
 }
 
-// unfitNode returns the first node that a link file must not contain, and why.
+// unfitNode returns the first node that a link file must not contain, and the reason.
 func unfitNode(n *yaml.Node) (*yaml.Node, string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!float" {
 		var v float64

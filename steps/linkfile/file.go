@@ -23,7 +23,7 @@ import (
 //go:embed link.schema.json
 var Schema []byte
 
-// Link is one use of a guide between two sides: guide, sides and answers.
+// Link is one use of a guide between two sides.
 type Link struct {
 	APIVersion string       `yaml:"apiVersion" json:"apiVersion"`
 	Kind       string       `yaml:"kind" json:"kind"`
@@ -34,10 +34,9 @@ type Link struct {
 	Answers    steps.Given  `yaml:"answers,omitempty" json:"answers,omitempty"`
 
 	Path string `yaml:"-" json:"-"` // the file that it was read from or is written to
-	// Renamed has a notice for each answer in the file that has a name of an earlier version: "answers.network.join
-	// is now …".
+	// Renamed has a notice for each answer in the file that uses an old name, such as "answers.network.join is now …".
 	Renamed []string   `yaml:"-" json:"-"`
-	node    *yaml.Node // as read: preserves the user's comments and order
+	node    *yaml.Node // as read; preserves the user's comments and order
 }
 
 // Meta contains the name of a link.
@@ -45,7 +44,7 @@ type Meta struct {
 	Name string `yaml:"name" json:"name"`
 }
 
-// EndpointSpec describes one side: a context, a host, a facts file, or nothing.
+// EndpointSpec describes one side. It is a context, a host, a facts file, or nothing.
 type EndpointSpec struct {
 	Context    string    `yaml:"context,omitempty" json:"context,omitempty"`
 	Kubeconfig string    `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty"`
@@ -56,11 +55,11 @@ type EndpointSpec struct {
 	Taken time.Time `yaml:"taken,omitempty" json:"taken,omitzero"`
 }
 
-// HostSpec is a host: this machine (root /), or a machine whose root file system is in the folder Root.
+// HostSpec is this machine if Root is "/". Otherwise it is a machine whose root file system is in the directory Root.
 type HostSpec struct {
 	Root string `yaml:"root" json:"root"`
-	// Here says that carrick runs in a container on the machine whose root is mounted at Root, and shares that
-	// machine's network.
+	// Here is true if carrick runs in a container on the machine whose root is mounted at Root, and shares the machine's
+	// network.
 	Here bool `yaml:"here,omitempty" json:"here,omitempty"`
 }
 
@@ -83,7 +82,7 @@ var linkName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // MaxName is the maximum length of a link's name. It keeps `carrick/link.<name>` within the 63 characters of a label.
 const MaxName = 50
 
-// CheckName returns an error if a name for a link is invalid.
+// CheckName returns an error if name is not a valid name for a link.
 func CheckName(name string) error {
 	if len(name) > MaxName || !linkName.MatchString(name) {
 		return fmt.Errorf(
@@ -93,7 +92,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// New returns an empty link of a guide.
+// New returns an empty link for a guide.
 func New(guide, name string) *Link {
 	return &Link{APIVersion: "carrick/v1alpha1", Kind: "Link", Metadata: Meta{name}, Guide: guide, Answers: steps.Given{}}
 }
@@ -101,8 +100,8 @@ func New(guide, name string) *Link {
 // FileError is a fault in a file, with its position.
 type FileError struct {
 	Path         string
-	Line, Column int    // from 1; 0: the whole file
-	Key          string // "answers.network.port"
+	Line, Column int    // counted from 1; 0 means the whole file
+	Key          string // such as "answers.network.port"
 	Problem      string
 }
 
@@ -120,7 +119,7 @@ func (e *FileError) Error() string {
 	return b.String()
 }
 
-// Load reads a link file. Faults are FileErrors with line and column, joined by errors.Join.
+// Load reads a link file. Faults are FileErrors with line and column. Several faults are joined by errors.Join.
 func Load(path string, guides []*steps.Guide) (*Link, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -129,7 +128,7 @@ func Load(path string, guides []*steps.Guide) (*Link, error) {
 	return Parse(path, data, guides)
 }
 
-// File resolves a path in the link file: it expands ~/ and resolves relative paths against the folder of the link
+// File resolves a path in the link file. It expands ~/ and resolves relative paths against the directory of the link
 // file.
 func (l *Link) File(p string) string {
 	if p == "" || filepath.IsAbs(p) {
@@ -143,8 +142,8 @@ func (l *Link) File(p string) string {
 	return filepath.Join(filepath.Dir(l.Path), p)
 }
 
-// Save writes the link file atomically. A new file is readable only by its owner; a file that was read keeps its mode,
-// comments and order.
+// Save writes the link file atomically. Only the owner can read a new file. An existing file keeps its mode, comments
+// and order.
 func (l *Link) Save() error {
 	if info, err := os.Lstat(l.Path); err == nil && !info.Mode().IsRegular() {
 		return &FileError{Path: l.Path, Problem: "is not a regular file; carrick does not follow links here"}
@@ -183,7 +182,7 @@ func (l *Link) Marshal() ([]byte, error) {
 // KeepLayoutOf makes Save use the comments and the order of another link file.
 func (l *Link) KeepLayoutOf(other *Link) { l.node = other.node }
 
-// mergeNode updates the mapping old to the content of fresh, and changes only what differs.
+// mergeNode updates the mapping old to the content of fresh. It changes only what differs.
 func mergeNode(old, fresh *yaml.Node) {
 	for i := 0; i+1 < len(fresh.Content); i += 2 {
 		key, value := fresh.Content[i], fresh.Content[i+1]
@@ -208,7 +207,7 @@ func mergeNode(old, fresh *yaml.Node) {
 }
 
 // keepLines changes mappings and lists around a literal or folded block from flow style to block style, because flow
-// style cannot contain such a block. It reports whether n contains one.
+// style cannot contain such a block. It reports whether n contains such a block.
 func keepLines(n *yaml.Node) bool {
 	block := n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	for _, c := range n.Content {
@@ -229,7 +228,7 @@ func findKey(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// PlainFileError returns an error of the operating system about a file in plain words, without its path.
+// PlainFileError describes an operating system error about a file in plain words, without the path.
 func PlainFileError(err error) string {
 	switch {
 	case os.IsNotExist(err):
@@ -242,7 +241,7 @@ func PlainFileError(err error) string {
 	return Cause(err).Error()
 }
 
-// Cause returns an error about a file without its path, for a message that already contains the path.
+// Cause removes the path from an error about a file, for a message that already contains the path.
 func Cause(err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return at.Err

@@ -13,8 +13,8 @@ import (
 const fuzzLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: a}\nguide: kinds\nlocal: {context: a, " +
 	"kubeconfig: ~/.kube/b}\nremote: {context: b}\nanswers:\n"
 
-// A link file is taken, and then says the same when it is written and read again;
-// or it is refused with all its faults, each at a line and a column.
+// Writing and reading an accepted link file gives the same content. The error for a rejected file lists all faults,
+// each with line and column.
 func FuzzLinkFile(f *testing.F) {
 	for _, answers := range []string{
 		"  {}\n", "  q.0: text\n", "  q.4: 80\n", "  q.4: '80'\n", "  q.11: yes\n", "  q.13: |\n    a: 1\n    b: [2]\n",

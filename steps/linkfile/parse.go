@@ -19,10 +19,10 @@ import (
 	"carrick/steps"
 )
 
-// maxLinkFile is the maximum size of a link file in bytes, far above that of any real one.
+// maxLinkFile is the maximum size of a link file in bytes. It is far above the size of any real file.
 const maxLinkFile = 1 << 20
 
-// Parse parses a link from data; path is for error messages.
+// Parse parses a link file. path is only used in error messages.
 func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	if len(data) > maxLinkFile {
 		return nil, &FileError{Path: path, Problem: "is too large for a link file (maximum 1 MiB)"}
@@ -61,7 +61,7 @@ func Parse(path string, data []byte, guides []*steps.Guide) (*Link, error) {
 	return l, nil
 }
 
-// rename replaces names of answers in earlier versions with the current names. It returns a notice for each.
+// rename replaces old names of answers with the current names. It returns a notice for each.
 func rename(root *yaml.Node, guides []*steps.Guide) []string {
 	guide, answers := findKey(root, "guide"), findKey(root, "answers")
 	if guide == nil || answers == nil || answers.Kind != yaml.MappingNode {
@@ -82,7 +82,7 @@ func rename(root *yaml.Node, guides []*steps.Guide) []string {
 	return out
 }
 
-// checkLink validates the guide and its answers, which the schema cannot.
+// checkLink validates the guide and its answers. The schema cannot validate them.
 func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) error {
 	if err := CheckName(l.Metadata.Name); err != nil {
 		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
@@ -170,7 +170,7 @@ func checkSchema(path string, root *yaml.Node, plain map[string]any) error {
 	return inOrder(faults)
 }
 
-// inOrder joins faults, sorted by line.
+// inOrder sorts faults by line and joins them.
 func inOrder(faults []error) error {
 	slices.SortStableFunc(faults, func(a, b error) int {
 		x, y := (*FileError)(nil), (*FileError)(nil)

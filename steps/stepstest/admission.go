@@ -15,18 +15,18 @@ import (
 	"carrick/steps"
 )
 
-// admission is a rule for dry runs on the fake API server. It stands for an admission plugin, a policy or a webhook.
+// admission is a rule for dry runs on the fake API server. It simulates an admission plugin, a policy or a webhook.
 type admission struct {
 	Resource  string         `json:"resource"`
-	Namespace string         `json:"namespace"` // "": any
-	Match     map[string]any `json:"match"`     // fields that the object must have; null: must not have
+	Namespace string         `json:"namespace"` // "" matches any namespace
+	Match     map[string]any `json:"match"`     // fields that the object must have; null means must not have
 	Patch     map[string]any `json:"patch"`     // a merge patch
 	Warn      string         `json:"warn"`
 	Deny      string         `json:"deny"`
 	Fault     string         `json:"fault"` // like Deny, for a webhook that does not answer
 }
 
-// admissions reads the admission sections. A state's section replaces that of its base.
+// admissions reads the admission sections. A state's section replaces the section of its base.
 func (s *state) admissions() error {
 	s.admission = map[steps.Side][]admission{}
 	if s.base != nil {
@@ -46,8 +46,8 @@ func (s *state) admissions() error {
 	return nil
 }
 
-// admit applies every matching rule to an object, in order. If one rejects it, admit answers the request and returns
-// false.
+// admit applies every matching rule to an object, in order. If a rule rejects the object, admit answers the request and
+// returns false.
 func admit(
 	w http.ResponseWriter, rules []admission, resource, namespace, name string, object map[string]any,
 ) (map[string]any, bool) {
@@ -76,7 +76,8 @@ func admit(
 	return object, true
 }
 
-// matches reports whether an object has the given fields: maps match in part, all other values exactly.
+// matches reports whether an object has the given fields. A map needs to match only in the given keys. All other values
+// must be equal.
 func matches(have, want any) bool {
 	fields, ok := want.(map[string]any)
 	if !ok {

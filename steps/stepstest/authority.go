@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// authority is a cluster's own CA: it signs the certificates of its API server and of clients.
+// authority is a cluster's own CA. It signs the certificates of its API server and of clients.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -71,7 +71,7 @@ func (a *authority) tls() *tls.Config {
 	}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{a.sign(c, &key.PublicKey)}, PrivateKey: key}},
-		ClientAuth:   tls.RequestClientCert, // a client without one may have a token
+		ClientAuth:   tls.RequestClientCert, // a client without a certificate can have a token
 		ClientCAs:    a.pool(),
 	}
 }
@@ -86,7 +86,7 @@ func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// client returns the user of a client certificate, or the zero person if the certificate is not valid.
+// client returns the user of a client certificate. If the certificate is not valid, it returns the zero person.
 func (a *authority) client(chain []*x509.Certificate) person {
 	if len(chain) == 0 {
 		return person{}
@@ -100,8 +100,8 @@ func (a *authority) client(chain []*x509.Certificate) person {
 	return person{chain[0].Subject.CommonName, chain[0].Subject.Organization}
 }
 
-// clientKey is the one key of all clients. It is the same in each run, so that names derived from it don't change;
-// nothing real trusts it.
+// clientKey is shared by all clients. It is the same in each run, so that names derived from it don't change. No real
+// server trusts it.
 var clientKey = func() *ecdsa.PrivateKey {
 	seed := sha256.Sum256([]byte("stepstest"))
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
@@ -128,7 +128,7 @@ func (a *authority) expand(text string) string {
 			subject.Organization = strings.Split(args[3], ",")
 		}
 		if args[1] == "csr" {
-			// the same in each run (RFC 6979)
+			// The result is the same in each run (RFC 6979).
 			der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, clientKey)
 			if err != nil {
 				return err.Error()

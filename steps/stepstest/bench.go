@@ -26,7 +26,7 @@ const (
 	benchLink  = "bench"
 	benchAdmin = "carrick-bench"
 	roundTrip  = 50 * time.Millisecond
-	furtherOff = 200 * time.Millisecond // extra latency of the passes that measure only round trips
+	furtherOff = 200 * time.Millisecond // extra latency of the runs that measure only round trips
 )
 
 // Bench configures the benchmarks of a guide on the sandbox scenario of the same name. The budgets are the same for all
@@ -34,18 +34,19 @@ const (
 type Bench struct {
 	Guide  *steps.Guide
 	Assets fs.FS
-	// Answers returns the answers of the link. remote is the address of the API server with added latency, for the
-	// credential that the guide hands over. Here and below, "the cluster" is the remote one, or the local one if the
-	// guide's remote side is a machine or optional.
+	// Answers returns the answers of the link. remote is the address of the API server with added latency. The credential
+	// that the guide creates uses this address. Here and below, "the cluster" is the remote cluster. If the guide's
+	// remote side is a machine or optional, it is the local cluster.
 	Answers func(tb testing.TB, box *clustertest.Sandbox, remote string) map[string]any
-	// TakesOver means that the guide edits another user's objects, such as a chart's.
+	// TakesOver is true if the guide edits another user's objects, such as a chart's.
 	TakesOver bool
-	// Counted is a namespace on the cluster. Requests of its ServiceAccounts also count, in addition to carrick's own.
-	// Requests of other users don't.
+	// Counted is a namespace on the cluster. Requests from its ServiceAccounts count in addition to carrick's own.
+	// Requests from other users don't count.
 	Counted string
-	// Reads are kubectl arguments for reads on the cluster that the guide also does.
+	// Reads lists the arguments of kubectl commands. Each performs a read on the cluster that the guide also performs.
 	Reads [][]string
-	// Breaks is the check that Break makes fail and FixedBy makes pass again, by changing the cluster.
+	// Breaks is a check. Break changes the cluster so that the check fails. FixedBy changes it so that the check passes
+	// again.
 	Breaks         string
 	Break, FixedBy func(testing.TB, *cluster.Cluster)
 }
@@ -73,7 +74,7 @@ func (x Bench) stand(b *testing.B, roundTrip time.Duration) *standing {
 	for _, side := range clusters(x.Guide) {
 		far[side] = proxy.NewWire(b, out.box, string(side), roundTrip)
 	}
-	// requests with the guide's credential also have the latency
+	// Requests with the guide's credential also have the latency.
 	out.answers = x.Answers(b, out.box, far[ground(x.Guide)].URL)
 	made := Open(b, out.box, action.WithDrift(x.Guide), x.Assets, benchLink, out.answers)
 	Apply(b, made, steps.ApplyOptions{TakeOver: x.TakesOver})
@@ -129,9 +130,9 @@ func (x *standing) total() int {
 	return n
 }
 
-// Pass measures a run of all checks without open connections, with both API servers 50 ms away, and kubectl for some of
-// the same reads. A second pass has 200 ms more latency. The difference between the two ("chain") consists of round
-// trips alone, without the time that this machine itself needs.
+// Pass measures a run of all checks without open connections and with both API servers 50 ms away. It also measures
+// kubectl for some of the same reads. A second run has 200 ms more latency. The difference between the two runs
+// ("chain") consists of round trips alone, without the CPU time of this machine.
 func (x Bench) Pass(b *testing.B) {
 	s := x.stand(b, roundTrip)
 	for _, way := range []struct {
@@ -174,7 +175,7 @@ func (x *standing) passes(b *testing.B, o cluster.Options) {
 // timeout is long enough that a busy machine is not mistaken for an unreachable API server.
 const timeout = 30 * time.Second
 
-// pass runs all checks once, in its own session, and returns how long that took and the number of distinct reads.
+// pass runs all checks once in a new session. It returns how long that took and the number of distinct reads.
 func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options) (took time.Duration, distinct int) {
 	b.Helper()
 	x.move(roundTrip)
@@ -190,7 +191,7 @@ func (x *standing) pass(b *testing.B, roundTrip time.Duration, o cluster.Options
 	return took, read.Reads()
 }
 
-// kubectl returns how long kubectl takes for one read, as the average of some of the guide's reads, with a warm cache.
+// kubectl returns the average duration of kubectl for some of the guide's reads, with a warm cache.
 func (x *standing) kubectl(b *testing.B) time.Duration {
 	b.Helper()
 	x.move(roundTrip)
@@ -210,7 +211,7 @@ func (x *standing) kubectl(b *testing.B) time.Duration {
 	return time.Since(start) / time.Duration(len(x.Reads))
 }
 
-// notGreen lists the checks that keep a board from being green, and their findings.
+// notGreen lists the checks that prevent a board from being green, and their findings.
 func (x *standing) notGreen(board *engine.Board) string {
 	var out strings.Builder
 	for _, c := range x.Guide.Cells() {

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// Growth measures checks of many links at once, in one process, against the same two API servers: one applied link, and
-// the same link under other names.
+// Growth measures checks of many links at once, in one process, against the same two API servers. One link is applied.
+// The others are copies of it under other names.
 func Growth(
 	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, many []int,
 	o ...steps.ApplyOptions,
@@ -26,7 +26,7 @@ func Growth(
 	Apply(b, made, o...)
 	Green(b, made)
 	same := map[string]any{}
-	for i := range g.Steps { // all links get the same answers, so the others read what one has created
+	for i := range g.Steps { // all links get the same answers, so the other links read what the first one has created
 		for _, a := range made.Answers(b.Context(), &g.Steps[i]) {
 			if a.Value != nil {
 				same[a.Question.Key] = revealed(a.Value)
@@ -36,7 +36,7 @@ func Growth(
 	for _, n := range many {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			took, held, unknown := checkAll(b, box, g, assets, same, n)
-			for b.Loop() { // one run is enough, whatever -benchtime
+			for b.Loop() { // one run is enough, regardless of -benchtime
 			}
 			b.ReportMetric(took.Seconds(), "s")
 			b.ReportMetric(took.Seconds()/float64(n), "s/link")
@@ -55,8 +55,8 @@ func revealed(v any) any {
 	return v
 }
 
-// checkAll checks n links at once, as carrick check does each. It returns how long that took, how much memory they use
-// at the end, and the number of cells without a verdict.
+// checkAll checks n links at once, each as carrick check does. took is the duration, held is the additional memory at
+// the end, and unknown is the number of cells without a verdict.
 func checkAll(
 	b *testing.B, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, answers map[string]any, n int,
 ) (took time.Duration, held, unknown float64) {
@@ -93,14 +93,14 @@ func checkAll(
 		n := boards[i].Count("")
 		unknown += float64(n.Of(steps.Unknown))
 		if n.Of(steps.Pass) == 0 {
-			b.Fatal("nothing passes: this measures nothing")
+			b.Fatal("no check passes, so the benchmark measures nothing")
 		}
 		s.Close()
 	}
 	return took, held, unknown
 }
 
-// inUse returns the memory that this process uses for its own data, in MB.
+// inUse returns the size of the process's live heap in MB.
 func inUse() float64 {
 	runtime.GC()
 	var m runtime.MemStats

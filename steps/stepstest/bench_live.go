@@ -19,11 +19,11 @@ import (
 // live is a session that follows all cells, like a screen.
 type live struct {
 	*engine.Session
-	seen chan steps.Result // of the watched check, each time it is probed
+	seen chan steps.Result // each result of the watched check
 	end  func()
 }
 
-// follow follows a session until it is green, and continues.
+// follow follows a session until it is green, and continues in the background.
 func (x *standing) follow(b *testing.B, check string) *live {
 	b.Helper()
 	s := x.session(b, cluster.Options{})
@@ -58,7 +58,7 @@ func (x *standing) follow(b *testing.B, check string) *live {
 	return l
 }
 
-// until reads verdicts until one has that status.
+// until reads verdicts until one has the wanted status. It returns the time.
 func (l *live) until(b *testing.B, want steps.Status) time.Time {
 	b.Helper()
 	for {
@@ -73,8 +73,8 @@ func (l *live) until(b *testing.B, want steps.Status) time.Time {
 	}
 }
 
-// apart is the time between two changes: more than the minimum time between two probes of a cell, as with manual
-// changes.
+// apart is the time between two changes. As with manual changes, it is longer than the minimum time between two probes
+// of a cell.
 const apart = 150 * time.Millisecond
 
 // Change measures the time from a write to the verdict that it changes, in a session that follows the whole guide.
@@ -100,12 +100,12 @@ func (x Bench) Change(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// quiet is how long the requests of an idle session are counted: as long as the longest of the usual max ages, because
-// a shorter time would miss requests.
+// quiet is how long the requests of an idle session are counted. It equals the longest of the usual max ages, because a
+// shorter time would miss requests.
 const quiet = time.Minute
 
-// Idle counts the requests of a green session while nothing happens. Reads that can't be watched (access reviews, the
-// version) have a max age and are repeated.
+// Idle counts the requests of a green session while nothing changes. Reads that can't be watched, such as access
+// reviews and the version, have a max age and are repeated.
 func (x Bench) Idle(b *testing.B) {
 	s := x.stand(b, 0)
 	l := s.follow(b, "")
@@ -113,7 +113,7 @@ func (x Bench) Idle(b *testing.B) {
 	start, cpu := s.total(), processorTime(b)
 	<-time.After(quiet)
 	asked, used := s.total()-start, processorTime(b)-cpu
-	for b.Loop() { // one minute is enough, so this runs once, whatever -benchtime
+	for b.Loop() { // one minute is enough, so this runs once, regardless of -benchtime
 	}
 	b.ReportMetric(float64(asked)*float64(time.Minute/quiet), "requests/min")
 	b.ReportMetric(100*float64(used)/float64(quiet), "%core")
@@ -154,7 +154,7 @@ func (x Bench) Memory(b *testing.B) {
 	lines := bufio.NewScanner(out)
 	for range x.Guide.Cells() { // each reports something at least once
 		if !lines.Scan() {
-			b.Fatalf("carrick ended: %v", lines.Err())
+			b.Fatalf("carrick exited: %v", lines.Err())
 		}
 	}
 	held := Resident(b, cmd.Process.Pid)

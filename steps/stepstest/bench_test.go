@@ -9,8 +9,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// BenchmarkHelp is the time from the start of the program to its end, when it
-// is only asked what it can do.
+// BenchmarkHelp measures the run time of carrick when it only prints help.
 func BenchmarkHelp(b *testing.B) {
 	program := stepstest.Program(b)
 	var took []time.Duration

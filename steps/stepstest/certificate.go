@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// pair is the one key of a state, for ${cert NAME LIFETIME} and ${key}.
+// pair is the key of a state. ${cert NAME LIFETIME} and ${key} use it.
 type pair struct{ key *ecdsa.PrivateKey }
 
 func newPair() *pair {
@@ -44,7 +44,7 @@ func (p *pair) expand(text string) string {
 	return regexp.MustCompile(`\$\{key\}`).ReplaceAllLiteralString(text, base64.StdEncoding.EncodeToString(key))
 }
 
-// sign returns a certificate that expires after life, which may be negative.
+// sign returns a certificate that expires after life. life can be negative.
 func (p *pair) sign(name string, life time.Duration) []byte {
 	now := time.Now()
 	c := &x509.Certificate{

@@ -14,21 +14,20 @@ import (
 	"carrick/steps/action"
 )
 
-var trip = flag.Duration("chain", 0, "how far off the API servers are for TestChain, such as 2s; 0: it is skipped")
+var trip = flag.Duration("chain", 0, "latency of the API servers in TestChain, such as 2s; 0 skips the test")
 
 // longestTrip is the maximum duration of a request of Chain on a busy machine.
 const longestTrip = time.Minute
 
-// sent is a request and when it was sent.
 type sent struct {
 	at   time.Duration
 	what string
 }
 
-// Chain runs all checks once, on the state that mutants are based on, with high latency to the API servers. It logs
-// each request with the number of round trips that it waited for, and how long each check took. It requires no control
-// planes, and no idle machine if the round trip is long enough. Connections take no time: over a network, two round
-// trips precede these.
+// Chain runs all checks once, on the green state of Mutants, with high latency to the API servers. It logs each request
+// with the number of round trips that preceded it, and how long each check took. It requires no control planes. If the
+// round trip is long enough, it requires no idle machine either. Connections take no time here. Over a network, each
+// would take two more round trips.
 func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
 	if *trip == 0 {
@@ -64,7 +63,7 @@ func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 		t.Logf("%5.2f %s", trips(one.at), one.what)
 	}
 	for _, c := range g.Cells() {
-		t.Logf("%5.2f in all: %s on the %s", trips(looks[c].Duration), c.Check, c.Side)
+		t.Logf("%5.2f in total: %s on the %s", trips(looks[c].Duration), c.Check, c.Side)
 	}
 	t.Logf("%s: %.2f round trips, %d requests", g.Name, trips(took), len(all))
 }

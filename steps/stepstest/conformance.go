@@ -18,8 +18,8 @@ import (
 	"carrick/steps"
 )
 
-// Conformance sends every asset of a guide, rendered as Golden does, to a real API server, as a dry run with strict
-// field validation. Namespaces that the objects name and that do not exist are created for the duration of the test.
+// Conformance sends every asset of a guide to a real API server, as a dry run with strict field validation. The assets
+// are rendered as in Golden. Missing namespaces are created for the duration of the test.
 func Conformance(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, dir string, answers map[string]any,
 ) {
@@ -54,7 +54,7 @@ func dryRun(t *testing.T, c *cluster.Cluster, file string, obj *unstructured.Uns
 	unknown := obj.DeepCopy()
 	unknown.Object["carrickUnknown"] = "x"
 	if try(unknown) == nil {
-		t.Errorf("asset %s: the API server accepts %s with an unknown field: this proves nothing", file, obj.GetKind())
+		t.Errorf("asset %s: the API server accepts %s with an unknown field, so the test proves nothing", file, obj.GetKind())
 	}
 }
 
@@ -67,11 +67,13 @@ func haveNamespace(t *testing.T, box *clustertest.Sandbox, side steps.Side, name
 	box.Cleanup(t, string(side), "delete", "namespace", name)
 }
 
-// upstreamDir is the environment variable with the path of upstream's own definitions, one folder per project.
+// upstreamDir is the environment variable with the path of upstream's own definitions. That directory has one
+// subdirectory per project.
 const upstreamDir = "CARRICK_UPSTREAM"
 
-// Upstream returns the path of one of upstream's own files, by default in a folder next to the repository; root is the
-// path of the repository. Without that folder it skips the test and says what it would have verified.
+// Upstream returns the path of a file in an upstream project. By default the projects are in a directory next to the
+// repository. root is the path of the repository. If that directory does not exist, Upstream skips the test and reports
+// what it would have verified.
 func Upstream(t *testing.T, root, file, proves string) string {
 	t.Helper()
 	dir := os.Getenv(upstreamDir)
@@ -79,7 +81,7 @@ func Upstream(t *testing.T, root, file, proves string) string {
 		dir = filepath.Join(root, "..", "shared", "upstream")
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("left out: %s, because there are no upstream definitions (%s is their folder)", proves, upstreamDir)
+		t.Skipf("skipped: %s, because the upstream definitions are missing (%s is their directory)", proves, upstreamDir)
 	}
 	path := filepath.Join(dir, filepath.FromSlash(file))
 	if _, err := os.Stat(path); err != nil {
@@ -88,7 +90,7 @@ func Upstream(t *testing.T, root, file, proves string) string {
 	return path
 }
 
-// Define installs upstream's CRDs for the duration of the test, and returns when they are served.
+// Define installs upstream's CRDs for the duration of the test. It returns when they are served.
 func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...string) {
 	t.Helper()
 	args := []string{"apply", "--server-side", "--validate=strict", "-o", "name"}
@@ -100,7 +102,8 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 	established(t, box, side, names)
 }
 
-// established returns when the API server serves CRDs. kubectl wait fails while an object has no conditions at all.
+// established returns when the API server serves the CRDs. It does not use kubectl wait, which fails while an object
+// has no conditions at all.
 func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names []string) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
@@ -118,7 +121,7 @@ func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names 
 		if err := json.Unmarshal([]byte(text), &all); err != nil {
 			t.Fatal(err)
 		}
-		left := slices.Clone(names) // TYPE/NAME
+		left := slices.Clone(names) // each as TYPE/NAME
 		for _, d := range all.Items {
 			for _, c := range d.Status.Conditions {
 				if c.Type == "Established" && c.Status == "True" {
@@ -132,7 +135,7 @@ func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names 
 		select {
 		case <-again.C:
 		case <-late:
-			t.Fatalf("%v are not served after 5 min", left)
+			t.Fatalf("the API server does not serve %v after 5 min", left)
 		}
 	}
 }

@@ -15,22 +15,24 @@ import (
 	"carrick/steps"
 )
 
-// matrixEnv is the environment variable that selects how crashes are tested: "each" tests every one separately, which
-// takes an hour; otherwise they are chained.
+// matrixEnv is the environment variable that selects how crashes are tested. "each" tests every crash separately, which
+// takes an hour. By default one run follows another, and each is killed.
 const matrixEnv = "CARRICK_MATRIX"
 
 const (
 	runWithin   = 10 * time.Minute // timeout of a run that is not killed
-	spareRuns   = 10               // runs that a chain may take in addition to 1.5 runs per change
+	spareRuns   = 10               // number of runs that are allowed in addition to 1.5 runs per change
 	mostRuns    = 200
 	greenInTime = "480s"
 )
 
-// crash is the point at which carrick is killed: the n-th change of a run. A change is a request that may change
+// crash is the point at which carrick is killed. n counts the changes of a run. A change is a request that can change
 // something, or a change to the files of a machine.
 type crash struct {
-	n     int
-	after bool // the API server has answered, but carrick does not see it; of a file: before the next change
+	n int
+	// If after is true, carrick is killed after the API server has answered, but before carrick reads the answer. For a
+	// change to a file, carrick is killed before the next change.
+	after bool
 }
 
 func (c crash) String() string {
@@ -40,8 +42,8 @@ func (c crash) String() string {
 	return fmt.Sprintf("before %d", c.n)
 }
 
-// Crashes verifies that carrick can be killed around each of its changes, and that the next run continues from there:
-// apply results in the same state as without a crash, and undo leaves nothing behind.
+// Crashes verifies that carrick can be killed around each of its changes, and that the next run resumes. An apply must
+// result in the same state as without a crash. An undo must leave nothing behind.
 func (x Proof) Crashes(t *testing.T) {
 	t.Parallel()
 	cases.LeftOut(t, "crash", x.Guide.Name)
@@ -60,7 +62,7 @@ func (x Proof) Crashes(t *testing.T) {
 	undone := s.chain(t, "undo")
 	s.dropEmpty(t, before)
 	if d := cmp.Diff(before, s.snapshot(t)); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 	s.nothingSecret(t)
 	s.wholeFiles(t)
@@ -70,14 +72,14 @@ func (x Proof) Crashes(t *testing.T) {
 	changes = s.changes() - changes
 	s.holds(t)
 	if d := cmp.Diff(x.same(before, s.snapshot(t)), x.same(before, crashed)); d != "" {
-		t.Errorf("the crashed run ended in another state than the complete one (-complete +crashed):\n%s", d)
+		t.Errorf("the crashed run ended in another state than the complete run (-complete +crashed):\n%s", d)
 	}
-	if len(applied) > changes*3/2+spareRuns { // recreated tokens and the like add half the runs
+	if len(applied) > changes*3/2+spareRuns { // recreated tokens, for example, add half the runs
 		t.Errorf("%d crashes of apply for %d changes", len(applied), changes)
 	}
 	for command, crashes := range map[string][]string{"apply": applied, "undo": undone} {
 		if len(crashes) == 0 {
-			t.Errorf("%s was never killed: this proves nothing", command)
+			t.Errorf("%s was never killed, so the test proves nothing", command)
 		}
 		for i, c := range crashes {
 			cases.Note(t, "crash", fmt.Sprintf("%s/%s/%d %s", t.Name(), command, i+1, c), !t.Failed())
@@ -89,22 +91,22 @@ func (x Proof) Crashes(t *testing.T) {
 // gated skips a subtest if crashes between changes to files can't be tested.
 func (x Proof) gated(t *testing.T) {
 	if len(clusters(x.Guide)) == len(steps.Sides) {
-		t.Skip("no side is a machine: there are no files")
+		t.Skip("no side is a machine, so the guide writes no files")
 	}
 	if err := gates(); err != nil {
-		t.Skipf("the program cannot be killed between two changes to files here: %v", err)
+		t.Skipf("carrick cannot be killed between two changes to files on this platform: %v", err)
 	}
 }
 
-// chain runs a command repeatedly and kills each run, alternately right after its first change or before its second, so
-// that there is a crash after every change. A run that reverts what the previous one created, such as a token, makes no
-// progress. So after a crash at a known place, the next run may make one more change. chain returns the places of all
-// crashes once a run completes.
+// chain runs a command repeatedly and kills each run. It alternates between a kill right after the first change and one
+// before the second, so that there is a crash after every change. Some runs make no progress, because they revert what
+// the previous run created, such as a token. If a run is killed at the same place as an earlier run, the next run can
+// therefore make one more change. chain returns the places of all crashes once a run completes.
 func (s *stage) chain(t *testing.T, command string) []string {
 	t.Helper()
 	began := time.Now()
 	var where []string
-	met, known := map[string]bool{}, 0 // places, and the number of consecutive runs killed at a known one
+	met, known := map[string]bool{}, 0 // places so far, and the number of consecutive runs killed at one of them
 	for i := range mostRuns {
 		at := crash{1 + known, true}
 		if i%2 == 1 {
@@ -127,7 +129,7 @@ func (s *stage) chain(t *testing.T, command string) []string {
 	return nil
 }
 
-// crash runs a command and kills it. killed is the place, or "" if the command completed first.
+// crash runs a command and kills it. killed is the place. If the command completed first, killed is "".
 func (s *stage) crash(t *testing.T, command string, at crash) (r *run, killed string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -187,7 +189,6 @@ func (s *stage) changes() int {
 	return n
 }
 
-// finish runs a command that must succeed.
 func (s *stage) finish(t *testing.T, command string) {
 	t.Helper()
 	r := s.start(t, command, "--yes")
@@ -207,7 +208,7 @@ func (s *stage) holds(t *testing.T) {
 	}
 }
 
-// snapshot returns the content of the clusters and everything next to them.
+// snapshot returns the content of the clusters and of the files next to them.
 func (s *stage) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	out := Snapshot(t, s.box)
@@ -222,7 +223,6 @@ func (s *stage) snapshot(t *testing.T) map[string]string {
 	return out
 }
 
-// eachCrash tests every crash of apply and of undo separately.
 func (x Proof) eachCrash(t *testing.T) {
 	var want map[string]string
 	counts := map[string]int{}
@@ -263,12 +263,12 @@ func (x Proof) oneCrash(t *testing.T, command string, at crash, want map[string]
 	if command == "undo" {
 		s.dropEmpty(t, before)
 		if d := cmp.Diff(before, s.snapshot(t)); d != "" {
-			t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+			t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 		}
 		return
 	}
 	s.holds(t)
 	if d := cmp.Diff(want, x.same(before, s.snapshot(t))); d != "" {
-		t.Errorf("the crashed run ended in another state than the complete one (-complete +crashed):\n%s", d)
+		t.Errorf("the crashed run ended in another state than the complete run (-complete +crashed):\n%s", d)
 	}
 }

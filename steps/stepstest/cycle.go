@@ -24,8 +24,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Open opens a session of a link on the real API servers of the sandbox. answers are as in a link file, plus those to
-// secret questions.
+// Open opens a session of a link on the real API servers of the sandbox. answers has the same format as in a link file.
+// It includes the answers to secret questions.
 func Open(
 	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 ) *engine.Session {
@@ -41,7 +41,7 @@ func Open(
 	return OpenWith(t, g, assets, name, answers, ends)
 }
 
-// hostEnd returns the folder that stands for a machine of the seeded scenario. The test's cleanup closes it.
+// hostEnd opens the directory that represents a machine of the seeded scenario. The test's cleanup closes it.
 func hostEnd(t testing.TB, box *clustertest.Sandbox, side steps.Side) engine.Endpoint {
 	t.Helper()
 	h, err := host.NewWith(box.Hosts[string(side)], host.Options{Here: box.Here[string(side)]})
@@ -60,15 +60,14 @@ func spec(box *clustertest.Sandbox, g *steps.Guide, side steps.Side, access kube
 	return linkfile.EndpointSpec{Context: access.Context, Kubeconfig: access.Kubeconfig}
 }
 
-// clusters returns the sides of a guide that have an API server.
 func clusters(g *steps.Guide) []steps.Side {
 	return slices.DeleteFunc(
 		slices.Clone(steps.Sides), func(side steps.Side) bool { return g.Sides[side].Kind == steps.Host },
 	)
 }
 
-// ground returns the side whose cluster tests read, break and fix: the remote one, unless that is a machine or
-// optional.
+// ground returns the side whose cluster tests read, break and fix. This is the remote side. If the remote side is a
+// machine or optional, it is the local side.
 func ground(g *steps.Guide) steps.Side {
 	if remote := g.Sides[steps.Remote]; remote.Kind == steps.Host || remote.Optional {
 		return steps.Local
@@ -76,7 +75,7 @@ func ground(g *steps.Guide) steps.Side {
 	return steps.Remote
 }
 
-// OpenWith opens a session of a link between these endpoints.
+// OpenWith opens a session of a link between the given endpoints.
 func OpenWith(
 	t testing.TB, g *steps.Guide, assets fs.FS, name string, answers map[string]any, ends map[steps.Side]engine.Endpoint,
 ) *engine.Session {
@@ -101,7 +100,7 @@ func OpenWith(
 	)
 }
 
-// Apply applies everything that a link asks for, and fails the test if it can't.
+// Apply applies everything that the answers of a link configure. It fails the test on an error.
 func Apply(t testing.TB, s *engine.Session, o ...steps.ApplyOptions) *engine.Plan {
 	t.Helper()
 	options := steps.ApplyOptions{}
@@ -118,7 +117,7 @@ func Apply(t testing.TB, s *engine.Session, o ...steps.ApplyOptions) *engine.Pla
 	return p
 }
 
-// Undo reverts what a link created, and fails the test if it can't.
+// Undo reverts what a link created. It fails the test on an error.
 func Undo(t testing.TB, s *engine.Session) *engine.Plan {
 	t.Helper()
 	return undo(t, s, nil)
@@ -136,8 +135,9 @@ func undo(t testing.TB, s *engine.Session, say steps.Progress) *engine.Plan {
 	return p
 }
 
-// undoEach undoes like Undo, and fails the test if an action with a planned undo changes nothing. Otherwise a broken
-// undo would go unnoticed if its objects are deleted along with others. Actions in gone may change nothing.
+// undoEach undoes a link like Undo. It fails the test if an action has something to undo but changes nothing. The
+// actions in gone are exempt. Without this check, a broken undo could go unnoticed, because its objects are deleted
+// along with others.
 func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	t.Helper()
 	type at struct {
@@ -154,7 +154,7 @@ func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 		changes := slices.ContainsFunc(a.Change.Items, func(i steps.Item) bool { return i.Verb.Changes() })
 		if changes && !did[at{a.Action, a.Side}] && !slices.Contains(gone, a.Action) {
 			t.Errorf(
-				"undo of action %s on the %s was planned, and changed nothing: something else may have deleted its objects",
+				"undo of action %s on the %s was planned but changed nothing; another action may have deleted its objects",
 				a.Action, a.Side,
 			)
 		}
@@ -162,7 +162,6 @@ func undoEach(t testing.TB, s *engine.Session, gone []string) *engine.Plan {
 	return p
 }
 
-// refused fails the test unless apply stops at another user's object.
 func refused(t *testing.T, s *engine.Session) {
 	t.Helper()
 	p, err := s.Plan(t.Context(), engine.Scope{})
@@ -175,10 +174,10 @@ func refused(t *testing.T, s *engine.Session) {
 	}
 }
 
-// greenWithin is how long checks may take to hold after a change: a limit for slow machines, not a budget.
+// greenWithin is how long checks can take to pass after a change. It is a limit for slow machines, not a budget.
 const greenWithin = 5 * time.Minute
 
-// Green fails the test unless every check holds in time, and lists those that do not.
+// Green fails the test unless every check passes in time. It lists those that do not.
 func Green(t testing.TB, s *engine.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
@@ -198,15 +197,14 @@ func Green(t testing.TB, s *engine.Session) {
 		return len(last) > 0
 	})
 	if took := time.Since(began); took > 5*time.Second {
-		t.Logf("green after %s; the last that were not:\n%s", took.Round(time.Second), strings.Join(waited, "\n"))
+		t.Logf("green after %s; the last checks to pass:\n%s", took.Round(time.Second), strings.Join(waited, "\n"))
 	}
 	if err != nil {
 		t.Errorf("not green:\n%s", strings.Join(last, "\n"))
 	}
 }
 
-// Given returns the answers of a walk through the last seeded scenario, in the form of a link file. more overrides some
-// of them.
+// Given returns the answers of autoplay for the last seeded scenario, as in a link file. more overrides some of them.
 func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
 	t.Helper()
 	out := parsed(t, g, box.Answers)
@@ -214,14 +212,13 @@ func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[stri
 	return out
 }
 
-// parsed converts typed answers to the form of a link file.
 func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	for key, typed := range answers {
 		q, _ := g.Question(key)
 		if q == nil {
-			t.Fatalf("the scenario answers %q, which is not a question of the guide", key)
+			t.Fatalf("the scenario sets %q, which is not a question of the guide", key)
 		}
 		var err error
 		if out[key], err = q.Parse(typed); err != nil {
@@ -231,9 +228,9 @@ func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]
 	return out
 }
 
-// Cycle verifies, on real API servers, what every guide promises: apply makes it green, a second apply changes nothing,
-// and undo restores both sides. Undo keeps what others create because of carrick's changes. Cycle returns the actions
-// that undo reverted.
+// Cycle verifies on real API servers that apply makes all checks pass, that a second apply changes nothing, and that
+// undo restores both sides. Others can create objects because of carrick's changes. theirs reports such objects, which
+// are ignored. Cycle returns the actions that undo reverted.
 func Cycle(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,
@@ -242,8 +239,8 @@ func Cycle(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, theirs)
 }
 
-// CycleBut is Cycle for a guide whose undo of some actions may find nothing left, because another system deletes what
-// they created.
+// CycleBut is like Cycle, but another system can delete what the actions in gone created. Their undo then finds nothing
+// left.
 func CycleBut(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	gone ...string,
@@ -252,8 +249,8 @@ func CycleBut(
 	return cycle(t, box, g, assets, name, answers, steps.ApplyOptions{}, nil, gone...)
 }
 
-// CycleOver is Cycle for a guide that edits another user's objects, such as a chart's: apply is rejected once, and then
-// takes them over.
+// CycleOver is like Cycle, for a guide that edits another user's objects, such as a chart's. The first apply is
+// rejected, and the second one takes over the fields.
 func CycleOver(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,
@@ -294,7 +291,7 @@ func cycle(
 		refused(t, s)
 	}
 	if p := Apply(t, s, o); p.Empty() {
-		t.Fatal("there was nothing to do: this proves nothing")
+		t.Fatal("the plan was empty, so the test proves nothing")
 	}
 	Green(t, s)
 	again, err := s.Plan(t.Context(), engine.Scope{})
@@ -307,7 +304,7 @@ func cycle(
 	unchanged(t, s)
 	p := undoEach(t, s, gone)
 	if d := cmp.Diff(before, snapshot()); d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 	var undone []string
 	for _, a := range p.Actions {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// builtIn returns the built-in kinds of Kubernetes that assets may contain.
+// builtIn returns the built-in kinds of Kubernetes that assets can contain.
 func builtIn() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
@@ -30,8 +30,8 @@ func builtIn() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// decodeStrictly decodes an object of a built-in kind into its type; an unknown field is an error. It accepts all
-// custom resources.
+// decodeStrictly decodes an object of a built-in kind into its type. An unknown field is an error. Custom resources are
+// accepted unchecked.
 func decodeStrictly(obj *unstructured.Unstructured) error {
 	scheme, err := builtIn()
 	if err != nil {
@@ -42,7 +42,7 @@ func decodeStrictly(obj *unstructured.Unstructured) error {
 		if strings.Contains(gvk.Group, ".") && !strings.HasSuffix(gvk.Group, ".k8s.io") {
 			return nil
 		}
-		return fmt.Errorf("%s is none of the kinds that this test knows", gvk)
+		return fmt.Errorf("this test does not support the kind %s", gvk)
 	}
 	text, err := obj.MarshalJSON()
 	if err != nil {

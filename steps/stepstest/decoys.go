@@ -15,10 +15,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// decoyKinds are the kinds by whose names and labels guides discover what runs in a cluster.
+// Guides discover what runs in a cluster by the names and labels of these kinds.
 const decoyKinds = "deployments,daemonsets,configmaps,services,secrets"
 
-// The values that replace a host, an address, a version or the namespace in a decoy.
+// These values replace hosts, addresses and other values in a decoy.
 const (
 	forgedHost    = "forged.example.org"
 	forgedAddress = "203.0.113.66"
@@ -36,12 +36,12 @@ var (
 	hostText    = regexp.MustCompile(`\b[a-z0-9-]+(\.[a-z0-9-]+)*\.[a-z]{2,}\b`)
 )
 
-// kept are keys whose values must stay the same, because a server would otherwise reject the object.
+// kept lists keys whose values must not change, because a server would otherwise reject the object.
 var kept = map[string]bool{
 	"fieldPath": true, "resource": true, "mountPath": true, "name": true, "key": true, "type": true, "apiVersion": true,
 }
 
-// forge returns a value of an object with other hosts, addresses, versions and another namespace.
+// forge returns a copy of v with other hosts, addresses and versions, and in the given namespace.
 func forge(v any, namespace string) any {
 	switch v := v.(type) {
 	case string:
@@ -63,8 +63,8 @@ func forge(v any, namespace string) any {
 	return v
 }
 
-// decoys copies the objects of a cluster into the tenant's namespace, with their names, labels and annotations, but
-// with the tenant's own values. It returns the copies that did not exist before, named as by plants.
+// decoys copies the objects of a cluster into the tenant's namespace. The copies keep their names, labels and
+// annotations, but have the tenant's own values. decoys returns the new copies, named as plants names objects.
 func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	t.Helper()
 	var list struct{ Items []unstructured.Unstructured }
@@ -120,8 +120,8 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	return planted
 }
 
-// deceived plants decoys on each side, and fails the test if they change what the guide discovers. It returns the
-// decoys in the form of shown.
+// deceived plants decoys on each side. It fails the test if they change what the guide discovers. It returns the decoys
+// by name, with the content from shown.
 func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	t.Helper()
 	adopts := when == "set-up"
@@ -140,8 +140,8 @@ func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	return planted
 }
 
-// known returns what the guide discovers about a site: the answers to all questions, including those from an existing
-// set-up, and the facts that it shares with the other side.
+// known returns what the guide discovers about a site. This includes the answers to all questions, those from an
+// existing setup, and the facts that it shares with the other side.
 func (s *stage) known(t *testing.T, adopts bool) map[string]string {
 	t.Helper()
 	out := map[string]string{}

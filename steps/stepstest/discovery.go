@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// discovery answers with the kinds that the fake serves: those that checks may dry-run, those of the state's CRDs and
-// of its server section, PodSecurityPolicies if the state contains one (clusters before 1.25), and
-// MutatingAdmissionPolicies from version 1.36 on.
+// discovery answers with the kinds that the fake serves. These are the kinds that checks can dry-run and the kinds from
+// the state's CRDs and server section. If the state contains a PodSecurityPolicy (clusters before 1.25), that kind is
+// served, too. MutatingAdmissionPolicies are served from version 1.36 on.
 func (s *server) discovery(w http.ResponseWriter, core bool) {
 	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 	list := apidiscovery.APIGroupDiscoveryList{}
@@ -65,7 +65,6 @@ func (s *server) discovery(w http.ResponseWriter, core bool) {
 	reply(w, 200, list)
 }
 
-// addWritten adds the kinds of the objects that a guide writes.
 func (s *server) addWritten(all catalogue, core bool) catalogue {
 	for _, o := range s.written {
 		kind := o.GroupVersionKind()
@@ -82,7 +81,6 @@ func (s *server) addWritten(all catalogue, core bool) catalogue {
 	return all
 }
 
-// catalogue lists what is served, by group and version.
 type catalogue []apidiscovery.APIGroupDiscovery
 
 func (c *catalogue) serves(group, version, kind string) bool {
@@ -116,7 +114,7 @@ func (c *catalogue) add(name, version string, kind apidiscovery.APIResourceDisco
 	g.Versions[j].Resources = append(g.Versions[j].Resources, kind)
 }
 
-// define adds the versions that a CRD serves, if it names its kind.
+// define adds the versions that a CRD serves, if the CRD names its kind.
 func (c *catalogue) define(crd *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		v, _, _ := unstructured.NestedString(crd.Object, path...)

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tried are the resources that support dry runs without a merger.
+// tried lists the resources that support dry runs without a merger.
 var tried = []string{"services", "pods", "namespaces", "persistentvolumeclaims", "secrets", "amaltheasessions"}
 
-// dryRun answers a dry run as an API server does: it applies the user's permissions, then the state's admission
-// section, then the rules of the object's kind. It rejects kinds that are not in tried. With a merger it also accepts
-// existing objects of any kind, and merges them.
+// dryRun answers a dry run as an API server does. It applies the user's permissions, then the state's admission
+// section, then the rules of the object's kind. It rejects kinds that are not in tried. With a merger, it also accepts
+// existing objects of any kind and merges the request into them.
 func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	var live *unstructured.Unstructured
@@ -26,7 +26,7 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	}
 	if r.URL.Query().Get("dryRun") != "All" || r.Method != http.MethodPatch || !single ||
 		live == nil && !slices.Contains(tried, a.Resource) {
-		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state can't be written to")
+		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state is read-only")
 		return
 	}
 	for _, verb := range []string{"create", "patch"} {
@@ -45,7 +45,7 @@ func (s *server) dryRun(w http.ResponseWriter, r *http.Request, who person) {
 	}
 	rules, ok := s.admission, true
 	if live != nil {
-		rules = s.refusals // the state's own rules are for objects that checks create
+		rules = s.refusals // the state's admission rules are only for objects that checks create
 		if asked, ok = s.mergedDryRun(w, r, live, asked); !ok {
 			return
 		}
@@ -76,7 +76,7 @@ func (s *server) has(kind, name string) bool {
 	)
 }
 
-// tryService reports which node port is in use. It does not check the range of ports (kubernetes/kubernetes:
+// tryService reports which node port is in use. It does not check the port range (kubernetes/kubernetes:
 // pkg/registry/core/service/portallocator/operation.go).
 func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured) {
 	var asked corev1.Service
@@ -99,8 +99,8 @@ func (s *server) tryService(w http.ResponseWriter, o *unstructured.Unstructured)
 	reply(w, 201, o.Object)
 }
 
-// nodePortTaken reports whether a Service of the state has that port, or an object's annotation "leaked-node-port"
-// names it.
+// nodePortTaken reports whether a Service of the state uses the port, or the annotation "leaked-node-port" of an object
+// names the port.
 func (s *server) nodePortTaken(port int32) bool {
 	for _, o := range s.objects {
 		if o.GetAnnotations()["leaked-node-port"] == fmt.Sprint(port) {

@@ -18,24 +18,24 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// fakes are the fake servers and the host of a state. Sessions on them can be opened one after another.
+// fakes are the fake servers and the host of a state. Several sessions can use them one after another.
 type fakes struct {
 	guide       *steps.Guide
 	assets      fs.FS
 	state       *state
 	servers     map[steps.Side]*server
 	web         *web
-	root        string // root folder of the host; "": no side is a host
+	root        string // root directory of the host; "" if no side is a host
 	kubeconfigs map[steps.Side]string
-	scrub       []string // pairs for a replacer: values that differ from run to run
+	scrub       []string // pairs for a strings.Replacer that remove values that differ from run to run
 
-	// around wraps the requests to a side's API server; nil: they are not wrapped.
+	// around wraps the requests to a side's API server. If it is nil, they are not wrapped.
 	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
-	// patient is the timeout of an API server, if it is longer than the state's.
+	// patient is the timeout of an API server if it is longer than the state's.
 	patient time.Duration
 }
 
-// newFakes starts the servers of a state and stops them when the test ends.
+// newFakes starts the servers of a state. They stop when the test ends.
 func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fakes {
 	t.Helper()
 	f := &fakes{guide: g, assets: assets, servers: map[steps.Side]*server{}, kubeconfigs: map[steps.Side]string{}}
@@ -80,7 +80,7 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 	return f
 }
 
-// session opens a session with the state's answers. The caller must close it.
+// The caller must close the session.
 func (f *fakes) session(t *testing.T) *engine.Session {
 	t.Helper()
 	st := f.state

@@ -16,31 +16,31 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is a fault that affects a whole API server.
+// trouble is a kind of fault that affects a whole API server.
 type trouble struct {
 	fault    proxy.Fault
 	stops    bool     // the API server itself is down
-	harmless bool     // all results are the same as without it
-	watches  bool     // it affects only watches
-	typical  bool     // a brief run includes it
-	holds    []string // checks that hold in this trouble, because it does not affect them
+	harmless bool     // all results are the same as without the fault
+	watches  bool     // the fault affects only watches
+	typical  bool     // a brief run includes the fault
+	holds    []string // checks that the fault does not affect, so that they still pass
 }
 
 const (
 	hugeBody  = 65 << 20 // more than carrick accepts
-	hugeTimes = 6        // maximum number of such responses, which this machine must generate; then 503
+	hugeTimes = 6        // maximum number of such responses, because this machine must generate them; then 503
 
 	watchTimes = 300 // number of affected watches, about two for each watch of a guide
 
-	lookWithin    = 4 * time.Minute // timeout for running all checks in any trouble
+	lookWithin    = 4 * time.Minute // timeout for running all checks during a fault
 	applyWithin   = 10 * time.Minute
-	noticedWithin = 5 * time.Minute // until no check of a server in trouble passes any longer
-	recovers      = 5 * time.Minute // until all is green again
-	mostMemory    = 512 << 20       // maximum memory of carrick in any trouble: one large response per side, decoded
+	noticedWithin = 5 * time.Minute // timeout until no check of the faulty server passes any longer
+	recovers      = 5 * time.Minute // timeout until all checks pass again
+	mostMemory    = 512 << 20       // maximum memory of carrick during a fault: one large response per side, decoded
 	briefly       = 4 * time.Second
 )
 
-// troubles returns the troubles to test in this run.
+// troubles returns the faults to test in this run.
 func troubles() []trouble {
 	return slices.DeleteFunc([]trouble{
 		{fault: proxy.Reset(), typical: true},
@@ -53,14 +53,13 @@ func troubles() []trouble {
 		{fault: proxy.NotJSON()},
 		{fault: proxy.Huge(hugeBody)},
 		{fault: proxy.Short()},
-		{fault: proxy.Fault{Name: "a server that is down"}, stops: true, typical: true},
+		{fault: proxy.Fault{Name: "an API server that is down"}, stops: true, typical: true},
 		{fault: proxy.Latency(200 * time.Millisecond), harmless: true},
 		{fault: proxy.CutWatch(300 * time.Millisecond), harmless: true, watches: true},
 		{fault: proxy.Expired(), harmless: true, watches: true},
 	}, func(x trouble) bool { return cases.Brief() && !x.typical })
 }
 
-// rules returns the proxy's rules for a fault of that kind.
 func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
 	kind.Fault = x.fault
 	if x.fault.Name == proxy.Huge(0).Name {
@@ -74,7 +73,7 @@ func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
 	return []proxy.Rule{kind}
 }
 
-// brings puts a side into trouble and cuts its open connections, so that every client is affected.
+// brings injects a fault on a side and closes the open connections, so that every client is affected.
 func (s *stage) brings(t *testing.T, x trouble, side steps.Side) {
 	t.Helper()
 	if x.stops {
@@ -93,14 +92,14 @@ func (s *stage) ends(t *testing.T, x trouble, side steps.Side) {
 	s.way[side].Set()
 }
 
-// Faults verifies how carrick handles an API server in trouble: it never reports an error as a pass, says what to do,
-// and continues when the trouble is over.
+// Faults verifies how carrick handles a faulty API server. carrick must never report an error as a pass. It must report
+// what to do, and it must resume when the fault is over.
 func (x Proof) Faults(t *testing.T) {
 	t.Parallel()
 	cases.LeftOut(t, "fault", x.Guide.Name)
 	t.Run("apply", func(t *testing.T) {
 		if x.SharedActions {
-			t.Skip("its actions are of kinds that other guides try")
+			t.Skip("other guides test its kinds of actions")
 		}
 		t.Parallel()
 		x.stage(t).faultsOfApply(t)
@@ -116,8 +115,8 @@ func (x Proof) Faults(t *testing.T) {
 	})
 }
 
-// faultsOfCheck checks a green set-up with one side in trouble. If both sides are clusters, faultsOfLive covers one of
-// them and this test the other one. Only a server that is down is tested on both.
+// faultsOfCheck runs checks on a green setup while one side has a fault. If both sides are clusters, faultsOfLive
+// covers one side and this test the other. Only a server that is down is tested on both sides.
 func (s *stage) faultsOfCheck(t *testing.T) {
 	s.without(t)
 	sides := clusters(s.Guide)
@@ -136,7 +135,7 @@ func (s *stage) without(t *testing.T) {
 	for _, side := range steps.Sides {
 		if s.way[side] == nil {
 			t.Run(string(side), func(t *testing.T) {
-				t.Skipf("the %s is a machine: it has no API server that could fail", side)
+				t.Skipf("the %s is a machine and has no API server that could fail", side)
 			})
 		}
 	}
@@ -148,7 +147,7 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 	}
 	s.brings(t, x, side)
 	words := []string{"check", "-o", "json"}
-	if x.harmless { // on a busy machine an API server may not answer for seconds, which is not due to this trouble
+	if x.harmless { // on a busy machine an API server might not answer for seconds, regardless of the fault
 		words = append(words, "--wait", "200s")
 	}
 	r := s.start(t, words...)
@@ -172,15 +171,15 @@ func (s *stage) checked(t *testing.T, x trouble, side steps.Side) {
 		s.honest(t, x, c.Check, c.Side == side, side, steps.Result{Status: c.Status, Found: c.Found, Fix: c.Fix})
 	}
 	if !x.stops {
-		return // the next run keeps no state of this one
+		return // the next run keeps no state of this run
 	}
 	after := s.start(t, "check", "--wait", greenInTime)
 	if code := after.code(t, runWithin); code != 0 {
-		t.Errorf("after the trouble: exit code %d\n%s", code, after.said())
+		t.Errorf("after the faults: exit code %d\n%s", code, after.said())
 	}
 }
 
-// honest fails the test if a verdict claims what can't be known while a side is in trouble, or lacks a reason or a fix.
+// honest fails the test if a verdict claims what can't be known during a fault, or if it has no reason or fix.
 func (s *stage) honest(t *testing.T, x trouble, check string, there bool, side steps.Side, v steps.Result) {
 	t.Helper()
 	blind := slices.Contains(s.Blind[side], check) || slices.Contains(x.holds, check)
@@ -229,8 +228,8 @@ func notPassed(report engine.Report) string {
 	return out.String()
 }
 
-// recreated makes another user recreate an object under the same name between carrick's read and its delete: the new
-// object must be kept.
+// recreated makes another user recreate an object under the same name between carrick's read and its delete. carrick
+// must keep the new object.
 func (s *stage) recreated(t *testing.T) {
 	of := Remade{"secrets", []string{"secret", "generic"}, []string{"--from-literal=theirs=1"}}
 	if s.Remade != nil {
@@ -255,7 +254,7 @@ func (s *stage) recreated(t *testing.T) {
 	s.intercept(nil, nil)
 	at := theirs.Load()
 	if at == nil {
-		t.Fatalf("none of %s was deleted: this proves nothing\n%s", of.Resource, r.said())
+		t.Fatalf("none of %s was deleted, so the test proves nothing\n%s", of.Resource, r.said())
 	}
 	for side := range s.way {
 		if got := s.box.Run(
@@ -267,5 +266,5 @@ func (s *stage) recreated(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%s was deleted, although it belonged to another user by then: exit code %d\n%s", at, code, r.said())
+	t.Errorf("%s was deleted, although it already belonged to another user: exit code %d\n%s", at, code, r.said())
 }

@@ -12,8 +12,8 @@ import (
 	"carrick/cluster/clustertest/proxy"
 )
 
-// faultsOfApply runs an apply from nothing in each trouble. Each run begins where the previous one ended; the last one
-// completes.
+// faultsOfApply runs an apply from nothing during each fault. Each run begins where the previous run ended. The last
+// run completes.
 func (s *stage) faultsOfApply(t *testing.T) {
 	for i, x := range troubles() {
 		if x.harmless {
@@ -24,7 +24,7 @@ func (s *stage) faultsOfApply(t *testing.T) {
 		}
 		cases.Run(t, "fault", x.fault.Name+"/looks", func(t *testing.T) { s.looksFail(t, x) })
 	}
-	cases.Run(t, "fault", "latency, and watches that are cut or say 410", func(t *testing.T) {
+	cases.Run(t, "fault", "latency, and watches that are cut or return 410", func(t *testing.T) {
 		s.fresh(t)
 		for i, side := range clusters(s.Guide) {
 			s.way[side].Set(
@@ -46,7 +46,7 @@ func (s *stage) calm() {
 	}
 }
 
-// fresh makes sure that there is something to apply.
+// fresh makes sure that something is left to apply.
 func (s *stage) fresh(t *testing.T) {
 	t.Helper()
 	r := s.start(t, "diff")
@@ -75,8 +75,8 @@ func (s *stage) changesFail(t *testing.T, x trouble, pass int) {
 	plainEnd(t, r)
 }
 
-// looksFail makes all reads of a run on both sides fail for a while, once it has changed something. The run must either
-// stop with a reason or continue. If it continues, it is interrupted at its next change.
+// looksFail makes all reads of a run on both sides fail for a while, once the run has changed something. The run must
+// either stop with a reason or continue. If it continues, it is interrupted at its next change.
 func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.fresh(t)
 	var changed, over, more atomic.Bool
@@ -87,7 +87,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 		switch {
 		case changed.CompareAndSwap(false, true):
 			close(first)
-			<-on // answer once the trouble has begun
+			<-on // answer only once the fault has begun
 		case over.Load() && more.CompareAndSwap(false, true):
 			close(next)
 		}
@@ -99,7 +99,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	select {
 	case <-first:
 	case <-r.ended:
-		t.Fatalf("it changed nothing: %s", r.said())
+		t.Fatalf("apply changed nothing: %s", r.said())
 	}
 	for _, side := range clusters(s.Guide) {
 		if x.stops {
@@ -127,20 +127,20 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.sane(t, r)
 	switch code {
 	case 0:
-	case 1, 6, 130: // 1: the answer to its first change was lost
+	case 1, 6, 130: // in case 1, the answer to its first change was lost
 		plainEnd(t, r)
 	default:
 		t.Errorf("exit code %d\n%s", code, r.said())
 	}
 }
 
-// plainEnd fails the test unless a run that stopped says why and what to do.
+// plainEnd fails the test unless a run that stopped reports why, and what to do.
 func plainEnd(t *testing.T, r *run) {
 	t.Helper()
 	said := r.err.String()
 	i := strings.LastIndex("\n"+said, "\ncarrick: ")
 	if i < 0 {
-		t.Errorf("it does not say why it stopped:\n%s", said)
+		t.Errorf("apply does not report why it stopped:\n%s", said)
 		return
 	}
 	for _, raw := range []string{
@@ -148,7 +148,7 @@ func plainEnd(t *testing.T, r *run) {
 		"%!",
 	} {
 		if strings.Contains(said[i:], raw) {
-			t.Errorf("it stops with %q:\n%s", raw, said[i:])
+			t.Errorf("apply stops with %q:\n%s", raw, said[i:])
 		}
 	}
 }

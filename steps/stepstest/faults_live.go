@@ -14,10 +14,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// followed is a session whose cells are followed, like on a screen.
+// followed is a session whose cells are followed, as on a screen.
 type followed struct {
 	*engine.Session
-	boards chan *engine.Board // the latest
+	boards chan *engine.Board // the latest board
 }
 
 func (s *stage) follow(t *testing.T) *followed {
@@ -49,7 +49,7 @@ func (s *stage) follow(t *testing.T) *followed {
 	return f
 }
 
-// until waits for a board in which wrong finds no faults.
+// until waits for a board for which wrong returns nothing.
 func (f *followed) until(t *testing.T, within time.Duration, wrong func(*engine.Board) []string) {
 	t.Helper()
 	due := time.After(within)
@@ -76,8 +76,9 @@ func (f *followed) notGreen(b *engine.Board) []string {
 	return out
 }
 
-// faultsOfLive follows a green set-up, puts the side whose check can be broken into trouble, and breaks the check: the
-// board must not stay green. When the trouble is over, it must show the failure, and be green once that is fixed.
+// faultsOfLive follows a green setup, injects a fault on the side of the check Breaks, and breaks that check. The board
+// must not stay green. When the fault is over, the board must show the failure. Once the check is fixed, the board must
+// be green again.
 func (s *stage) faultsOfLive(t *testing.T) {
 	f := s.follow(t)
 	side := ground(s.Guide)
@@ -128,13 +129,13 @@ func (s *stage) lived(t *testing.T, f *followed, x trouble, admin *cluster.Clust
 	)
 }
 
-// held returns the cells of the side in trouble that hold nevertheless.
+// held returns the cells of the faulty side that pass but should not.
 func (s *stage) held(b *engine.Board, x trouble) []string {
 	var out []string
 	for _, c := range s.Guide.Cells() {
 		if v := b.Verdict(c); c.Side == ground(s.Guide) && v.Status.Holds() && !slices.Contains(s.Blind[c.Side], c.Check) &&
 			!slices.Contains(x.holds, c.Check) {
-			out = append(out, fmt.Sprintf("%s holds: %s: %s", c.Check, v.Status, v.Found))
+			out = append(out, fmt.Sprintf("%s passes: %s: %s", c.Check, v.Status, v.Found))
 		}
 	}
 	return out

@@ -17,14 +17,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// First is the first trouble that the troubles view must show for one fault of the sandbox.
+// First is the first entry that the troubles view must show for one fault of the sandbox.
 type First struct {
-	Check string // "": none, or only what is not applied yet; Why says which
-	Why   string // why the fault is not a trouble in a new demo; "" with a Check
+	Check string // name of the check; "" if there is no entry, or only objects that are not applied yet (Why explains it)
+	Why   string // why the fault causes no entry in a new demo; "" if Check is set
 }
 
-// FirstTroubles verifies for every fault that the sandbox has for a guide that the demo opens at its cause, and that
-// the action of key f changes something there. The table must contain every fault.
+// FirstTroubles verifies that the demo opens at the cause of each fault that the sandbox has for a guide, and that the
+// action of the f key then changes something. The table must contain every fault.
 func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]First) {
 	t.Helper()
 	cases.LeftOut(t, "first cause", g.Name)
@@ -44,7 +44,7 @@ func FirstTroubles(t *testing.T, g *steps.Guide, assets fs.FS, table map[string]
 	})
 }
 
-// demoOf opens a session as carrick demo does: it adopts an existing set-up.
+// demoOf opens a session as carrick demo does. If a setup exists, it adopts the setup.
 func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS) *Site {
 	t.Helper()
 	given := parsed(t, g, box.Given)
@@ -64,7 +64,6 @@ func demoOf(t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS
 	return fresh
 }
 
-// looked returns the board of a session that has adopted what it can.
 func (x *Site) looked() (*engine.Board, error) {
 	if _, err := x.Adopt(x.t.Context()); err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (x *Site) looked() (*engine.Board, error) {
 	return b, nil
 }
 
-// adopt signs in if the guide has an API, adopts, and gives the demo's answers.
+// adopt signs in if the guide has an API. It discovers the answers and then gives the demo's answers.
 func (x *Site) adopt(given map[string]any) {
 	x.t.Helper()
 	if _, err := x.SignIn(x.t.Context(), nil); err != nil {
@@ -115,7 +114,7 @@ func (x *Site) opensOn(want First) {
 		return waits || want.Check != "" && first.Cell.Check != want.Check
 	})
 	if want.Check == "" {
-		return // Why explains what comes first instead
+		return // Why explains the entry that comes first instead
 	}
 	if first.Cell.Check != want.Check {
 		x.t.Fatalf("the troubles are\n%s\nwant %s first", strings.Join(all, "\n"), want.Check)
@@ -128,7 +127,7 @@ func (x *Site) opensOn(want First) {
 
 const firstWithin = 45 * time.Second
 
-// offers requires that the action of key f changes something for a trouble.
+// offers fails the test unless the f key's action changes something for a trouble.
 func (x *Site) offers(of engine.Trouble) {
 	x.t.Helper()
 	check, _ := x.Guide().Check(of.Cell.Check)
@@ -138,8 +137,8 @@ func (x *Site) offers(of engine.Trouble) {
 	}
 	p, err := x.Plan(x.t.Context(), engine.Scope{Actions: []string{act.Name}})
 	if err != nil {
-		x.t.Errorf("f, which does %s: %v", act.Name, err)
+		x.t.Errorf("f, which runs %s: %v", act.Name, err)
 	} else if p.Empty() {
-		x.t.Errorf("f does %s, which changes nothing", act.Name)
+		x.t.Errorf("f runs %s, which changes nothing", act.Name)
 	}
 }

@@ -12,10 +12,10 @@ import (
 )
 
 // gateEnv is the environment variable with the path of the program to run behind a gate. The test binary first makes
-// the kernel ask before each change, and then executes that program.
+// the kernel ask before each change. It then executes that program.
 const gateEnv = "CARRICK_PROOF_GATE"
 
-// The parts of the kernel's interface (linux/seccomp.h) that package syscall lacks.
+// Constants from linux/seccomp.h that package syscall does not have.
 const (
 	sysSeccomp     = 317
 	sysRenameat2   = 316
@@ -31,7 +31,7 @@ const (
 	removeFolder   = 0x200
 )
 
-// watched are the system calls that change the entries of a folder.
+// watched maps the system calls that change directory entries to their names.
 var watched = map[uint32]string{syscall.SYS_RENAMEAT: "rename", sysRenameat2: "rename", syscall.SYS_UNLINKAT: "unlink"}
 
 func init() {
@@ -43,7 +43,7 @@ func init() {
 	os.Exit(125)
 }
 
-// becomeGated installs the filter and executes the program. The goroutine of init is locked to its thread.
+// becomeGated installs the filter and executes the program. init runs on a locked OS thread.
 func becomeGated() error {
 	fd, err := listen()
 	if err != nil {
@@ -78,7 +78,7 @@ func listen() (int, error) {
 	return int(fd), nil
 }
 
-// gates returns why no program can be gated here, or nil.
+// gates returns why this system does not support gates, or nil.
 func gates() error {
 	fd := -1
 	out := make(chan error)
@@ -95,7 +95,7 @@ func gates() error {
 	return err
 }
 
-// before makes a command that is not started yet run behind the gate.
+// before makes a command run behind the gate. The command must not be started yet.
 func (g *gate) before(cmd *exec.Cmd) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,7 +125,7 @@ func (g *gate) watch() error {
 	}
 	messages, err := syscall.ParseSocketControlMessage(rights[:n])
 	if err != nil || len(messages) == 0 {
-		return fmt.Errorf("the program was not started: %v", err)
+		return fmt.Errorf("carrick was not started: %v", err)
 	}
 	fds, err := syscall.ParseUnixRights(&messages[0])
 	if err != nil {
@@ -156,7 +156,7 @@ type answered struct {
 	flags uint32
 }
 
-// answer waits for one call and allows it, unless carrick was killed. It returns false if there are no more calls.
+// answer waits for one call and allows it unless carrick was killed. If there are no more calls, it returns false.
 func (g *gate) answer(fd int) bool {
 	type pollFD struct {
 		fd              int32
@@ -208,7 +208,7 @@ func (g *gate) change(r request) (fileChange, bool) {
 	text := make([]byte, 255)
 	n, _ := memory.ReadAt(text, int64(name))
 	c.name, _, _ = strings.Cut(string(text[:n]), "\x00")
-	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // unlink fails for a folder, and the right call follows
+	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // unlink fails for a directory, and the right call follows
 		info, err := os.Lstat(filepath.Join(at, c.name))
 		return c, err == nil && !info.IsDir()
 	}

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-var errNoGate = errors.New("only on Linux on amd64 can a test have the kernel ask")
+var errNoGate = errors.New("this test requires Linux on amd64, because it intercepts system calls")
 
 func gates() error                     { return errNoGate }
 func (g *gate) before(*exec.Cmd) error { return errNoGate }

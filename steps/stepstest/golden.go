@@ -18,8 +18,8 @@ import (
 	"carrick/steps/action"
 )
 
-// Golden renders every asset of a guide with the answers and facts of the state "healthy" in dir, and additional
-// answers. It decodes built-in kinds into their types, and compares each asset with the file of its name under
+// Golden renders every asset of a guide. It uses the answers and facts of the state "healthy" in dir, and additional
+// answers. It decodes built-in kinds into their types. It compares each asset with the file of the same name under
 // dir/golden. The files omit values of Secrets and certificates.
 func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) {
 	t.Helper()
@@ -47,7 +47,6 @@ func Golden(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[
 	compareFiles(t, filepath.Join(dir, "golden"), found)
 }
 
-// asset is the asset of one action, rendered.
 type asset struct {
 	file    string
 	side    steps.Side
@@ -55,7 +54,7 @@ type asset struct {
 	scrub   *strings.Replacer
 }
 
-// rendered returns all assets of a guide, in the order of applying.
+// rendered returns all assets of a guide in apply order.
 func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any) []asset {
 	t.Helper()
 	s, _, scrub := open(t, g, assets, dir, "healthy", answers)
@@ -82,14 +81,14 @@ func rendered(t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers ma
 // ownTime matches the time of a trial in its record.
 var ownTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// ownHash matches an annotation of carrick with a hash of text that may contain a certificate, which differs in each
-// run. YAML quotes one that is all digits.
+// ownHash matches an annotation of carrick that contains a hash. The hashed text can contain a certificate, which
+// differs in each run. YAML quotes a hash that is all digits.
 var ownHash = regexp.MustCompile(`(?m)^( *carrick/[\w.-]+: )"?[0-9a-f]{12}"?$`)
 
 var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z ]+)-----[^-]*-----END [A-Z ]+-----\n?`)
 
-// shown returns an object without values that a golden file must not or can't contain: the values of Secrets, and
-// certificates that differ from run to run.
+// shown removes the values that a golden file must not contain, which are the values of Secrets. It also removes
+// certificates, because they differ from run to run.
 func shown(obj *unstructured.Unstructured) any {
 	if obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1" {
 		for _, field := range []string{"data", "stringData"} {
@@ -121,7 +120,7 @@ func withoutPEM(v any) any {
 	return v
 }
 
-// compareFiles compares the files in a folder with found, by file name. With -update it writes them instead.
+// compareFiles compares the files in a directory with found, by file name. With -update it writes them instead.
 func compareFiles(t *testing.T, dir string, found map[string]string) {
 	t.Helper()
 	if *update {

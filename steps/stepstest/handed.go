@@ -14,8 +14,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// StandHanded opens a session of a link of that name on the fake servers of a state, in which one side is known only
-// from its admin's facts file. answers are those of the session in addition to the state's, which both admins have.
+// StandHanded opens a session of the named link on the fake servers of a state. One side is known only from its admin's
+// facts file. Both admins have the state's answers. The session also has the given answers.
 func StandHanded(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir, state, link string, side steps.Side, answers map[string]any,
 ) *engine.Session {
@@ -51,7 +51,7 @@ func StandHanded(
 		t.Fatal(err)
 	}
 	t.Cleanup(handed.Close)
-	ends[side] = engine.Endpoint{PeerFile: handed, Absent: "it is a file"}
+	ends[side] = engine.Endpoint{PeerFile: handed, Absent: "the side is known only from a facts file"}
 	s := open()
 	for key, v := range answers {
 		if err := s.Answer(key, v); err != nil {

@@ -15,9 +15,9 @@ import (
 
 var fileMacro = regexp.MustCompile(`\$\{(file|line|helm-release) ([^ }/]+)\}`)
 
-// fileMacros replaces references to a files/ section in the data of a Secret: ${file FILE} by its base64, ${line FILE}
-// by its text without the last line end, ${helm-release FILE} by the value of key release in Helm's Secret for the
-// release that the file describes as YAML.
+// fileMacros replaces references to a files/ section in the data of a Secret. ${file FILE} becomes the file's base64.
+// ${line FILE} becomes its text without the last line end. ${helm-release FILE} becomes the value of the key release in
+// Helm's Secret, for the release that the file describes as YAML.
 func fileMacros(text, folder string) (string, error) {
 	var failed error
 	out := fileMacro.ReplaceAllStringFunc(text, func(m string) string {
@@ -37,8 +37,7 @@ func fileMacros(text, folder string) (string, error) {
 	return out, failed
 }
 
-// helmRelease encodes a release, described as YAML, as Helm stores it under key release of a Secret: JSON, gzip,
-// base64.
+// helmRelease encodes a release, described as YAML, as Helm stores it in its Secret. That is JSON in gzip in base64.
 func helmRelease(release []byte) ([]byte, error) {
 	json, err := yaml.YAMLToJSON(release)
 	if err != nil {

@@ -15,8 +15,8 @@ func isLog(name string) bool {
 	return strings.HasPrefix(name, "/var/log/") || strings.HasSuffix(name, ".log")
 }
 
-// Files returns the files and folders of a machine, by path: the mode and, for a file, its content on the following
-// lines. It omits logs.
+// Files returns the files and directories of a machine, by path. The value is the mode. For a file, the content follows
+// on the next lines. Logs are omitted.
 func Files(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -46,10 +46,9 @@ func Files(t testing.TB, root string) map[string]string {
 	return out
 }
 
-// jwtText is a token of a ServiceAccount, or of a user.
+// jwtText matches a token of a ServiceAccount or of a user.
 var jwtText = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
 
-// tokens returns the tokens in files of a machine.
 func (s *stage) tokens(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -82,11 +81,11 @@ func (s *stage) wholeFiles(t *testing.T) {
 	}
 }
 
-// recordFolders are the folders of carrick's records, the lowest first.
+// recordFolders lists the directories of carrick's records, innermost first.
 var recordFolders = []string{"/var/lib/carrick/" + proofLink, "/var/lib/carrick"}
 
-// dropEmpty removes the empty folders of records that did not exist before. The last record is deleted before its
-// folder: a run that is killed between the two leaves the folder, because no record names it any more.
+// dropEmpty removes empty record directories that did not exist before. carrick deletes the last record before its
+// directory. If a run is killed in between, the directory remains, because no record names it any more.
 func (s *stage) dropEmpty(t *testing.T, before map[string]string) {
 	t.Helper()
 	for side, root := range s.box.Hosts {
@@ -95,7 +94,7 @@ func (s *stage) dropEmpty(t *testing.T, before map[string]string) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(root, folder)); err == nil {
-				t.Logf("left empty by a crash after the last record was removed: %s", folder)
+				t.Logf("a crash after the removal of the last record left this directory empty: %s", folder)
 			}
 		}
 	}

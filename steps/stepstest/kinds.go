@@ -6,7 +6,8 @@ import (
 	"carrick/steps"
 )
 
-// EveryKind returns a guide that asks one question of each kind, and one with several answers if the kind allows that.
+// EveryKind returns a guide with one question of each kind. If a kind allows several answers, the guide also has a
+// question with several answers.
 func EveryKind() []*steps.Guide {
 	kinds := []steps.AnswerKind{
 		steps.Text, steps.Name, steps.Namespace, steps.HostName, steps.Port, steps.Number, steps.CIDR, steps.Label,

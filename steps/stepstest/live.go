@@ -24,7 +24,7 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	t.Helper()
 	cases.LeftOutHere(t, kind)
 	if len(names) == 0 {
-		t.Fatal("there is nothing to try")
+		t.Fatal("the guide has no live tests")
 	}
 	for _, name := range names {
 		cases.Run(t, kind, name, func(t *testing.T) {
@@ -34,8 +34,8 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// Cycles runs one cycle for each name, as Live does. It fails the test if an action of the guide is undone by none of
-// them, unless the action is listed in elsewhere: another test undoes it, or it has nothing to undo.
+// Cycles runs one cycle for each name, as Live does. It fails the test if no cycle undoes an action of the guide. The
+// actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
 func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -51,7 +51,7 @@ func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t 
 		})
 	})
 	if os.Getenv(clustertest.Program) == "" {
-		return // they were skipped
+		return // the cycles were skipped
 	}
 	for _, step := range g.Steps {
 		for _, a := range step.Actions {
@@ -59,14 +59,14 @@ func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t 
 			case !done[a.Name] && !listed:
 				t.Errorf("no cycle undoes action %s of step %s", a.Name, step.Name)
 			case done[a.Name] && listed:
-				t.Errorf("a cycle undoes action %s of step %s: it need not be listed", a.Name, step.Name)
+				t.Errorf("a cycle undoes action %s of step %s, so it must not be listed", a.Name, step.Name)
 			}
 		}
 	}
 }
 
-// Except returns the sorted names of a table, without some of them. make test covers those without, make verify the
-// rest.
+// Except returns the sorted names of a table without the names in without. make test covers the returned names, and
+// make verify covers the others.
 func Except[V any](table map[string]V, without []string) []string {
 	for _, name := range without {
 		if _, ok := table[name]; !ok {

@@ -18,28 +18,26 @@ import (
 	"carrick/steps"
 )
 
-// machine is a folder that stands for the host of a side, and the properties that a folder can't have.
+// machine is a directory that represents the host of a side. It also has the properties that a directory can't have.
 type machine struct {
 	files    map[string]string // by absolute path
 	links    map[string]string
 	modes    map[string]fs.FileMode
 	owners   map[string]int
-	commands map[string]command // by the words of the command line
-	folder   bool               // no commands: a folder that stands for a machine
-	noRoot   bool               // carrick does not run as root there
+	commands map[string]command // by command line, with words separated by spaces
+	folder   bool               // a directory represents the machine, so there are no commands
+	noRoot   bool               // carrick does not run as root on the machine
 	here     bool               // this process uses the network of that machine
 }
 
-// command is the result of a command line.
 type command struct {
 	Out  string `yaml:"out"`
 	Err  string `yaml:"err"`
 	Exit int    `yaml:"exit"`
 }
 
-// machineText is a machine section.
 type machineText struct {
-	Files    map[string]*string      `yaml:"files"` // null removes one of the base's
+	Files    map[string]*string      `yaml:"files"` // null removes a file of the base
 	Links    map[string]*string      `yaml:"links"`
 	Modes    map[string]*fs.FileMode `yaml:"modes"`
 	Owners   map[string]*int         `yaml:"owners"`
@@ -76,7 +74,7 @@ func (m *machine) section(text string) error {
 			return fmt.Errorf("modes: %s: write it as 0644", path)
 		}
 	}
-	for path := range over.Files { // including the modes and owners of the base's files
+	for path := range over.Files { // also drops the modes and owners of the base's files
 		delete(m.modes, path)
 		delete(m.owners, path)
 	}
@@ -107,7 +105,7 @@ func overlay[V any](into map[string]V, over map[string]*V) {
 	}
 }
 
-// write writes the machine's files into a folder.
+// write writes the machine's files into a new directory.
 func (m *machine) write(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -129,7 +127,7 @@ func (m *machine) write(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for path, mode := range m.modes { // including folders that contain files
+	for path, mode := range m.modes { // including directories that contain files
 		if err := os.Chmod(filepath.Join(root, path), mode); err != nil {
 			t.Fatalf("modes: %v", err)
 		}
@@ -137,7 +135,6 @@ func (m *machine) write(t *testing.T) string {
 	return root
 }
 
-// open returns a host on the folder with the machine's files.
 func (m *machine) open(t *testing.T, root string) *host.Host {
 	t.Helper()
 	o := host.Options{
@@ -163,13 +160,13 @@ func writeFile(path, text string, mode fs.FileMode) error {
 	return os.Chmod(path, mode) // the umask removed some bits
 }
 
-// owner returns the owner of a path: root unless the state says otherwise.
+// owner returns root unless the state sets another owner.
 func (m *machine) owner(path string) (uid, gid int, ok bool) {
 	uid = m.owners[path]
 	return uid, uid, true
 }
 
-// run returns the state's result for a command line; any other command is not found.
+// run returns the state's result for a command line. Any other command does not exist.
 func (m *machine) run(ctx context.Context, name string, args ...string) (stdout, stderr string, err error) {
 	c, ok := m.commands[strings.Join(append([]string{name}, args...), " ")]
 	switch {
@@ -181,7 +178,6 @@ func (m *machine) run(ctx context.Context, name string, args ...string) (stdout,
 	return c.Out, c.Err, err
 }
 
-// hostSide returns the side of a guide that is a host, or "" if there is none.
 func hostSide(g *steps.Guide) steps.Side {
 	for _, side := range steps.Sides {
 		if g.Sides[side].Kind == steps.Host {

@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// hostGuide looks at a host in each way that there is, and says what it found.
+// hostGuide has a check that reads a host in each possible way and reports the results.
 func hostGuide() *steps.Guide {
 	on := func(name string, found func(context.Context, *host.Host) (string, error)) steps.Check {
 		return steps.Check{

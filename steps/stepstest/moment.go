@@ -12,8 +12,8 @@ var unix = regexp.MustCompile(`\$\{unix (-?[0-9a-z]+)\}`)
 
 var ago = regexp.MustCompile(`\$\{ago ([^ }]+)\}`)
 
-// timed replaces ${now}, ${unix 20h} and ${ago 90s} by that time in Kubernetes' format. It leaves a time that can't be
-// parsed, so that the error shows it.
+// timed replaces ${now} and ${ago 90s} with a time in Kubernetes' format, and ${unix 20h} with seconds. It leaves a
+// time that can't be parsed unchanged, so that the error shows it.
 func timed(text string, now time.Time) string {
 	text = strings.ReplaceAll(text, "${now}", now.UTC().Format(time.RFC3339))
 	text = unix.ReplaceAllStringFunc(text, func(m string) string {

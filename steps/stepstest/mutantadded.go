@@ -9,7 +9,7 @@ import (
 // addedField is a field that can disable an object when someone adds it.
 type addedField struct {
 	kinds  []string
-	beside []any // path of the object that carrick must write for the field to matter
+	beside []any // the field matters only if carrick writes this path in the object
 	at     []string
 	value  any
 }
@@ -55,8 +55,7 @@ var addedFields = []addedField{
 	{[]string{"Service"}, []any{"spec", "ports"}, []string{"spec", "externalIPs"}, []any{"203.0.113.66"}},
 }
 
-// added returns the changes that add such fields to an object. writes reports whether carrick writes a path of the
-// object.
+// added returns the changes that add such fields to an object. writes reports whether carrick writes the path at.
 func added(kind string, object map[string]any, writes func(at []any) bool) []change {
 	var out []change
 	for _, f := range addedFields {

@@ -26,22 +26,22 @@ import (
 	"carrick/steps/engine"
 )
 
-// mutantBase is the green state from which mutants are derived: the state "healthy" with everything that the guide's
-// actions write, as apply writes it.
+// mutantBase is the green state from which mutants are derived. It is the state "healthy" with everything that the
+// guide's actions write, in the form that apply writes.
 type mutantBase struct {
 	*fakes
 	dir    string
-	made   map[*unstructured.Unstructured][]*unstructured.Unstructured // what actions write of each object
+	made   map[*unstructured.Unstructured][]*unstructured.Unstructured // what actions write in each object
 	files  map[string]string                                           // the action that writes each file
 	passes []steps.Cell
 	reads  map[steps.Cell]*reads
 }
 
-// onceKinds are kinds whose objects run once: drift ignores them, and so does the base.
+// onceKinds lists the kinds that run once. The drift checks ignore them, and so does the base.
 var onceKinds = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// The states from which mutants are derived. "made" is "healthy" with the link's notes of rows that it created in an
-// API, for a guide that creates rows.
+// Mutants are derived from these states. "made" is for a guide that creates entries in an API. It is "healthy" with the
+// link's notes about these entries.
 const (
 	healthyState = "healthy"
 	madeState    = "made"
@@ -81,7 +81,6 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 	return b
 }
 
-// look runs all checks, each separately.
 func (b *mutantBase) look(t *testing.T) map[steps.Cell]steps.Result {
 	t.Helper()
 	s := b.session(t)
@@ -93,7 +92,6 @@ func (b *mutantBase) look(t *testing.T) map[steps.Cell]steps.Result {
 	return out
 }
 
-// inventoryEntry is an entry of a link's inventory.
 type inventoryEntry struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -103,7 +101,7 @@ type inventoryEntry struct {
 	Created    bool      `json:"created"`
 }
 
-// write writes everything that the answers configure into the state.
+// write adds everything that the answers configure to the state.
 func (b *mutantBase) write(t *testing.T) {
 	t.Helper()
 	s := b.session(t)
@@ -141,7 +139,6 @@ func (b *mutantBase) write(t *testing.T) {
 	}
 }
 
-// noteInventory adds annotations to the ClusterRole of the inventory.
 func (s *server) noteInventory(notes map[string]string) {
 	at := slices.IndexFunc(s.objects, func(o *unstructured.Unstructured) bool {
 		return o.GetKind() == "ClusterRole" && o.GetName() == inventoryRole
@@ -163,7 +160,6 @@ func (s *server) noteInventory(notes map[string]string) {
 // inventoryRole is the ClusterRole of the inventory. It belongs to the engine and is not mutated.
 const inventoryRole = "carrick:test"
 
-// writeObjects applies the objects of an action.
 func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Action) []inventoryEntry {
 	t.Helper()
 	objs, err := s.Render(t.Context(), a.Name)
@@ -207,7 +203,8 @@ func (b *mutantBase) writeObjects(t *testing.T, s *engine.Session, a *steps.Acti
 	return entries
 }
 
-// withoutMarks returns an object without carrick's marks, because undo uses the inventory and drift ignores the marks.
+// withoutMarks returns an object without carrick's labels and annotations. They need no mutants, because undo uses the
+// inventory and drift checks ignore them.
 func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	meta := out.Object["metadata"].(map[string]any)
@@ -221,7 +218,7 @@ func withoutMarks(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// wholeManagers completes managedFields of which a state contains only what a check reads.
+// wholeManagers completes managedFields if a state contains only the part that a check reads.
 func wholeManagers(o *unstructured.Unstructured) {
 	if o == nil {
 		return
@@ -238,7 +235,7 @@ func wholeManagers(o *unstructured.Unstructured) {
 	o.SetManagedFields(list)
 }
 
-// writtenLongAgo dates the writes of a manager to 2020, so that everything in the state was started later.
+// writtenLongAgo sets the time of a manager's writes to 2020, so that everything in the state was started later.
 func writtenLongAgo(o *unstructured.Unstructured, manager string) {
 	list := o.GetManagedFields()
 	for i := range list {
@@ -254,7 +251,6 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 	return same && a.GroupVersionKind() == b.GroupVersionKind()
 }
 
-// writeFile writes the file of an action, and what carrick records of it.
 func (b *mutantBase) writeFile(t *testing.T, s *engine.Session, action string) {
 	t.Helper()
 	f, err := s.RenderFile(t.Context(), action)

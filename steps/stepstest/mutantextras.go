@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// clusterAdmin is the ClusterRole cluster-admin, which every real cluster has but no state contains.
+// clusterAdmin exists in every real cluster but in no state.
 const clusterAdmin = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -19,8 +19,8 @@ metadata: {name: cluster-admin}
 rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}, {nonResourceURLs: ["*"], verbs: ["*"]}]
 ---`
 
-// extraObjects are objects of the kinds whose effects add up, one per namespace in which a guide writes. %[1]s is the
-// namespace, %[2]s the subjects of the bindings.
+// extraObjects maps descriptions to objects of the kinds whose effects add up. Each namespace in which a guide writes
+// gets each object. %[1]s is the namespace, and %[2]s is the list of subjects of the bindings.
 var extraObjects = map[string]string{
 	"a RoleBinding to cluster-admin": clusterAdmin + `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -104,10 +104,10 @@ spec: {policyName: added-by-mutant, validationActions: [Deny]}
 `,
 }
 
-// zeroQuota rejects new objects that it counts, but no changes of existing ones.
+// zeroQuota rejects new objects that it counts, but not changes to existing objects.
 const zeroQuota = "a ResourceQuota of zero"
 
-// refusals are the API server's responses to dry runs while an extra object exists.
+// refusals maps descriptions of extra objects to the API server's responses to dry runs while such an object exists.
 var refusals = map[string]admission{
 	zeroQuota:                     {Deny: "exceeded quota: added-by-mutant"},
 	"a webhook without a backend": {Fault: `"added.by.mutant": service "absent" not found`},
@@ -116,7 +116,7 @@ var refusals = map[string]admission{
 	},
 }
 
-// extras returns the mutants with one more object of such a kind.
+// extras returns the mutants with one additional object from extraObjects.
 func (b *mutantBase) extras(srv *server) []mutant {
 	spaces, subjects := map[string]bool{}, map[string]any{}
 	for o := range b.made {

@@ -18,15 +18,14 @@ import (
 	"carrick/steps"
 )
 
-// faults are the changes of recorded states that are not green and change only one thing. For objects that carrick does
-// not write, these are the changes that matter. A state that changes several things at once does not show that any of
-// them matters on its own.
-type faults map[string]map[string]bool // by object, file or page: paths, as differ has them
+// faults contains the changes that recorded states make to the base. For objects that carrick does not write, these are
+// the changes that matter. Only states that are not green and change a single thing count. A state that changes several
+// things does not show which of them matters.
+type faults map[string]map[string]bool // maps an object, file or page to paths as returned by differ
 
-// fault is one change of a state.
 type fault struct{ where, path string }
 
-// Suffixes of the path of a longer list, of a removed value, and of a smaller number.
+// Suffixes of the paths of a longer list, a removed value, and a smaller number.
 const (
 	longer  = "[+]"
 	removed = "[-]"
@@ -40,7 +39,7 @@ func objectKey(side steps.Side, o *unstructured.Unstructured) string {
 	return strings.Join([]string{string(side), o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName()}, "|")
 }
 
-// faults reads the states other than the base. Their macros are expanded like the base's.
+// faults reads the states other than the base. It expands their macros like those of the base.
 func (b *mutantBase) faults(t *testing.T) faults {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(b.dir, "*.txtar"))
@@ -79,7 +78,6 @@ func (b *mutantBase) faults(t *testing.T) faults {
 	return out
 }
 
-// faultsOf returns the changes of one state.
 func (b *mutantBase) faultsOf(s *state, files string, have map[string]*unstructured.Unstructured) ([]fault, error) {
 	s.logs = map[string]string{}
 	host := b.servers[steps.Remote]
@@ -131,7 +129,7 @@ func (b *mutantBase) faultsOf(s *state, files string, have map[string]*unstructu
 	return append(out, list...), err
 }
 
-// hostFaults returns the changes of the host's files. The path of a change is the changed line, or "mode", or "".
+// hostFaults returns the changes to the host's files. The path of a change is the changed line, "mode", or "".
 func (b *mutantBase) hostFaults(s *state, expand func(string) string) ([]fault, error) {
 	var out []fault
 	for _, part := range s.archive.Files {
@@ -166,7 +164,6 @@ func (b *mutantBase) hostFaults(s *state, expand func(string) string) ([]fault, 
 	return out, nil
 }
 
-// objectFaults returns the changes that the patches of one side make.
 func objectFaults(side steps.Side, text string, have map[string]*unstructured.Unstructured) ([]fault, error) {
 	var out []fault
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -197,7 +194,7 @@ func objectFaults(side steps.Side, text string, have map[string]*unstructured.Un
 	}
 }
 
-// differ returns the paths at which a value differs from another; for a merge patch, those that it contains.
+// differ returns the paths at which two values differ. For a merge patch, it returns only paths in the patch.
 func differ(is, was any, patch bool) map[string]bool {
 	out := map[string]bool{}
 	var walk func(is, was any, at []any, patch bool)
@@ -254,7 +251,7 @@ func differ(is, was any, patch bool) map[string]bool {
 	return out
 }
 
-// of reports whether a change is one of those faults.
+// of reports whether a change is among the faults.
 func (f faults) of(where string, c *change) bool {
 	paths := f[where]
 	switch {

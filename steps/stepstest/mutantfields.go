@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// change is one change of a JSON value.
+// change is one change to a JSON value.
 type change struct {
-	path string // "rules[0].verbs[1]", "metadata.labels[app.kubernetes.io/name]"
-	what string // "deleted", "altered", "one more"
+	path string // such as "rules[0].verbs[1]" or "metadata.labels[app.kubernetes.io/name]"
+	what string // "deleted", "altered" or "one more"
 	at   []any  // keys and indexes
 	edit func(old any) any
-	less bool // a number becomes smaller when altered
+	less bool // altering the number makes it smaller
 }
 
-// gone is the value that a deletion returns.
+// An edit returns gone to delete a value.
 type gone struct{}
 
-// apply returns a copy of a value with the change.
+// apply returns a changed copy of root.
 func (c change) apply(root any) any {
 	edit := c.edit
 	if c.less && c.what == "altered" {
@@ -34,7 +34,7 @@ func (c change) apply(root any) any {
 	return edited(runtime.DeepCopyJSONValue(root), c.at, edit)
 }
 
-// edited replaces the value at a path by the result of edit.
+// edited replaces the value at a path with the result of edit.
 func edited(v any, at []any, edit func(any) any) any {
 	if len(at) == 0 {
 		return edit(v)
@@ -57,8 +57,8 @@ func edited(v any, at []any, edit func(any) any) any {
 	return v
 }
 
-// changes returns the changes of a value: each leaf and each element deleted, each leaf altered, each list with one
-// more element, and each map of strings with one more key.
+// changes returns the changes to a value. Each leaf and each element is deleted, each leaf is altered, each list gets
+// one more element, and each map of strings gets one more key.
 func changes(v any, at []any) []change {
 	path := pathText(at)
 	add := func(what string, edit func(any) any) change {
@@ -113,7 +113,7 @@ func isStringMap(at []any) bool {
 	return slices.Contains(stringMaps, key)
 }
 
-// alteredSibling returns another value of the kind that a map contains.
+// alteredSibling returns the value for an additional key of a map. It is the first string value in the map, or "x".
 func alteredSibling(m map[string]any) any {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if text, is := m[key].(string); is {
@@ -123,7 +123,7 @@ func alteredSibling(m map[string]any) any {
 	return "x"
 }
 
-// alteredElement returns an element like a given one, with another name or another first value.
+// alteredElement returns a copy of an element with another name or another first value.
 func alteredElement(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -157,7 +157,6 @@ var (
 	lastByte = regexp.MustCompile(`^(\d+\.\d+\.\d+\.)(\d+)(/\d+)?$`)
 )
 
-// altered returns another value of the same type.
 func altered(v any, at []any) any {
 	switch v := v.(type) {
 	case bool:
@@ -202,7 +201,7 @@ func alteredText(v string, at []any) string {
 		return fmt.Sprintf("%d%s", n+1, m[2])
 	}
 	if strings.HasPrefix(v, "-----BEGIN ") { // text after the end is not part of it
-		i := len(v) * 2 / 5 // in an elliptic curve key: in the private half
+		i := len(v) * 2 / 5 // in the private half of an elliptic curve key
 		return v[:i] + map[bool]string{true: "B", false: "A"}[v[i] == 'A'] + v[i+1:]
 	}
 	if len(at) > 0 && at[0] == "data" {
@@ -233,7 +232,7 @@ func pathText(at []any) string {
 	return out.String()
 }
 
-// has reports whether a value has a path.
+// has reports whether a value has the path at.
 func has(v any, at []any) bool {
 	for _, part := range at {
 		switch key := part.(type) {

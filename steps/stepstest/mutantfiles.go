@@ -25,8 +25,8 @@ func plainJSON(v any) any {
 	return out
 }
 
-// ofFiles returns the mutants of the host's files. For files that the guide writes these are each line, the mode and
-// the owner. For other files these are the changes that are the only one of a recorded state that is not green.
+// ofFiles returns the mutants of the host's files. For files that the guide writes, they change each line, the mode and
+// the owner. For other files, they make the changes in faults.
 func (b *mutantBase) ofFiles(f faults) []mutant {
 	var out []mutant
 	m := b.state.machine

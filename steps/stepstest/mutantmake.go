@@ -15,12 +15,12 @@ import (
 // mutant is the base state with one thing changed.
 type mutant struct {
 	name  string
-	of    string       // the changed thing: usually one check kills all mutants of it
-	cells []steps.Cell // checks that may have read it
+	of    string       // the changed thing; one check usually kills all mutants of the same thing
+	cells []steps.Cell // checks that might have read the changed thing
 	put   func(t *testing.T) (restore func())
 }
 
-// mutants returns all mutants of the base, in a fixed order.
+// mutants returns all mutants of the base in a fixed order.
 func (b *mutantBase) mutants(t *testing.T) []mutant {
 	t.Helper()
 	f := b.faults(t)
@@ -41,14 +41,14 @@ func (b *mutantBase) mutants(t *testing.T) []mutant {
 	return append(out, b.ofPages(f)...)
 }
 
-// fixed are fields that can't be changed: they identify an object, or the API server sets them.
+// fixed lists fields that can't be changed, because they identify an object or the API server sets them.
 var fixed = []string{
 	"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
 	"metadata.generation", "metadata.creationTimestamp",
 }
 
-// ofObject returns the mutants of one object: changes of every field that the guide writes, and of the other fields
-// those that are the only change of a recorded state that is not green.
+// ofObject returns the mutants of one object. They change every field that the guide writes. For the other fields, they
+// make the changes in f.
 func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	o, key := srv.objects[at], objectKey(srv.side, srv.objects[at])
 	written, made := b.made[o]
@@ -83,7 +83,7 @@ func (b *mutantBase) ofObject(srv *server, at int, f faults) []mutant {
 	return out
 }
 
-// readers returns the checks that may have read an object. got reports whether one of them read it by name.
+// readers returns the checks that might have read an object. If a check read it by name, got is true.
 func (b *mutantBase) readers(side steps.Side, o *unstructured.Unstructured) (cells []steps.Cell, got bool) {
 	for _, c := range b.passes {
 		read, byName := b.reads[c].of(side, o)
@@ -143,7 +143,7 @@ func (b *mutantBase) ofPages(f faults) []mutant {
 	return out
 }
 
-// asked reports whether a check requested a page, from the web or through an API server.
+// asked reports whether a check requested a page, directly or through an API server.
 func (r *reads) asked(path string) bool {
 	for p := range r.pages {
 		if strings.HasSuffix(p, path) {
@@ -153,7 +153,7 @@ func (r *reads) asked(path string) bool {
 	return false
 }
 
-// show makes a page return something else until restore is called. For a nil list the page returns 404.
+// show makes a page return other answers until restore is called. If list is nil, the page returns 404.
 func (b *mutantBase) show(key string, list []webAnswer) (restore func()) {
 	other := maps.Clone(b.state.web)
 	other[key] = list

@@ -16,27 +16,29 @@ import (
 	"carrick/steps/engine"
 )
 
-// Harmless names mutants that may stay green, and why: their change has no effect, or is detected elsewhere.
+// Harmless names mutants that are allowed to stay green, with the reason. Their change has no effect or is detected
+// elsewhere.
 type Harmless struct {
-	Where string // a regular expression on whole names of mutants
+	Where string // a regular expression that must match the whole name of a mutant
 	Why   string
 }
 
-// goal is the minimum score, in percent.
+// goal is the minimum percentage of mutants that a check must detect.
 const goal = 98
 
-// Mutants changes one thing at a time in a guide's green state and fails the test if too few of the changes alter the
-// verdict of a passing check. It prints the score and names the survivors. harmless are mutants that may stay green:
-// they don't count, and each must in fact stay green.
+// Mutants changes one thing at a time in a guide's green state. It fails the test if too few of the changes alter the
+// verdict of a passing check. It prints the score and the names of the undetected mutants. harmless lists mutants that
+// don't count. Each of them must in fact stay green.
 //
-// The green state is "healthy" with everything that the guide's actions write if the answers ask for them, as apply
-// writes it, and with the checks for drift (action.WithDrift). The mutants are the same each time:
+// The green state is "healthy" plus everything that the configured actions write, in the form that apply writes, and
+// the drift checks (action.WithDrift). The mutants are the same each time:
 //
-//   - of each object, file and line that an action writes: every field, element and line deleted and altered, lists and
-//     maps of strings with one more, modes, owners, and fields that disable an object (addedFields);
-//   - of other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the
-//     changes of the recorded states that are not green and change one thing, with other values;
-//   - in each namespace with objects that an action writes: one more object of each kind that combines (extraObjects).
+//   - For each object, file and line that an action writes: each field, element and line deleted and altered, one more
+//     element in each list and in each map of strings, other modes and owners, and fields that disable an object
+//     (addedFields).
+//   - For other objects, files and pages that a check reads: objects read by name deleted, pages deleted, and the
+//     changes in faults, with other values.
+//   - For each namespace with objects that an action writes: one more object of each kind in extraObjects.
 //
 // Not covered are objects of a chart, which count as read only, Jobs and Pods of trials, outputs of commands, and the
 // inventory of the link. No controllers run, so the consequences of a change are not covered.
@@ -64,7 +66,7 @@ func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []
 	score(t, all, slices.Sorted(slices.Values(slices.Concat(alive...))), harmless)
 }
 
-// killed reports whether the verdict of a passing check differs for a mutant. It first runs the checks that killed
+// killed reports whether a mutant changes the verdict of a passing check. It first runs the checks that have killed
 // mutants of the same thing.
 func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.Cell) bool {
 	defer m.put(t)()
@@ -88,7 +90,7 @@ func (b *mutantBase) killed(t *testing.T, m mutant, killers map[string][]steps.C
 	return false
 }
 
-// probed returns the verdict of a check, and probes again after a timeout on a busy machine.
+// probed returns the verdict of a check. It probes again after a timeout on a busy machine.
 func probed(t *testing.T, s *engine.Session, c steps.Cell) (r steps.Result) {
 	for range 3 {
 		if r, _ = s.Probe(t.Context(), c); !late(r) {
@@ -103,7 +105,7 @@ func late(r steps.Result) bool {
 	return r.Status == steps.Unknown && silences.MatchString(r.Found)
 }
 
-// score prints the results of the mutants, and fails if too many survive.
+// score prints the results of the mutants. It fails the test if too many survive.
 func score(t *testing.T, all int, alive []string, harmless []Harmless) {
 	t.Helper()
 	used := make([]bool, len(harmless))
@@ -138,7 +140,7 @@ func score(t *testing.T, all int, alive []string, harmless []Harmless) {
 	}
 }
 
-// alwaysHarmless are fields that have no effect in any object.
+// alwaysHarmless lists fields that have no effect in any object.
 var alwaysHarmless = []Harmless{
 	{
 		Where: `.*: metadata\.(labels|annotations) one more`,

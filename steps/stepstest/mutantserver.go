@@ -12,13 +12,11 @@ import (
 	"carrick/steps"
 )
 
-// asked records requests to an API server.
 type asked struct {
 	mu       sync.Mutex
 	requests []askedRequest
 }
 
-// askedRequest is one recorded request.
 type askedRequest struct {
 	method, path string
 	byAdmin      bool
@@ -33,7 +31,6 @@ func (a *asked) note(r *http.Request) {
 	a.requests = append(a.requests, askedRequest{r.Method, r.URL.Path, byAdmin(r)})
 }
 
-// take returns the recorded requests and clears the record.
 func (a *asked) take() []askedRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +41,7 @@ func (a *asked) take() []askedRequest {
 
 func byAdmin(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+admin }
 
-// with returns a copy of the server with other objects and more admission rules. The copy answers while it is the
+// with returns a copy of the server with other objects and more admission rules. The copy answers only while it is the
 // mutant of s.
 func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *server {
 	return &server{
@@ -55,14 +52,14 @@ func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *
 	}
 }
 
-// direct answers the admin's requests without a connection. Other requests, such as those with the credentials of a
-// kubeconfig that a guide has written, go to the server over TLS.
+// direct answers the admin's requests without a connection. Other requests go to the server over TLS, such as those
+// with the credentials of a kubeconfig that a guide has written.
 type direct struct {
 	server *server
 	others http.RoundTripper
 }
 
-// RoundTrip answers a request.
+// RoundTrip implements http.RoundTripper.
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !byAdmin(r) {
 		return d.others.RoundTrip(r)
@@ -78,7 +75,6 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return out, nil
 }
 
-// reads records what a check has read.
 type reads struct {
 	objects map[string]bool // keys of GETs, and of LISTs with a trailing "*"
 	special map[steps.Side]bool
@@ -89,7 +85,7 @@ func newReads() *reads {
 	return &reads{objects: map[string]bool{}, special: map[steps.Side]bool{}, pages: map[string]bool{}}
 }
 
-// add adds everything that one request may read.
+// add records all objects that a request might read.
 func (r *reads) add(side steps.Side, q askedRequest) {
 	if !q.byAdmin || q.method != http.MethodGet || q.path == "/api" || q.path == "/apis" {
 		r.special[side] = true
@@ -109,13 +105,13 @@ func readKey(side steps.Side, group, resource, namespace, name string) string {
 	return strings.Join([]string{string(side), group, resource, namespace, name}, "|")
 }
 
-// judging are kinds that the fake itself reads to answer reviews, dry runs, tokens and discovery.
+// judging lists kinds that the fake itself reads to answer reviews, dry runs, tokens and discovery.
 var judging = map[string]bool{
 	"Role": true, "ClusterRole": true, "RoleBinding": true, "ClusterRoleBinding": true, "Namespace": true, "Pod": true,
 	"Service": true, "Secret": true, "CustomResourceDefinition": true, "PodSecurityPolicy": true,
 }
 
-// of reports whether a check may have read an object. got reports whether it read it by name.
+// of reports whether a check might have read an object. If the check read it by name, got is true.
 func (r *reads) of(side steps.Side, o *unstructured.Unstructured) (read, got bool) {
 	group, resource := resourceOf(o)
 	got = r.objects[readKey(side, group, resource, o.GetNamespace(), o.GetName())]

@@ -17,24 +17,25 @@ import (
 	"carrick/steps/engine"
 )
 
-// skews matches the difference between two clocks: a server's time has a resolution of one second.
+// skews matches the difference between two clocks. A server's time has a resolution of one second.
 var skews = regexp.MustCompile(`(?:\d+h)?\d+m\d+s (ahead of|behind)`)
 
 // moments matches dates and long durations, which differ from day to day.
 var moments = regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?|\d+h\d+m\d+s|\d\d:\d\d:\d\d|\b[0-9a-f]{16}\b`)
 
-// silences matches the messages that a side does not answer: which one a check gets depends on the order of requests.
+// silences matches the messages about a side that does not answer. The order of requests determines which of these
+// messages a check gets.
 var silences = regexp.MustCompile(
-	`no good answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`,
+	`no valid answer since \S+: |no answer within 10s|the API server (has not answered since \S+|did not answer in time.*)`,
 )
 
 var update = flag.Bool("update", false, "write what was found into the states' want sections")
 
-// Play runs all checks of the guide on every state of a folder and compares the verdicts with the state's want section.
-// Every check, including shared ones, must have two states: one in which it holds, and one in which it fails or warns.
-// A check of whether a side answers may be unknown instead.
+// Play runs all checks of the guide on every state in dir and compares the verdicts with the state's want section.
+// Every check, including shared ones, must pass in one state, and fail or warn in another. For a check of whether a
+// side answers, the second verdict can be unknown.
 //
-// It runs in parallel with tests on control planes, which mostly wait.
+// Play runs in parallel with tests on control planes, which mostly wait.
 func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -77,7 +78,6 @@ func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	}
 }
 
-// played is a state with its verdicts and those of its base.
 type played struct {
 	guide    *steps.Guide
 	state    *state
@@ -103,7 +103,6 @@ func play(
 	return p
 }
 
-// look runs all checks of the guide on a state.
 func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 	t.Helper()
 	g := p.guide
@@ -120,15 +119,16 @@ func (p *played) look(t *testing.T, assets fs.FS, dir, name string) {
 	}
 }
 
-// Stand opens a session on the fake servers of a state. Tests of facts read them through answers whose defaults they
-// are.
+// Stand opens a session on the fake servers of a state. A test of a fact uses it to read the answer whose default is
+// the fact.
 func Stand(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *engine.Session {
 	t.Helper()
 	s, _, _ := open(t, g, assets, dir, name, nil)
 	return s
 }
 
-// StandWith is Stand on a state without a base, with additional sections, such as "-- local --" and objects.
+// StandWith is like Stand on a state without a base. sections are additional sections, such as "-- local --" with
+// objects.
 func StandWith(t *testing.T, g *steps.Guide, assets fs.FS, dir, name, sections string) *engine.Session {
 	t.Helper()
 	base, err := os.ReadFile(filepath.Join(dir, name+".txtar"))
@@ -171,7 +171,8 @@ func (p *played) compare(t *testing.T) {
 	}
 }
 
-// lines returns the verdicts as a want section contains them; for a state with a base, only those that differ from it.
+// lines returns the verdicts as in a want section. For a state with a base, it returns only the verdicts that differ
+// from the base.
 func (p *played) lines() string {
 	var out []string
 	for _, c := range p.guide.Cells() {
@@ -182,10 +183,10 @@ func (p *played) lines() string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// fixPrefix begins each line of a fix in a want section, below its verdict.
+// fixPrefix begins each line of a fix in a want section. The lines follow the verdict.
 const fixPrefix = "fix: "
 
-// fixLines returns the lines of a fix as a want section contains them, each after a line break.
+// fixLines returns the lines of a fix as in a want section. Each begins with a line break.
 func fixLines(fix string) string {
 	var out strings.Builder
 	for line := range strings.Lines(moments.ReplaceAllString(fix, "…")) {
@@ -194,12 +195,12 @@ func fixLines(fix string) string {
 	return out.String()
 }
 
-// scrub removes from a finding what differs from run to run.
+// scrub removes everything from a finding that differs from run to run.
 func scrub(found string) string {
 	found = strings.Join(strings.Fields(found), " ")
 	found = silences.ReplaceAllStringFunc(found, func(m string) string {
 		if strings.HasSuffix(m, ": ") {
-			return "" // the cause follows
+			return "" // the finding continues with the cause
 		}
 		return "(no answer)"
 	})

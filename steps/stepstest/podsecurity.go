@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reviewOther answers a SubjectAccessReview of another user, as RBAC does.
+// reviewOther answers a SubjectAccessReview about another user, as RBAC does.
 func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person) {
 	if !s.allows(
 		who,
@@ -41,8 +41,8 @@ func (s *server) reviewOther(w http.ResponseWriter, r *http.Request, who person)
 	reply(w, 201, v)
 }
 
-// proxied answers a request through the proxy of a pod or a Service. The state's web section lists such answers as "GET
-// /proxy/NAMESPACE/services/NAME:PORT/path".
+// proxied answers a request through the proxy of a pod or a Service. The state's web section contains such answers
+// under "GET /proxy/NAMESPACE/services/NAME:PORT/path".
 func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 	head, path, _ := strings.Cut(r.URL.Path, "/proxy/")
 	a, _ := parsePath(head)
@@ -63,13 +63,13 @@ func (s *server) proxied(w http.ResponseWriter, r *http.Request, who person) {
 
 const enforce = "pod-security.kubernetes.io/enforce"
 
-// levels of pod security, from least to most restrictive.
+// levels lists the Pod Security levels from least to most restrictive.
 var levels = []string{"", "privileged", "baseline", "restricted"}
 
-// tryNamespace reports which existing pods of a namespace its level would reject, as tryPod does for one pod and the
-// level of its namespace, both with Kubernetes' messages. Of the standards they implement the types of volumes
-// (hostPath: privileged; nfs: baseline), added capabilities, and privilege escalation (kubernetes/kubernetes:
-// staging/src/k8s.io/pod-security-admission/policy).
+// tryNamespace reports which existing pods of a namespace violate its Pod Security level. tryPod does the same for one
+// pod. Both use Kubernetes' messages. They implement only a part of the Pod Security Standards. This part covers volume
+// types (hostPath requires privileged, nfs baseline), added capabilities, and privilege escalation
+// (kubernetes/kubernetes: staging/src/k8s.io/pod-security-admission/policy).
 func (s *server) tryNamespace(w http.ResponseWriter, o *unstructured.Unstructured) {
 	level := o.GetLabels()[enforce]
 	for _, pod := range s.objects {
@@ -103,7 +103,7 @@ func (s *server) tryPod(w http.ResponseWriter, o *unstructured.Unstructured) {
 	reply(w, 201, o.Object)
 }
 
-// beyondLevel returns what a level rejects in a pod, or "".
+// beyondLevel returns what a Pod Security level rejects in a pod, or "".
 func beyondLevel(o *unstructured.Unstructured, level string) string {
 	var pod corev1.Pod
 	if convert(o, &pod) != nil {

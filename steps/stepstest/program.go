@@ -14,7 +14,8 @@ import (
 // programPath is the environment variable with the path of a carrick program built from this tree.
 const programPath = "CARRICK_PROGRAM"
 
-// Program returns the path of the carrick program: that of CARRICK_PROGRAM, or one that it builds from this tree.
+// Program returns the path of the carrick program. It is CARRICK_PROGRAM if set. Otherwise Program builds it from this
+// tree.
 func Program(tb testing.TB) string {
 	tb.Helper()
 	if path := os.Getenv(programPath); path != "" {
@@ -30,7 +31,7 @@ func Program(tb testing.TB) string {
 
 var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
 
-// Resident returns the resident memory of a process, in bytes. It skips the test if the system does not report it.
+// Resident returns the resident memory of a process in bytes. If the system does not report it, the test is skipped.
 func Resident(tb testing.TB, pid int) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -24,52 +24,51 @@ import (
 // Proof configures the tests of how a guide handles faults and crashes. It extends the configuration of the benchmarks.
 type Proof struct {
 	Bench
-	// Blind are checks, by side, that send nothing to their own side's API server once it is in trouble, so that their
-	// verdict is not affected. Verify that for a check before you add it here.
+	// Blind lists checks by side. When the API server of their side fails, their verdict does not change, because they
+	// then send it no requests. Verify that for a check before you add it.
 	Blind map[steps.Side][]string
-	// Random is a regular expression for text that differs between any two runs of this guide, in addition to text that
-	// differs for every guide. "": there is none.
+	// Random is a regular expression for text that differs between two runs of this guide. Text that differs for every
+	// guide is already covered.
 	Random string
-	// Theirs reports whether others create an object of a snapshot because of what the guide sets up, so that it is kept
-	// after an undo. nil: there are none.
+	// Theirs reports whether others create an object of a snapshot because of what the guide sets up. An undo keeps such
+	// objects. If Theirs is nil, there are none.
 	Theirs func(name string) bool
-	// Remade is the kind of object that another user recreates right before carrick deletes it. nil: a Secret.
+	// Remade is the kind of object that another user recreates right before carrick deletes it. The default is a Secret.
 	Remade *Remade
-	// Asked are questions that the admin must answer, because a tenant's object can look like the one from which the
-	// answer would be discovered.
+	// Asked lists questions that the admin must answer. For these, a tenant's object can look like the object from which
+	// the answer would be discovered.
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
-	// SharedActions means that other guides have actions of the same kinds, and that their tests cover faults during
-	// apply.
+	// SharedActions is true if other guides have actions of the same kinds and their tests cover faults during apply.
 	SharedActions bool
 }
 
-// Remade is a kind of object and how kubectl creates one: the arguments before and after its name.
+// Remade is a kind of object. Before and After are the arguments of kubectl create around the name.
 type Remade struct {
-	Resource      string // as a request names it: secrets
+	Resource      string // as in a request, such as secrets
 	Before, After []string
 }
 
-// stage is a carrick program, a link of its own, and a proxy in front of each API server.
+// stage is a carrick program with a separate link and a proxy in front of each API server.
 type stage struct {
 	Proof
 	box     *clustertest.Sandbox
 	program string
 	way     map[steps.Side]*proxy.Proxy
 	answers map[string]any
-	dir     string // the only folder that carrick may write to
+	dir     string // the only directory to which carrick can write
 	link    string
 	access  map[steps.Side]kubeconfig.Access
-	args    []string // of each command
+	args    []string // arguments of every command
 
 	files  atomic.Int64                          // changes to files so far
-	keeper atomic.Pointer[func(fileChange) bool] // called before each change to a file; nil: not called
+	keeper atomic.Pointer[func(fileChange) bool] // called before each change to a file, unless it is nil
 }
 
 const proofLink = "proof"
 
-// stage sets up a stage on the guide's scenario. The test's cleanup restores the site.
+// stage sets up a stage on the guide's scenario. The test's cleanup restores the clusters and machines.
 func (x Proof) stage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
@@ -117,8 +116,8 @@ func (x Proof) stage(t *testing.T) *stage {
 	return s
 }
 
-// trustBoth makes the kubeconfig of a guide that joins a machine to a cluster also trust the API server itself, because
-// the machine's own requests bypass the proxy.
+// trustBoth makes the kubeconfig also trust the API server itself if the guide connects a machine to a cluster. The
+// machine's own requests bypass the proxy.
 func (s *stage) trustBoth(t *testing.T) {
 	t.Helper()
 	for side, access := range s.access {
@@ -150,17 +149,15 @@ func (s *stage) in(parts ...string) string {
 	return filepath.Join(append([]string{s.dir}, parts...)...)
 }
 
-// run is one run of carrick.
 type run struct {
 	cmd         *exec.Cmd
 	stdout, err bytes.Buffer
 	began       time.Time
 	took        time.Duration
 	ended       chan struct{}
-	held        atomic.Int64 // the maximum memory, in bytes
+	held        atomic.Int64 // the maximum memory in bytes
 }
 
-// start starts a carrick command on the link.
 func (s *stage) start(t *testing.T, command ...string) *run {
 	t.Helper()
 	r := &run{ended: make(chan struct{}), began: time.Now()}
@@ -197,7 +194,7 @@ func (s *stage) start(t *testing.T, command ...string) *run {
 	return r
 }
 
-// gate returns a gate for a command if a side is a machine and the system supports it, and nil otherwise.
+// gate returns nil if no side is a machine or the system does not support gates.
 func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	t.Helper()
 	for _, root := range s.box.Hosts {
@@ -220,32 +217,33 @@ func (s *stage) gate(t *testing.T, cmd *exec.Cmd) *gate {
 	return nil
 }
 
-// kill ends carrick as a power cut would, and returns when it is gone.
+// kill kills carrick as a power failure would. It returns when the process has ended.
 func (r *run) kill() {
 	_ = r.cmd.Process.Kill()
 	<-r.ended
 }
 
-// code returns the exit code of a run that must end within a time, or -1 if it was killed.
+// code returns the exit code of a run, or -1 if the run was killed. It fails the test if the run does not end in time.
 func (r *run) code(t *testing.T, within time.Duration) int {
 	t.Helper()
 	select {
 	case <-r.ended:
 	case <-time.After(within):
 		r.kill()
-		t.Fatalf("%s has not ended after %s\n%s", r, within, r.said())
+		t.Fatalf("%s has not exited after %s\n%s", r, within, r.said())
 	}
-	if bad := r.stumbled(); bad != "" {
+	if bad := r.forbiddenOutput(); bad != "" {
 		t.Errorf("%s: %s\n%s", r, bad, r.said())
 	}
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// stumbled returns the part of the output that no output may contain, such as a panic, or "".
-func (r *run) stumbled() string {
+// forbiddenOutput returns an error message if the output contains something forbidden, such as a panic. Otherwise it
+// returns "".
+func (r *run) forbiddenOutput() string {
 	for _, bad := range []string{"goroutine ", "panic:", "(please report)", "\x1b"} {
 		if strings.Contains(r.said(), bad) {
-			return fmt.Sprintf("it says %q", bad)
+			return fmt.Sprintf("the output contains %q", bad)
 		}
 	}
 	return ""
@@ -254,12 +252,12 @@ func (r *run) stumbled() string {
 func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
-// measure records the maximum memory of carrick while it runs. The kernel's figure for a terminated child includes the
-// process that forked it, which is this one with the response bodies that it generates.
+// measure records the maximum memory of carrick while it runs. The kernel's figure for a terminated child is useless,
+// because it includes the process that forked it. That is this process, with the response bodies that it generates.
 func (r *run) measure(program string) {
 	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
 	for {
-		exe, _ := os.Readlink(proc + "exe") // still another program, before exec
+		exe, _ := os.Readlink(proc + "exe") // before exec, the process is not carrick yet
 		status, _ := os.ReadFile(proc + "status")
 		if m := highWater.FindSubmatch(status); m != nil && filepath.Base(exe) == filepath.Base(program) {
 			kb, _ := strconv.ParseInt(string(m[1]), 10, 64)
@@ -275,5 +273,5 @@ func (r *run) measure(program string) {
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
-// peak returns the maximum memory, in bytes, as far as the system reports it.
+// peak returns the maximum memory in bytes, as far as the system reports it.
 func (r *run) peak() int64 { return r.held.Load() }

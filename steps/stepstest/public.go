@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// openCA is the only CA that this test binary's machine trusts; nil: the system's CAs are unchanged.
+// openCA is the only CA that this test binary trusts. If it is nil, the system's CAs are trusted.
 var openCA *openAuthority
 
 type openAuthority struct {
@@ -25,8 +25,8 @@ type openAuthority struct {
 	pem  []byte
 }
 
-// TrustPublic makes this test binary trust exactly one public CA, for states whose shows section says "public". Call it
-// in TestMain, before anything loads the system's CAs. remove deletes its file.
+// TrustPublic makes this test binary trust exactly one public CA. States whose shows section contains "public" use it.
+// Call it in TestMain before anything loads the system's CAs. remove deletes its file.
 func TrustPublic() (remove func(), err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,7 +58,7 @@ func TrustPublic() (remove func(), err error) {
 	return func() { _ = os.RemoveAll(dir) }, err
 }
 
-// publicRoots expands ${public-ca} and ${public-ca-text}, as base64 and as a quoted text.
+// publicRoots expands ${public-ca} to base64 and ${public-ca-text} to a quoted string.
 func publicRoots(text string) string {
 	if openCA == nil {
 		return text

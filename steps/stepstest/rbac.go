@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// allows reports whether RBAC allows a person to do something. The admin can do everything that is not denied.
+// allows reports whether RBAC allows a person to do something. The admin has all permissions that are not denied.
 func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool {
 	if who.name == admin {
 		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")
@@ -28,7 +28,7 @@ func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool 
 	return false
 }
 
-// masters is the group that is allowed everything.
+// masters is the group that has all permissions.
 const masters = "system:masters"
 
 // is reports whether a subject of a binding is that person.

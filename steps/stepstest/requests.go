@@ -10,7 +10,7 @@ import (
 	"carrick/steps"
 )
 
-// counted is a FlowSchema that delays no request. It exists only for its metrics, which count requests.
+// counted is a FlowSchema that delays no request. Its metrics count requests.
 const counted = `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: FlowSchema
@@ -32,8 +32,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 `
 
-// requests creates an admin of that name on a side, to be impersonated. The returned function returns how many requests
-// the API server has counted so far of that admin and of the ServiceAccounts of a namespace.
+// requests creates an admin on a side, to be impersonated. The returned function returns how many requests from that
+// admin and from the ServiceAccounts of the namespace the API server has counted so far.
 func requests(tb testing.TB, box *clustertest.Sandbox, side steps.Side, admin, namespace string) func() int {
 	tb.Helper()
 	on := string(side)

@@ -25,10 +25,10 @@ import (
 // Writes counts the requests that change something. Dry runs and reviews don't count.
 type Writes struct{ n atomic.Int64 }
 
-// Count returns the number of such requests.
+// Count returns the number of requests that change something.
 func (w *Writes) Count() int { return int(w.n.Load()) }
 
-// Options returns options of a cluster whose requests are counted.
+// Options returns cluster options that count the requests.
 func (w *Writes) Options(o cluster.Options) cluster.Options {
 	o.Around = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -46,10 +46,10 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Granted is a Role or ClusterRole that carrick printed for a user with missing permissions, and the group that it is
-// bound to.
+// Granted is a Role or ClusterRole that carrick printed for a user with missing permissions. It includes the group to
+// which the role is bound.
 type Granted struct {
-	Namespace string // "": a ClusterRole
+	Namespace string // "" for a ClusterRole
 	Name      string
 	Rules     []rbacv1.PolicyRule
 	Group     string
@@ -87,7 +87,7 @@ func Bind(tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Gran
 	put(tb, box, side, docs)
 }
 
-// Lacked is one permission of a role: one verb on one resource.
+// Lacked is one permission of a role. It has one verb on one resource.
 type Lacked struct {
 	Role Granted
 	Rule rbacv1.PolicyRule
@@ -129,15 +129,16 @@ func Rights(roles []Granted) []Lacked {
 	return out
 }
 
-// Without is a user who lacks some permissions of one role and has all others.
+// Without is a user who has all permissions except for some permissions of one role.
 type Without struct {
 	User   string
-	Groups []string // groups that grant the other roles
+	Groups []string // the groups that have the other roles
 	Lacks  []Lacked
 	Has    Granted // the rest of the role
 }
 
-// UsersWithout creates users who lack those permissions: at most many each, all of one verb and role.
+// UsersWithout creates users for whom some of the given permissions are missing. Each user lacks at most many
+// permissions, all with the same verb and role.
 func UsersWithout(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int,
 ) []Without {
@@ -171,8 +172,8 @@ func UsersWithout(
 	return out
 }
 
-// Less binds the roles, without some permissions, to groups of one user. It returns the groups in the order of the
-// roles.
+// Less binds the roles to groups of one user. The permissions in without are removed from the roles. Less returns the
+// groups in the order of the roles.
 func Less(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, without []Lacked, user string,
 ) []string {
@@ -191,7 +192,8 @@ func Less(
 	return groups
 }
 
-// Remaining returns the roles without some permissions, each bound to its group in groups. nil: to none.
+// Remaining returns the roles after the permissions in without are removed. Each role is bound to its group in groups.
+// If groups is nil, the roles are not bound to a group.
 func Remaining(roles []Granted, without []Lacked, groups []string) []Granted {
 	var out []Granted
 	for i, role := range roles {
@@ -242,14 +244,13 @@ func binding(namespace, role, name string, to rbacv1.Subject) *unstructured.Unst
 func object(v any) *unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {
-		panic(err) // a struct of our own
+		panic(err) // our own struct always marshals
 	}
 	return &unstructured.Unstructured{Object: content}
 }
 
-const together = 8 // concurrent requests
+const together = 8 // maximum number of concurrent requests
 
-// put writes objects as an admin.
 func put(tb testing.TB, box *clustertest.Sandbox, side steps.Side, docs []*unstructured.Unstructured) {
 	tb.Helper()
 	admin := box.Open(tb, string(side), cluster.Options{})

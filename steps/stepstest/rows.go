@@ -7,28 +7,29 @@ import (
 	"carrick/steps"
 )
 
-// Row is one requirement of upstream, by its number in the list of requirements, and the checks that verify it.
+// Row is one requirement of the upstream project, with the checks that verify it. Number is its number in the list of
+// requirements.
 type Row struct {
 	Number int
 	Asks   string
 	Checks []string
 }
 
-// Rows verifies that each of count rows has a check, and that at most one row in ten is left out. The want sections of
-// the states in dir say in which states a check passes and in which it does not. Play verifies them.
+// Rows verifies that each of count rows has a check, and that at most one row in ten is omitted. The want sections of
+// the states in dir define in which states a check passes and in which it does not. Play verifies these sections.
 func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 	t.Helper()
 	wanted := wanted(t, dir)
 	var out []int
 	for i, r := range rows {
 		if r.Number != i+1 {
-			t.Fatalf("row %d is in the place of row %d", r.Number, i+1)
+			t.Fatalf("row %d is at the position of row %d", r.Number, i+1)
 		}
 		if len(r.Checks) == 0 {
-			t.Errorf("row %d (%s): it has no check", r.Number, r.Asks)
+			t.Errorf("row %d (%s) has no check", r.Number, r.Asks)
 		}
 		looked := false
-		for _, name := range r.Checks { // all of them, to report everything missing at once
+		for _, name := range r.Checks { // go through all checks, to report everything that is missing at once
 			looked = r.looksAt(t, g, name, wanted[name]) || looked
 		}
 		if !looked {
@@ -36,12 +37,15 @@ func Rows(t *testing.T, g *steps.Guide, dir string, count int, rows []Row) {
 		}
 	}
 	if len(rows) != count || len(out)*10 > count {
-		t.Errorf("%d rows of %d, of which %d are left out: %v; at most one in ten may be", len(rows), count, len(out), out)
+		t.Errorf(
+			"%d rows of %d, of which %d are skipped: %v; at most one in ten rows can be skipped", len(rows), count, len(out),
+			out,
+		)
 	}
 }
 
-// looksAt reports whether the guide really runs a check of a row, rather than reporting it as not checked. The test
-// fails unless there is a state in which the check passes and one in which it does not.
+// looksAt reports whether the guide really runs a check of a row, instead of reporting it as not checked. It fails the
+// test unless the check passes in one state and does not pass in another.
 func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps.Status][]string) bool {
 	t.Helper()
 	c, _ := g.Check(name)
@@ -65,10 +69,10 @@ func (r Row) looksAt(t *testing.T, g *steps.Guide, name string, states map[steps
 	return true
 }
 
-// everywhere are checks of all guides, which belong to no requirement of upstream.
+// everywhere lists the checks that all guides have and that belong to no requirement of an upstream project.
 var everywhere = []string{"reachable", "signed-in", "clock", "two-clusters", "admin-permissions"}
 
-// EveryCheckHasARow verifies that each check of a guide has a row, except those of all guides and those in beside.
+// EveryCheckHasARow verifies that each check of a guide has a row. Checks in everywhere and beside are exempt.
 func EveryCheckHasARow(t *testing.T, g *steps.Guide, rows []Row, beside ...string) {
 	t.Helper()
 	named := slices.Concat(everywhere, beside)

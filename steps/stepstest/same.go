@@ -15,17 +15,17 @@ import (
 	"testing"
 )
 
-// random matches what always differs between two runs: UIDs, times, keys and hashes of them, also at the end of names,
-// and ports that a cluster chooses.
+// random matches text that always differs between two runs. This includes UIDs, times, keys, hashes (also at the end of
+// names), and ports that a cluster chooses.
 var random = regexp.MustCompile(
 	`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|[A-Za-z0-9+/_-]{40,}={0,2}|sha256:[0-9a-f]+|\b[0-9A-HJKMNP-TV-Z]{26}\b|-[0-9a-f]{10,16}\b|\b3[0-2]\d{3}\b`,
 )
 
-// allotted are kinds that a cluster creates for others, with generated names.
+// allotted lists kinds that a cluster creates for other objects, with generated names.
 var allotted = []string{"ipaddresses.networking.k8s.io"}
 
-// same returns how a snapshot differs from an earlier one, without random values: new and changed objects, and "gone"
-// for deleted ones. Objects that differ only in their names are numbered.
+// same returns how a snapshot differs from an earlier one, ignoring random values. It lists new and changed objects,
+// and "gone" for deleted objects. Objects that differ only in their names are numbered.
 func (x Proof) same(before, now map[string]string) map[string]string {
 	own := regexp.MustCompile(x.Random)
 	out := map[string]string{}
@@ -52,7 +52,7 @@ func (x Proof) same(before, now map[string]string) map[string]string {
 	return out
 }
 
-// withoutData returns an object in which each value of a Secret is replaced by whether it is not empty.
+// withoutData replaces each value of a Secret with a boolean. The boolean is true if the value is not empty.
 func withoutData(text string) string {
 	var object map[string]any
 	if json.Unmarshal([]byte(text), &object) != nil || object["kind"] != "Secret" {
@@ -66,10 +66,10 @@ func withoutData(text string) string {
 	return string(b)
 }
 
-// shortest is the minimum length of a value to count as a secret: shorter ones are words.
+// shortest is the minimum length of a value that counts as a secret. Shorter values are words.
 const shortest = 20
 
-// secrets returns the values of all Secrets in both clusters, and secret answers.
+// secrets returns the values of all Secrets in both clusters, and the secret answers.
 func (s *stage) secrets(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -113,12 +113,12 @@ func public(key, value string) bool {
 		strings.Contains(strings.ToLower(key), "public")
 }
 
-// nothingSecret fails the test if a file that carrick may have written contains a secret of either cluster.
+// nothingSecret fails the test if a file that carrick might have written contains a secret of either cluster.
 func (s *stage) nothingSecret(t *testing.T) {
 	t.Helper()
 	known := s.secrets(t)
 	if len(known) == 0 {
-		t.Error("no secret is known: this proves nothing")
+		t.Error("no secret is known, so the test proves nothing")
 	}
 	files := 0
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
@@ -136,7 +136,7 @@ func (s *stage) nothingSecret(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files < 3 { // link, log, audit log
+	if err != nil || files < 3 { // link file, log and audit log
 		t.Errorf("read %d files, %v", files, err)
 	}
 }

@@ -36,22 +36,22 @@ type server struct {
 	denied  []string
 	version string
 	skew    time.Duration
-	hangs   chan struct{} // closed at the end; nil: it answers
+	hangs   chan struct{} // closed at the end; nil if the server answers
 	pair    *pair
 	signs   *authority
 	logs    map[string]string
 	refuses bool            // no credentials are accepted
-	minted  map[string]bool // tokens on a host: valid until they expire
+	minted  map[string]bool // tokens on a host, which are valid until they expire
 	pages   map[string][]webAnswer
 
 	admission []admission
-	refusals  []admission                  // of dry runs that merge
-	also      []schema.GroupVersionKind    // served in addition
-	level     string                       // of pod security, if a namespace has none
-	written   []*unstructured.Unstructured // by the guide: their kinds are served, too
-	merger    *merge.Merger                // nil: dry runs merge nothing
-	mutant    atomic.Pointer[server]       // answers instead of this one; nil: none does
-	asked     *asked                       // nil: requests are not recorded
+	refusals  []admission                  // rules for dry runs that merge
+	also      []schema.GroupVersionKind    // additional served kinds
+	level     string                       // Pod Security level of namespaces that set none
+	written   []*unstructured.Unstructured // objects that the guide writes; their kinds are served, too
+	merger    *merge.Merger                // nil if dry runs merge nothing
+	mutant    atomic.Pointer[server]       // answers instead of this server, unless it is nil
+	asked     *asked                       // nil if requests are not recorded
 }
 
 // admin is the user of the link's contexts.
@@ -121,7 +121,7 @@ func (s *server) stop() {
 
 func (s *server) ca() []byte { return s.signs.pem() }
 
-// expand replaces what is known only once the server runs.
+// expand replaces macros whose values are known only once the server runs.
 func (s *server) expand(text string) string {
 	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
 	text = strings.ReplaceAll(text, "${ca-pem}\n", string(s.ca()))
@@ -140,13 +140,13 @@ func (s *server) expand(text string) string {
 	})
 }
 
-// person is the user of a request; without a name it is anonymous.
+// person is the user of a request. Without a name it is anonymous.
 type person struct {
 	name   string
 	groups []string
 }
 
-// user returns the user of a request, by a certificate or else by a token.
+// user authenticates a request by its certificate or else by its token.
 func (s *server) user(r *http.Request) person {
 	if s.refuses {
 		return person{}
@@ -225,7 +225,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metrics answers with the web section's "GET /metrics"; "get /metrics" in the denied section forbids it.
+// metrics answers with "GET /metrics" from the web section. The line "get /metrics" in the denied section forbids it.
 func (s *server) metrics(w http.ResponseWriter) {
 	if slices.Contains(s.denied, "get /metrics") {
 		fail(w, 403, metav1.StatusReasonForbidden, `forbidden: User "admin" cannot get path "/metrics"`)
@@ -264,11 +264,10 @@ func (s *server) review(w http.ResponseWriter, r *http.Request, who person) {
 		v.Status = s.rulesReview(who, v.Spec.Namespace)
 		reply(w, 201, v)
 	default:
-		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state cannot be written to")
+		fail(w, 405, metav1.StatusReasonMethodNotAllowed, "a state is read-only")
 	}
 }
 
-// read answers GET of one object and LIST.
 func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	a, single := parsePath(r.URL.Path)
 	a.Verb = map[bool]string{true: "get", false: "list"}[single]
@@ -318,7 +317,7 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, who person) {
 	)
 }
 
-// fieldsOf returns the fields that a list can select by.
+// fieldsOf returns the fields that a list's field selector can use.
 func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	set := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	if o.GetKind() == "Event" {
@@ -330,7 +329,7 @@ func fieldsOf(o *unstructured.Unstructured) fields.Set {
 	return set
 }
 
-// parsePath parses /api/v1/namespaces/x/pods/y and similar paths.
+// parsePath parses /api/v1/namespaces/x/pods/y and similar paths. The bool is true for a single object.
 func parsePath(path string) (*authorizationv1.ResourceAttributes, bool) {
 	p := strings.Split(strings.Trim(path, "/"), "/")
 	a := &authorizationv1.ResourceAttributes{}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mergedDryRun returns the result of a dry run of server-side apply on an existing object; false: it has answered the
-// request with an error.
+// mergedDryRun returns the result of a server-side apply dry run on an existing object. If it has answered the request
+// with an error, the bool is false.
 func (s *server) mergedDryRun(
 	w http.ResponseWriter, r *http.Request, live *unstructured.Unstructured, asked map[string]any,
 ) (map[string]any, bool) {
@@ -31,7 +31,6 @@ func (s *server) mergedDryRun(
 	return kept.Object, true
 }
 
-// find returns the object at a path, or nil.
 func (s *server) find(a *authorizationv1.ResourceAttributes) *unstructured.Unstructured {
 	at := schema.GroupVersionResource{Group: a.Group, Version: a.Version, Resource: a.Resource}
 	for _, o := range s.objects {

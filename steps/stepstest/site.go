@@ -15,14 +15,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// Site is a faulty set-up of the sandbox with a session on it. It runs checks and follows their fixes.
+// Site is a faulty setup of the sandbox with a session. It runs checks and follows their fixes.
 type Site struct {
 	*engine.Session
 	Box *clustertest.Sandbox
 	t   testing.TB
 }
 
-// SiteOf returns the seeded set-up and a link with answers. If adopted, the link also adopts the existing set-up.
+// SiteOf returns the seeded setup and a link with answers. If adopted is true, the link also adopts the existing setup.
 func SiteOf(
 	t testing.TB, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, adopted bool, answers map[string]any,
 ) *Site {
@@ -43,7 +43,7 @@ func SiteOf(
 	return x
 }
 
-// Reds returns the verdicts other than pass and skip, by "check@side".
+// Reds returns the verdicts other than pass and skip. The keys are "check@side".
 func (x *Site) Reds() map[string]steps.Result {
 	x.t.Helper()
 	x.Forget()
@@ -57,8 +57,7 @@ func (x *Site) Reds() map[string]steps.Result {
 	return out
 }
 
-// Of returns the verdict of a check, on the side where it has one. For a check of both sides it returns the local
-// verdict.
+// Of returns the verdict of a check. For a check of both sides, it returns the local verdict.
 func (x *Site) Of(check string) steps.Result {
 	x.t.Helper()
 	cell := x.cell(check)
@@ -70,7 +69,7 @@ func (x *Site) cell(check string) steps.Cell {
 	x.t.Helper()
 	c, step := x.Guide().Check(check)
 	if c == nil {
-		x.t.Fatalf("there is no check %s", check)
+		x.t.Fatalf("check %s does not exist", check)
 	}
 	side := c.On
 	if side == steps.Both {
@@ -79,8 +78,8 @@ func (x *Site) cell(check string) steps.Cell {
 	return steps.Cell{Step: step.Name, Check: check, Side: side}
 }
 
-// Named verifies that a check does not hold, and that its finding and its fix contain the given words. It waits,
-// because a recent fault may take a moment to show.
+// Named verifies that a check does not pass, and that its finding and its fix contain the given words. It waits,
+// because a recent fault might not show immediately.
 func (x *Site) Named(check, found, fix string) steps.Result {
 	x.t.Helper()
 	named := func(v steps.Result) bool {
@@ -98,14 +97,14 @@ func (x *Site) Named(check, found, fix string) steps.Result {
 	return v
 }
 
-// Finding is what a check must report about a fault: words of its finding and of its fix, and whether the printed fix
-// is run and must make the check hold.
+// Finding describes what a check must report about a fault. Found and Fix are words in its finding and its fix. If
+// Fixed is true, the test runs the printed fix, and the check must then pass.
 type Finding struct {
 	Check, Found, Fix string
 	Fixed             bool
 }
 
-// Finds verifies all the findings, and then follows the fixes.
+// Finds verifies all the findings before it follows the fixes.
 func (x *Site) Finds(all []Finding) {
 	x.t.Helper()
 	x.Forget()
@@ -120,37 +119,37 @@ func (x *Site) Finds(all []Finding) {
 	}
 }
 
-// Mends follows the printed fix of a check, unless the fix of another check has already fixed it, and verifies that the
-// check then holds. was is its earlier verdict.
+// Mends follows the printed fix of a check, unless the fix of another check has already fixed it. It verifies that the
+// check then passes. was is the earlier verdict of the check.
 func (x *Site) Mends(check string, was steps.Result) {
 	x.t.Helper()
 	x.Forget()
 	now := x.Of(check)
-	if mended(now) {
+	if isFixed(now) {
 		return
 	}
 	fix := now.Fix
-	if now.Status == steps.Skip { // a check that it needs does not hold yet
+	if now.Status == steps.Skip { // a check that it needs does not pass yet
 		fix = was.Fix
 	}
 	x.Fix(fix)
 	x.Holds(check, fix)
 }
 
-// mended reports whether nothing remains to fix. A skip counts as fixed unless another check blocks it.
-func mended(v steps.Result) bool {
+// isFixed reports whether nothing remains to fix. A skip counts as fixed unless another check blocks it.
+func isFixed(v steps.Result) bool {
 	return v.Status == steps.Pass || v.Status == steps.Skip && !strings.Contains(v.Found, "blocked by")
 }
 
-// Holds waits until a check holds.
+// Holds waits until a check passes.
 func (x *Site) Holds(check, after string) {
 	x.t.Helper()
-	if v, err := x.until(check, mended); err != nil {
+	if v, err := x.until(check, isFixed); err != nil {
 		x.t.Errorf("%s after %q: %s: %s", check, after, v.Status, v.Found)
 	}
 }
 
-// until probes a check until its verdict is the expected one.
+// until probes a check until wanted returns true.
 func (x *Site) until(check string, wanted func(steps.Result) bool) (v steps.Result, err error) {
 	x.t.Helper()
 	cell := x.cell(check)
@@ -171,8 +170,8 @@ var (
 	itsFiles  = regexp.MustCompile(` /(etc|root|var|home|opt)/`)
 )
 
-// Fix follows a fix: it runs carrick commands in the engine, other commands in a shell that has kubectl, and commands
-// on a machine in the folder that stands for it, whose files belong to the current user.
+// Fix follows a fix. It runs carrick commands in the engine, and other commands in a shell that has kubectl. It runs a
+// machine's commands in the directory that represents the machine. The current user owns the files in that directory.
 func (x *Site) Fix(text string) {
 	x.t.Helper()
 	if there := onMachine.FindString(text); there != "" {
@@ -200,13 +199,13 @@ func (x *Site) Fix(text string) {
 				shell = append(shell, then)
 			}
 			did = true
-		case kubectl || len(shell) > 0: // the following lines may be the command's input
+		case kubectl || len(shell) > 0: // the following lines can be the command's input
 			shell, did = append(shell, line), true
 		}
 	}
 	run()
 	if !did {
-		x.t.Errorf("the fix cannot be run: %s", text)
+		x.t.Errorf("the test cannot run the fix: %s", text)
 	}
 }
 
@@ -229,7 +228,6 @@ func (x *Site) apply(text string) {
 	}
 }
 
-// machine returns the folder of the side that is a machine.
 func (x *Site) machine() string {
 	x.t.Helper()
 	for _, side := range steps.Sides {

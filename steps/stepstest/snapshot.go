@@ -14,15 +14,15 @@ import (
 	"carrick/steps"
 )
 
-// passing are kinds whose objects come and go automatically.
+// passing lists kinds whose objects are created and deleted automatically.
 var passing = []string{
 	"events", "events.events.k8s.io", "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io", "endpoints",
 	"pods.metrics.k8s.io", "nodes.metrics.k8s.io", "componentstatuses", "nodes",
 }
 
-// Snapshot returns the content of both clusters by side, kind and name, except objects that controllers create and
-// fields that change automatically. For a side that is a machine it returns the files and folders. It waits until
-// namespaces that are being deleted are gone.
+// Snapshot returns the content of both clusters by side, kind and name. It omits objects that controllers create and
+// fields that change automatically. For a machine it returns the files and directories. It waits until namespaces that
+// are being deleted are gone.
 func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -49,7 +49,7 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 				t.Fatalf("list %s of side %s: %v", name, side, err)
 			}
 			for _, o := range list.Items {
-				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // new CSRs at each kubelet start
+				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // each kubelet start creates new CSRs
 				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
 					signer == certificatesv1.KubeletServingSignerName {
 					continue

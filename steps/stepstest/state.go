@@ -33,16 +33,16 @@ type state struct {
 	objects map[steps.Side][]*unstructured.Unstructured
 	answers map[string]any
 	denied  []string
-	server  map[steps.Side][]string // words: "down"
-	logs    map[string]string       // of pods, by namespace/name or namespace/name/container
+	server  map[steps.Side][]string // words such as "down"
+	logs    map[string]string       // pod logs by namespace/name or namespace/name/container
 	web     map[string][]webAnswer  // by "METHOD /path"
-	machine *machine                // of the side that is a host
+	machine *machine                // the side that is a host
 	want    string
 
 	admission map[steps.Side][]admission // rules for dry runs
 }
 
-// section returns the text of a section, and whether it exists.
+// If the section does not exist, section returns false.
 func (s *state) section(name string) (string, bool) {
 	for _, f := range s.archive.Files {
 		if f.Name == name {
@@ -78,7 +78,7 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 		}
 		s.inherit()
 	}
-	shows, _ := s.section("shows") // first, because ${web-shown} refers to it
+	shows, _ := s.section("shows") // parsed first, because ${web-shown} refers to it
 	if err := w.show(w.expand(shows)); err != nil {
 		return nil, fmt.Errorf("%s: shows: %w", path, err)
 	}
@@ -134,8 +134,8 @@ func load(dir, name, files string, servers map[steps.Side]*server, w *web) (*sta
 	return s, nil
 }
 
-// timeout returns how long an API server may take to answer. It is long for servers that do answer, because that may
-// take longer on a busy machine. 0 means the users' default.
+// timeout returns how long an API server can take to answer. 0 means the default. The timeout is long for servers that
+// do answer, because answers take longer on a busy machine.
 func (s *state) timeout(side steps.Side) time.Duration {
 	for _, word := range s.server[side] {
 		if word == "down" || word == "hangs" || word == "refuses" {
@@ -145,7 +145,7 @@ func (s *state) timeout(side steps.Side) time.Duration {
 	return timeout
 }
 
-// write writes files/NAME sections into a folder, and stores logs/ sections.
+// write writes the files/ sections into a directory and stores the logs/ sections.
 func (s *state) write(folder string, expand func(string) string) error {
 	for _, f := range s.archive.Files {
 		if name, ok := strings.CutPrefix(f.Name, "files/"); ok {
@@ -160,7 +160,7 @@ func (s *state) write(folder string, expand func(string) string) error {
 	return nil
 }
 
-// onHost merges host/PATH sections and the machine section over the base's.
+// onHost merges host/ sections and the machine section over the base's.
 func (s *state) onHost(expand func(string) string) error {
 	var base *machine
 	if s.base != nil {
@@ -193,7 +193,6 @@ func (s *state) inherit() {
 	s.denied = append(s.denied, s.base.denied...)
 }
 
-// merge merges documents over the objects of a side.
 func (s *state) merge(side steps.Side, text string) error {
 	dec := yaml.NewDecoder(strings.NewReader(text))
 	for {
@@ -240,7 +239,7 @@ func (s *state) put(side steps.Side, doc map[string]any) error {
 	}
 	switch {
 	case gone && at < 0:
-		return fmt.Errorf("there is no %s %s to delete", obj.GetKind(), obj.GetName())
+		return fmt.Errorf("%s %s does not exist, so it cannot be deleted", obj.GetKind(), obj.GetName())
 	case gone:
 		s.objects[side] = append(s.objects[side][:at], s.objects[side][at+1:]...)
 	case at < 0:
@@ -269,7 +268,7 @@ func (s *state) empty(side steps.Side, namespace string) error {
 		s.objects[side], func(o *unstructured.Unstructured) bool { return namespace != "" && o.GetNamespace() == namespace },
 	)
 	if len(s.objects[side]) == all {
-		return fmt.Errorf("there is nothing in namespace %q to delete", namespace)
+		return fmt.Errorf("namespace %q contains no objects to delete", namespace)
 	}
 	return nil
 }

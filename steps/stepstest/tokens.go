@@ -13,8 +13,8 @@ import (
 
 var token = regexp.MustCompile(`\$\{(token|jwt) ([^ }]+) ([^ }]+)(?: (\d+|[+-][^ }]+))?(?: ([^ }]+))?\}`)
 
-// mint is expand for the files of a host: the server accepts the tokens in them until they expire, like tokens that it
-// issued on request.
+// mint is like expand, but for the files of a host. The server accepts the tokens in them until they expire, like
+// tokens that it issued on request.
 func (s *server) mint(text string) string {
 	for _, m := range token.FindAllStringSubmatch(text, -1) {
 		made, err := jwt(m[2], m[3], m[4], m[5])
@@ -25,8 +25,8 @@ func (s *server) mint(text string) string {
 	return s.expand(text)
 }
 
-// jwt returns a token without a valid signature, which the fake accepts. exp is a Unix time, or the time from now on
-// ("+20h"); life is its total validity; "": it has no start.
+// jwt returns a token without a valid signature, which the fake accepts. exp is a Unix time or a duration from now,
+// such as "+20h". life is the total validity. If life is "", the token has no start.
 func jwt(namespace, name, exp, life string) (string, error) {
 	claims := map[string]any{
 		"iss": "https://kubernetes.default.svc", "sub": "system:serviceaccount:" + namespace + ":" + name,
@@ -69,7 +69,6 @@ func unsigned(body []byte) string {
 		enc.EncodeToString([]byte("stand-in"))
 }
 
-// subject returns the subject of a token.
 func subject(token string) string {
 	claims, _ := bearer.Parse(masked.New(token))
 	return claims.Subject

@@ -14,10 +14,10 @@ import (
 	"carrick/steps"
 )
 
-// tenantSpace is the namespace of a tenant, who can write in it and nowhere else. It comes first in most lists.
+// tenantSpace is the only namespace in which a tenant can write. Its name sorts before most other namespaces.
 const tenantSpace = "a-tenant"
 
-// forgeable are kinds that a tenant can write, by their names in kubectl.
+// forgeable maps kinds that a tenant can write to their names in kubectl.
 var forgeable = map[string]string{
 	"ConfigMap": "configmap", "Secret": "secret", "ServiceAccount": "serviceaccount", "Role": "role",
 	"RoleBinding": "rolebinding",
@@ -25,18 +25,18 @@ var forgeable = map[string]string{
 	"Deployment": "deployment", "DaemonSet": "daemonset",
 }
 
-// entered is an object of the link's inventory.
+// entered is an object in the link's inventory.
 type entered struct {
 	APIVersion, Kind, Namespace, Name string
 	Created                           bool
 	action                            string
 }
 
-// Trust verifies that undo uses only the inventory. A tenant copies what the link created into a namespace of their
-// own, with marks, field managers and old values to restore. A user who can write objects that the link only changed
-// marks them as created by the link, with other old values, or removes the marks from objects that the link created.
-// Undo must keep the copies and restore everything else. Before and after the apply, the tenant's namespace contains
-// decoys, see decoys.
+// Trust verifies that undo uses only the inventory. A tenant copies what the link created into their own namespace,
+// with ownership labels, field managers and values to restore. Another user changes objects of the link. On objects
+// that the link only changed, this user sets annotations that name the link as the creator and contain other old
+// values. From objects that the link created, this user removes the labels. Undo must keep the copies and restore
+// everything else. Before and after the apply, the tenant's namespace contains decoys (see decoys).
 func (x Proof) Trust(t *testing.T) {
 	t.Parallel()
 	cases.LeftOut(t, "trust", x.Guide.Name)
@@ -75,7 +75,7 @@ func (x Proof) Trust(t *testing.T) {
 		side, rest, _ := strings.Cut(key, " ")
 		kind, name, _ := strings.Cut(rest, " ")
 		if was == "" {
-			continue // a controller has deleted it: a token whose ServiceAccount does not exist there
+			continue // a controller has deleted the copy, a token without ServiceAccount in this namespace
 		}
 		now := s.shown(t, steps.Side(side), kind, tenantSpace, name)
 		if now != was {
@@ -83,7 +83,7 @@ func (x Proof) Trust(t *testing.T) {
 		}
 		cases.Note(t, "trust", t.Name()+"/planted "+key, now == was)
 		s.box.Run(t, side, "", "-n", tenantSpace, "delete", forgeable[kind], name, "--ignore-not-found")
-		maps.DeleteFunc(before, func(key, _ string) bool { // it replaced a decoy
+		maps.DeleteFunc(before, func(key, _ string) bool { // the copy replaced a decoy
 			return strings.HasPrefix(key, side+" "+forgeable[kind]+"s") && strings.HasSuffix(key, " "+tenantSpace+"/"+name)
 		})
 		tried++
@@ -98,7 +98,7 @@ func (x Proof) Trust(t *testing.T) {
 	}
 	d := cmp.Diff(before, s.snapshot(t))
 	if d != "" {
-		t.Errorf("undo did not leave things as they were (-before +after):\n%s", d)
+		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
 	}
 	for side, list := range changed {
 		for _, e := range list {
@@ -107,16 +107,15 @@ func (x Proof) Trust(t *testing.T) {
 		}
 	}
 	if tried == 0 {
-		t.Error("nothing was planted or forged: this proves nothing")
+		t.Error("nothing was planted or forged, so the test proves nothing")
 	}
 }
 
-// inventory returns the content of the link's inventory on a side.
 func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	t.Helper()
 	text := s.box.Run(t, string(side), "", "get", "clusterrole", "carrick:"+proofLink, "-o", "json", "--ignore-not-found")
 	if text == "" {
-		return nil // the guide writes nothing there
+		return nil // the guide writes nothing on this side
 	}
 	var role unstructured.Unstructured
 	if err := json.Unmarshal([]byte(text), &role.Object); err != nil {
@@ -146,8 +145,8 @@ func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	return out
 }
 
-// plants copies an object into the tenant's namespace with its marks and field manager, and reports whether a tenant
-// can write such an object.
+// plants copies an object into the tenant's namespace with its ownership label and field manager. It reports whether a
+// tenant can write such an object.
 func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	t.Helper()
 	if forgeable[e.Kind] == "" || e.Namespace == "" {
@@ -172,7 +171,7 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 			o.Object, []any{map[string]any{"port": int64(80), "name": "planted"}}, "spec", "ports",
 		)
 	}
-	// Without a StorageClass: a volume of the link's would keep undo from deleting its provisioner.
+	// The copy gets no existing StorageClass. If it had a volume of the link, undo would not delete the provisioner.
 	if e.Kind == "PersistentVolumeClaim" {
 		_ = unstructured.SetNestedField(o.Object, "planted", "spec", "storageClassName")
 	}
@@ -194,14 +193,15 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	return true
 }
 
-// forges marks an object that the link only changed as created by the link, with other old values to restore.
+// forges makes the annotations of an object that the link only changed name the link as its creator, with other old
+// values to restore.
 func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,
 		"carrick/created-by="+proofLink, `carrick/before={"metadata":{"labels":{"forged":"yes"}}}`)...)
 }
 
-// strips removes an object's marks and field managers.
+// strips removes an object's ownership labels and field managers.
 func (s *stage) strips(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	patch := `{"metadata":{"managedFields":[{}],"labels":{"carrick/link.` + proofLink + `":null}}}`
@@ -215,7 +215,7 @@ func at(e entered) []string {
 	return []string{"-n", e.Namespace}
 }
 
-// shown returns an object without what servers write automatically, or "" if it does not exist.
+// shown returns an object without the fields that servers set. If the object does not exist, it returns "".
 func (s *stage) shown(t *testing.T, side steps.Side, kind, namespace, name string) string {
 	t.Helper()
 	text := s.box.Run(

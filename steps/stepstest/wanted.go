@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// wanted returns the verdicts in the want sections of a folder's states: for each check and status, the names of the
-// states. Play verifies them.
+// wanted returns the verdicts in the want sections of the states in dir. For each check and status, it lists the
+// states. Play verifies these sections.
 func wanted(t *testing.T, dir string) map[string]map[steps.Status][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))

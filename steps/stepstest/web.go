@@ -31,8 +31,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// web is the fake HTTP API of a state. It answers as the state's web section says, and 404 otherwise. It rejects
-// writes.
+// web is the fake HTTP API of a state. It answers from the state's web section, and with 404 to all other requests. It
+// rejects writes.
 type web struct {
 	*httptest.Server
 	ca      []byte // PEM
@@ -40,24 +40,23 @@ type web struct {
 	answers map[string][]webAnswer
 	refused []string // requests that would have changed something
 	tunnels responders
-	now     time.Time // of ${now}
+	now     time.Time // the value of ${now}
 	key     *ecdsa.PrivateKey
-	own     *x509.Certificate // its own, which signs the others
+	own     *x509.Certificate // the API's CA certificate
 	shown   atomic.Pointer[tls.Certificate]
-	asked   *asked // nil: requests are not recorded
+	asked   *asked // nil if requests are not recorded
 }
 
-// webAnswer is one answer to "METHOD /path". The first one whose When matches is used.
+// webAnswer is one answer to "METHOD /path". If there are several, the first whose When matches is used.
 type webAnswer struct {
-	Status int               `yaml:"status"` // 0: 200
+	Status int               `yaml:"status"` // 0 means 200
 	JSON   any               `yaml:"json"`
 	Body   string            `yaml:"body"`
-	Type   string            `yaml:"type"` // of Body; "": text/plain
+	Type   string            `yaml:"type"` // content type of Body; default: text/plain
 	When   map[string]string `yaml:"when"` // headers that the request must contain
 	Header map[string]string `yaml:"header"`
 }
 
-// newWeb starts the API.
 func newWeb() (*web, error) {
 	w := &web{now: time.Now()}
 	var err error
@@ -75,8 +74,8 @@ func newWeb() (*web, error) {
 	return w, err
 }
 
-// ServeTLS serves on loopback until the test ends, with a self-signed certificate for localhost and 127.0.0.1, which is
-// also the returned CA, in PEM.
+// ServeTLS serves on loopback until the test ends. Its certificate is self-signed and valid for localhost and
+// 127.0.0.1. It is also the returned CA, in PEM.
 func ServeTLS(tb testing.TB, h http.Handler) (s *httptest.Server, ca []byte) {
 	tb.Helper()
 	s, ca, err := serveTLS(h)
@@ -113,10 +112,10 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
 
-// expand replaces what is known only once the API runs, ${claims ALG {…}}, times and WireGuard responders.
+// expand replaces ${claims ALG {…}}, times, WireGuard macros, and macros whose values are known only once the API runs.
 func (w *web) expand(text string) string {
 	text = w.certs(w.tunnels.expand(timed(text, w.now)))
-	u, _ := url.Parse(w.URL) // of httptest
+	u, _ := url.Parse(w.URL) // httptest sets a valid URL
 	text = strings.NewReplacer(
 		"${web}", w.URL, "${web-port}", u.Port(), "${web-ca}", base64.StdEncoding.EncodeToString(w.ca), "${web-ca-pem}\n",
 		string(w.ca), "${web-ca-text}", strconv.Quote(string(w.ca)), "${web-ca-fingerprint}", fingerprint(w.Certificate()),
@@ -133,7 +132,7 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scrub returns pairs for a replacer: values that differ from run to run.
+// scrub returns pairs for a strings.Replacer that remove values that differ from run to run.
 func (w *web) scrub() []string {
 	u, _ := url.Parse(w.URL)
 	return []string{
@@ -142,8 +141,8 @@ func (w *web) scrub() []string {
 	}
 }
 
-// webSection parses "METHOD /path" -> an answer, or a list of them; null removes one. A path without a query matches
-// any query.
+// webSection parses a map from "METHOD /path" to an answer or a list of answers. null removes an entry. A path without
+// a query matches any query.
 func webSection(into map[string][]webAnswer, text string) error {
 	var raw map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
@@ -178,7 +177,7 @@ func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 	w.asked.note(r)
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.refused = append(w.refused, r.Method+" "+r.URL.Path)
-		http.Error(rw, "a state cannot be written to", http.StatusMethodNotAllowed)
+		http.Error(rw, "a state is read-only", http.StatusMethodNotAllowed)
 		return
 	}
 	many, ok := w.answers[r.Method+" "+r.URL.RequestURI()]
@@ -191,7 +190,7 @@ func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.Error(rw, "the state has no answer to this", http.StatusNotFound)
+	http.Error(rw, "the state has no answer to this request", http.StatusNotFound)
 }
 
 func (a webAnswer) fits(r *http.Request) bool {

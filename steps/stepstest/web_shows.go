@@ -18,21 +18,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// webShows is a shows section: the certificate that the HTTP API presents instead of its own.
+// webShows is a shows section. It describes the certificate that the HTTP API presents instead of its own.
 type webShows struct {
-	Name  string `yaml:"name"`  // its common name; "": that of For
-	For   string `yaml:"for"`   // the name or address for which it is valid; "": none
-	From  string `yaml:"from"`  // start of its validity, from now; "": two days ago
-	Life  string `yaml:"life"`  // expiry, from now, may be negative; "": a year
-	Alone bool   `yaml:"alone"` // it is self-signed; else the API's own CA signs it
+	Name  string `yaml:"name"`  // common name; default: the same as For
+	For   string `yaml:"for"`   // the name or address for which it is valid; "" for none
+	From  string `yaml:"from"`  // start of its validity, relative to now; default: two days ago
+	Life  string `yaml:"life"`  // expiry, relative to now, can be negative; default: a year
+	Alone bool   `yaml:"alone"` // self-signed instead of signed by the API's own CA
 
-	Public bool `yaml:"public"` // the public CA signs it (TrustPublic)
+	Public bool `yaml:"public"` // signed by the public CA (TrustPublic)
 }
 
 var webCert = regexp.MustCompile(`\$\{web-cert ([^ }]+) ([^ }]+)\}`)
 
-// certs expands ${web-cert NAME LIFETIME} and ${web-key}: a certificate that the API's CA has signed, and its key; and
-// ${web-shown}: the one that the API presents.
+// certs expands three macros. ${web-cert NAME LIFETIME} is a certificate that the API's CA has signed. ${web-key} is
+// its key. ${web-shown} is the certificate that the API presents.
 func (w *web) certs(text string) string {
 	now := &w.TLS.Certificates[0]
 	if c := w.shown.Load(); c != nil {
@@ -58,7 +58,6 @@ func (w *web) certs(text string) string {
 	return regexp.MustCompile(`\$\{web-key\}`).ReplaceAllLiteralString(text, base64.StdEncoding.EncodeToString(key))
 }
 
-// leaf returns a certificate for the API's key.
 func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	life := 365 * 24 * time.Hour
 	if s.Life != "" {
@@ -93,7 +92,7 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	case s.Alone:
 		parent = c
 	case s.Public && openCA == nil:
-		return tls.Certificate{}, errors.New("no CA is public here (TrustPublic)")
+		return tls.Certificate{}, errors.New("the test trusts no public CA (TrustPublic)")
 	case s.Public:
 		parent, by = openCA.cert, openCA.key
 	}
@@ -101,7 +100,7 @@ func (w *web) leaf(s webShows) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: w.key}, err
 }
 
-// show makes the API present another certificate; "" is its own.
+// show makes the API present the certificate that text describes. If text is "", the API presents its own.
 func (w *web) show(text string) error {
 	var s webShows
 	if err := yaml.Unmarshal([]byte(text), &s); err != nil || text == "" {
@@ -112,5 +111,4 @@ func (w *web) show(text string) error {
 	return err
 }
 
-// ownKey returns the key of the certificate that a server presents.
 func ownKey(c *tls.Config) *ecdsa.PrivateKey { return c.Certificates[0].PrivateKey.(*ecdsa.PrivateKey) }

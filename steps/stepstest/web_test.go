@@ -37,7 +37,7 @@ func TestWebAnswersWhatAStateSays(t *testing.T) {
 	}{
 		{path: "/a?any=1", status: 200, body: "{\"x\":1}\n"},
 		{path: "/q?x=1", status: 404, body: "no"},
-		{path: "/gone", status: 404, body: "the state has no answer to this\n"},
+		{path: "/gone", status: 404, body: "the state has no answer to this request\n"},
 		{path: "/who", status: 401},
 		{path: "/who", token: "Bearer jane", status: 200, body: "jane"},
 	} {

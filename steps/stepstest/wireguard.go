@@ -15,8 +15,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// responders are the WireGuard devices of a state, by their macro. They are real devices that answer handshakes but
-// forward no traffic.
+// responders maps macros to the WireGuard devices of a state. These are real devices that answer handshakes but forward
+// no traffic.
 type responders struct {
 	ports   map[string]string
 	devices []*device.Device
@@ -24,8 +24,8 @@ type responders struct {
 
 var responder = regexp.MustCompile(`\$\{wireguard ([^ }]+) ([^ }]+)\}`)
 
-// expand replaces ${wireguard PRIVATE PEER} by the loopback port of a device with that private key and that peer, with
-// keys in base64. Equal macros refer to the same device. If a device can't start, the error replaces the macro.
+// expand replaces ${wireguard PRIVATE PEER} with the loopback port of a device that has this private key and this peer.
+// The keys are in base64. Equal macros refer to the same device. If a device can't start, the error replaces the macro.
 func (r *responders) expand(text string) string {
 	return responder.ReplaceAllStringFunc(text, func(m string) string {
 		port := r.ports[m]
@@ -74,14 +74,13 @@ func (r *responders) start(private, peer string) (port string, err error) {
 	return "", fmt.Errorf("${wireguard}: the device does not report its port")
 }
 
-// close stops the devices.
 func (r *responders) close() {
 	for _, d := range r.devices {
 		d.Close()
 	}
 }
 
-// scrub returns pairs for a replacer: ports differ from run to run.
+// scrub returns pairs for a strings.Replacer, because ports differ from run to run.
 func (r *responders) scrub() []string {
 	var out []string
 	for _, port := range r.ports {

@@ -1,9 +1,9 @@
-// Command cast records carrick on a pseudo-terminal as an asciicast (version 2), until the screen shows a text, and
-// then makes it exit:
+// Command cast records carrick on a pseudo-terminal as an asciicast (version 2). When the screen shows TEXT, it makes
+// carrick exit:
 //
 //	cast -o FILE -title TITLE -until TEXT -- PROGRAM ARG …
 //
-// The program gets its own environment, so that the recording contains nothing of this machine.
+// carrick gets its own environment, so that the recording contains nothing from this machine.
 package main
 
 import (
@@ -26,14 +26,14 @@ func main() {
 	var o options
 	flag.StringVar(&o.out, "o", "", "the file to write")
 	flag.StringVar(&o.title, "title", "", "title of the recording")
-	flag.StringVar(&o.until, "until", "q leaves", "what the screen shows at the end")
-	flag.StringVar(&o.never, "never", "space goes on", "text that must not appear on the screen")
-	flag.StringVar(&o.leave, "leave", "q", "the keys that are typed then, off the record")
+	flag.StringVar(&o.until, "until", "q leaves", "text that the screen shows at the end")
+	flag.StringVar(&o.never, "never", "space continues", "text that must not appear on the screen")
+	flag.StringVar(&o.leave, "leave", "q", "the keys typed after the recording, to quit")
 	flag.IntVar(&o.columns, "columns", 80, "columns of the terminal")
 	flag.IntVar(&o.rows, "rows", 24, "rows of the terminal")
 	flag.DurationVar(&o.within, "within", 20*time.Minute, "how long the recording may take")
 	flag.DurationVar(&o.starting, "starting", 2*time.Second, "the longest pause before the program's screen is up")
-	flag.DurationVar(&o.reading, "reading", 5*time.Second, "the longest pause after that: captions are read in it")
+	flag.DurationVar(&o.reading, "reading", 5*time.Second, "the longest pause after the screen is up, to read captions")
 	flag.Parse()
 	if o.out == "" || flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: cast -o FILE [flags] -- PROGRAM [ARG …]")
@@ -52,7 +52,6 @@ type options struct {
 	within, starting, reading time.Duration
 }
 
-// record runs the program and records its output.
 func record(o options, args []string) error {
 	path, err := filepath.Abs(args[0])
 	if err != nil {
@@ -112,7 +111,7 @@ func watch(o options, terminal *os.File, t *tape) error {
 		case strings.Contains(now, o.until):
 			return nil
 		case strings.Contains(now, o.never):
-			return fmt.Errorf("it waits for a person:\n%s", now)
+			return fmt.Errorf("the screen waits for a user:\n%s", now)
 		}
 		if said := step.FindString(now); said != told {
 			told = said

@@ -12,10 +12,10 @@ import (
 
 // tape is a recording of output with timestamps.
 type tape struct {
-	pause  time.Duration // the maximum pause between two events, from now on
+	pause  time.Duration // the maximum pause between two later events
 	events []event
 	last   time.Duration // actual time of the last event
-	now    time.Duration // its time on the tape
+	now    time.Duration // time of the last event on the tape
 	rest   []byte        // the start of an incomplete character
 }
 
@@ -27,10 +27,10 @@ type event struct {
 // together is the interval within which output belongs to one frame.
 const together = 15 * time.Millisecond
 
-// queries matches terminal queries, which must not be replayed because the player would have to reply.
+// queries matches terminal queries. They must not be replayed, because the player would have to reply.
 var queries = regexp.MustCompile(`\x1b\][0-9]+;\?(\x07|\x1b\\)|\x1b\[(6n|c|>c|>q|\?[0-9]+\$p)`)
 
-// add adds output that was written at the given time to the tape.
+// add adds output to the tape. at is the time at which it was written.
 func (t *tape) add(at time.Duration, data []byte) {
 	data = append(t.rest, data...)
 	end := len(data)

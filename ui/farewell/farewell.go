@@ -1,5 +1,5 @@
-// Package farewell composes the closing message of both wizards: the state of each step, what is wrong, and how to
-// continue. It prints nothing.
+// Package farewell composes the closing message of both wizards. It contains the state of each step, the failures, and
+// the next commands. The package prints nothing.
 package farewell
 
 import (
@@ -15,10 +15,10 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Nothing is the message if the user left before a link was open.
+// Nothing is the message if the user quit before a link was open.
 const Nothing = "carrick: quit before anything was set up"
 
-// Gone is the message at the end of a demo, instead of how to continue.
+// Gone is the closing message at the end of a demo. It replaces the commands to continue.
 const Gone = "The clusters of the demo are deleted. For your own clusters, run: carrick"
 
 // Stand is the state of a session when the user left it.
@@ -26,8 +26,8 @@ type Stand struct {
 	Guide *steps.Guide
 	Link  *linkfile.Link
 	Board *engine.Board
-	Dir   string // the working directory; "": unknown
-	// Nothing means that the link has created nothing, so there is nothing to undo.
+	Dir   string // the working directory; "" if unknown
+	// Nothing is true if the link has created nothing, so that there is nothing to undo.
 	Nothing bool
 }
 
@@ -42,19 +42,19 @@ func Behind(n int) string {
 	if n == 1 {
 		checks = "1 check"
 	}
-	return checks + " as before the last change: carrick quit before they ran again"
+	return checks + " not run since the last change, because carrick quit first"
 }
 
 // Wrong is a cell that fails or is unknown.
 type Wrong struct {
 	Status steps.Status
-	Text   string // "provider: the tunnel is up: no handshake"
+	Text   string // such as "provider: the tunnel is up: no handshake"
 }
 
-// wrongLines is the maximum number of cells that are named; carrick check lists all.
+// wrongLines is the maximum number of cells that are named. carrick check lists all.
 const wrongLines = 8
 
-// Wrongs returns the cells that fail, then those that are unknown. more is the number of omitted cells.
+// Wrongs returns the cells that fail, followed by those that are unknown. more is the number of omitted cells.
 func (s Stand) Wrongs() (list []Wrong, more int) {
 	for _, status := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.Guide.Cells() {
@@ -78,7 +78,7 @@ func (s Stand) Wrongs() (list []Wrong, more int) {
 // Command is a shell command with its description.
 type Command struct{ Run, What string }
 
-// Commands returns commands to continue with a link without the wizard, and to undo it.
+// Commands returns commands for working with a link outside the wizard, and for undoing it.
 func (s Stand) Commands() []Command {
 	path := s.Path()
 	out := append(
@@ -87,10 +87,11 @@ func (s Stand) Commands() []Command {
 	if s.Nothing {
 		return out
 	}
-	return append(out, Command{"carrick undo " + path, "undoes what it created"})
+	return append(out, Command{"carrick undo " + path, "undoes the changes that the link made"})
 }
 
-// install returns the remaining work for folders that represent machines: copying their files to the machine.
+// install returns the remaining work for directories that represent machines. Their files must be copied to the
+// machine.
 func (s Stand) install() []Command {
 	var out []Command
 	for _, side := range steps.Sides {
@@ -104,7 +105,7 @@ func (s Stand) install() []Command {
 				out,
 				Command{
 					"sh INSTALL",
-					"on the " + s.Guide.Sides[side].Name + " itself, in a copy of " + ShortPath(s.Dir, root) +
+					"on the " + s.Guide.Sides[side].Name + " , in a copy of " + ShortPath(s.Dir, root) +
 						": installs the files",
 				},
 			)
@@ -116,7 +117,7 @@ func (s Stand) install() []Command {
 // Path returns the path of the link file relative to the working directory.
 func (s Stand) Path() string { return ShortPath(s.Dir, s.Link.Path) }
 
-// ShortPath returns a path relative to a folder, if the path is inside that folder.
+// ShortPath returns path relative to dir if path is inside dir.
 func ShortPath(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && !strings.HasPrefix(rel, "..") {
 		return rel

@@ -39,8 +39,8 @@ func missing(a engine.Answered) bool {
 	return a.Value == nil && a.Err == nil && !a.Question.Opt
 }
 
-// neededAnswers asks the questions of a step that require an answer and have none, on the first visit. It returns all
-// answers of the step.
+// neededAnswers asks the questions of a step that require an answer and have none. It asks only on the first visit. It
+// returns all answers of the step.
 func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	list, err := w.asked()
 	if err != nil || w.visited[w.current().Name] {
@@ -58,8 +58,8 @@ func (w *walk) neededAnswers() ([]engine.Answered, error) {
 	return list, nil
 }
 
-// askAnswers asks the questions of the step, or only those without an answer. It saves each answer immediately. errBack
-// means that there was no question, or that the user went back before the first.
+// askAnswers asks the questions of the step. If needed is true, it asks only those without an answer. It saves each
+// answer immediately. It returns errBack if there was no question, or if the user went back before the first.
 func (w *walk) askAnswers(needed bool) error {
 	list, err := w.asked()
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *walk) askAnswers(needed bool) error {
 			return err
 		}
 		i++
-		if changed { // other questions may apply now, or have another default
+		if changed { // other questions can apply now, or have another default
 			if list, err = w.asked(); err != nil {
 				return err
 			}
@@ -99,7 +99,8 @@ func (w *walk) askAnswers(needed bool) error {
 	return nil
 }
 
-// askOne asks one question until it gets a valid answer, and saves it. It reports whether the answer has changed.
+// askOne asks one question until it gets a valid answer, and saves the answer. It reports whether the answer has
+// changed.
 func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	q := a.Question
 	w.out.sentence("Answer %d of %d: %s", n, of, q.Title)
@@ -130,7 +131,7 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	}
 }
 
-// passes reports whether the caller must return an error, because it does not come from the typed text.
+// passes reports whether an error is not about the typed text. The caller must then return it instead of asking again.
 func (w *walk) passes(err error) bool {
 	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NoInputError))
 }
@@ -142,9 +143,9 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	case q.Secret && a.Value != nil:
 		w.out.say("Already given, and kept in memory only.")
 	case q.Secret:
-		w.out.say("Kept in memory only, and not shown while you type.")
+		w.out.say("The value is kept in memory only, and not shown while you type.")
 	case a.Err != nil:
-		w.out.sentence("Its default can't be read: %s", failure.Explain(a.Err))
+		w.out.sentence("The default cannot be read: %s", failure.Explain(a.Err))
 	case a.Value == nil || q.Show(a.Value) == "":
 		w.out.say("Now empty.")
 	case q.Kind == steps.YAML:
@@ -162,7 +163,6 @@ func (w *walk) sayAnswer(a engine.Answered) {
 	}
 }
 
-// from names the origin of an answer.
 func from(a engine.Answered) string {
 	if a.From == "given" || a.From == "" {
 		return "given by you"
@@ -170,7 +170,6 @@ func from(a engine.Answered) string {
 	return "from " + strings.TrimPrefix(model.OneLine(a.From), "from ")
 }
 
-// shown formats an answer.
 func shown(q *steps.Question, v any) string {
 	text := model.OneLine(q.Show(v))
 	switch {
@@ -187,7 +186,6 @@ func shown(q *steps.Question, v any) string {
 	return text
 }
 
-// answerPrompt returns the prompt for an answer.
 func (w *walk) answerPrompt(a engine.Answered) string {
 	q, keeps := a.Question, a.Value != nil || a.Question.Opt
 	rest := ""
@@ -214,7 +212,7 @@ func (w *walk) answerHelp(a engine.Answered) {
 	w.out.sentence("%s: %s", q.Key, q.Help)
 	kind := string(q.Kind)
 	if q.Many {
-		kind = "many of kind " + kind + ", separated by commas"
+		kind = "several values of type " + kind + ", separated by commas"
 	}
 	w.out.sentence("Type of the answer: %s", kind)
 	w.out.say("Enter keeps the current answer. A hyphen alone empties it, or restores the default. b goes to the " +
@@ -224,7 +222,7 @@ func (w *walk) answerHelp(a engine.Answered) {
 			"the text in your editor.")
 	}
 	if !q.Secret {
-		w.out.say(`To answer b, q, ?, s, e or a hyphen itself, type a backslash first: \b is the answer b.`)
+		w.out.say(`To enter b, q, ?, s, e or a hyphen as the answer, type a backslash before it: \b is the answer b.`)
 	}
 }
 
@@ -233,21 +231,20 @@ func (w *walk) insteadOf(a engine.Answered) string {
 	if a.Question.Secret {
 		return "--secret " + a.Question.Key + "=@FILE"
 	}
-	return "write " + a.Question.Key + " into " + w.path() + ", under answers, then carrick apply " + w.path() + " --yes"
+	return "set " + a.Question.Key + " in " + w.path() + ", under answers, then run carrick apply " + w.path() + " --yes"
 }
 
-// save sets an answer and writes the link file.
 func (w *walk) save(q *steps.Question, value any) error {
 	if err := w.live.Session.Answer(q.Key, value); err != nil {
-		w.trouble("This was not saved: ", err)
+		w.trouble("The answer was not saved: ", err)
 		return nil
 	}
 	if q.Secret {
-		w.out.say("It is kept until you quit.")
+		w.out.say("carrick keeps the answer until you quit.")
 		return nil
 	}
 	if err := w.live.Session.Save(); err != nil {
-		w.trouble("This was not saved: ", err)
+		w.trouble("The answer was not saved: ", err)
 		return nil
 	}
 	w.out.say("Saved.")

@@ -17,8 +17,8 @@ func saved(t *testing.T, o Options) string {
 	return string(b)
 }
 
-// Every kind of answer: Enter keeps, what is wrong is said and asked again, and
-// what is right is saved at once.
+// For every kind of answer: Enter keeps the current answer, an invalid answer is rejected and asked for again, and a
+// valid answer is saved immediately.
 func TestAnswers(t *testing.T) {
 	m := &tunnel{}
 	o := m.options(t)
@@ -63,18 +63,18 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A secret reaches the checks, and is neither said nor written.
+// A secret answer reaches the checks, but is neither printed nor written to a file.
 func TestASecretIsNeverSaid(t *testing.T) {
 	m := &tunnel{}
 	o := m.options(t)
 	converse(t, o, func(k *talk) {
 		k.says("1", "e", "80", "", "", "", token)
 		k.hears(
-			"Token, Enter keeps it:", "Kept in memory only, and not shown while you type.",
-			"It is kept until you quit.",
+			"Token, Enter keeps it:", "The value is kept in memory only, and not shown while you type.",
+			"carrick keeps the answer until you quit.",
 		)
 		k.says("4711-is-no-number", "")
-		k.hears("Invalid answer: the input is not of kind number.")
+		k.hears("Invalid answer: the input is not of type number.")
 		k.says("", "e", "", "", "", "")
 		k.hears("Already given, and kept in memory only.")
 		k.says("b", "q")
@@ -95,7 +95,7 @@ func TestASecretIsNeverSaid(t *testing.T) {
 	}
 }
 
-// What lacks an answer is asked on the first visit, and only that.
+// On the first visit the wizard asks only for missing answers.
 func TestANeededAnswerIsAskedFirst(t *testing.T) {
 	m := &tunnel{}
 	converse(t, ownerless(t, m), func(k *talk) {
@@ -103,7 +103,7 @@ func TestANeededAnswerIsAskedFirst(t *testing.T) {
 		k.says("", "Not A Name", "b")
 		k.hears(
 			"Invalid answer: an answer is required.", `"Not A Name" is not a name`,
-			"An answer is missing: e asks for it.", "In this step",
+			"An answer is missing: e opens the question.", "In this step",
 		)
 		k.says("e", "ana")
 		k.hears("Saved.", "Step 2, Tunnel keys:")

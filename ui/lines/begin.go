@@ -13,7 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// open opens the given link, or first lets the user define a new one, and runs its checks.
+// open opens the link in the options and runs its checks. If there is none, it first lets the user define a new link.
 func (w *walk) open() error {
 	if w.o.Link != nil {
 		return w.connect(w.o.Link, true)
@@ -36,7 +36,7 @@ func (w *walk) open() error {
 	}
 }
 
-// pickGuide asks for the guide if it was not named.
+// pickGuide asks for the guide if the options name none.
 func (w *walk) pickGuide() (*steps.Guide, error) {
 	list := w.o.Guides
 	if g := w.o.Named(); g != nil {
@@ -57,7 +57,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 					w.out.sentence("%d: %s: %s", i+1, g.Name, g.About)
 				}
 			},
-			instead: "carrick --guide NAME --name NAME --context NAME --remote-context NAME names them, and carrick guides " +
+			instead: "carrick --guide NAME --name NAME --context NAME --remote-context NAME sets them, and carrick guides " +
 				"lists the guides",
 		})
 		if errors.Is(err, errBack) {
@@ -80,8 +80,8 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	}
 }
 
-// newLink asks for the sides and the name, and opens the link. It returns errBack if the user goes back to the choice
-// of a guide.
+// newLink asks for the sides and the name, and opens the link. If the user goes back to the choice of a guide, it
+// returns errBack.
 func (w *walk) newLink(g *steps.Guide) error {
 	p := &sides{w: w, guide: g, spec: model.Endpoints{}, met: map[string]*meeting{}}
 	if err := p.read(); err != nil {
@@ -106,7 +106,6 @@ func (w *walk) newLink(g *steps.Guide) error {
 	}
 }
 
-// name asks for the name of the link, and opens it.
 func (p *sides) name() error {
 	w := p.w
 	given, suggested := w.o.Name, p.spec.Suggest(p.guide, p.link, "")
@@ -118,12 +117,12 @@ func (p *sides) name() error {
 				prompt: fmt.Sprintf("Name of this link [%s]:", suggested),
 				help: func() {
 					w.out.sentence(
-						"The link file gets this name, and carrick labels what it creates with it: lower-case letters, digits and "+
-							"hyphens, at most %d",
+						"The name of the link file. carrick also labels the objects that it creates with this name: lower-case "+
+							"letters, digits and hyphens, at most %d",
 						linkfile.MaxName,
 					)
 				},
-				instead: "carrick --name NAME names it",
+				instead: "carrick --name NAME sets it",
 			})
 			if err != nil {
 				return err
@@ -144,7 +143,8 @@ func (p *sides) name() error {
 	}
 }
 
-// openNamed opens a new link of that name, or the existing one if it joins the same two sides.
+// openNamed opens a new link with the given name. If a link with that name already connects the same two sides, it
+// opens the existing link.
 func (p *sides) openNamed(name string) (bool, error) {
 	l, existing, err := p.w.o.NewLink(p.guide, name, p.spec)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *sides) openNamed(name string) (bool, error) {
 	return p.opened(p.w.connect(l, existing))
 }
 
-// opened prints an openError, after which the name is asked again. It returns any other error.
+// opened prints an openError and returns false, so that the caller asks for the name again. It returns any other error.
 func (p *sides) opened(err error) (bool, error) {
 	if e := (*openError)(nil); errors.As(err, &e) {
 		p.w.trouble("This link can't be opened: ", e.err)
@@ -163,13 +163,13 @@ func (p *sides) opened(err error) (bool, error) {
 	return err == nil, err
 }
 
-// openError is an error of opening a link.
+// openError is returned if a link can't be opened.
 type openError struct{ err error }
 
 func (e *openError) Error() string { return e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// connect opens a link, and saves a new one. It runs the checks of an existing link, and continues at its first open
+// connect opens a link. It saves a new link. It runs the checks of an existing link and continues at its first open
 // step.
 func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
@@ -206,7 +206,6 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	return nil
 }
 
-// sides prints the two sides.
 func (w *walk) sides() {
 	for _, side := range steps.Sides {
 		end := w.live.Session.Endpoint(side)

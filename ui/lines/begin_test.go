@@ -50,11 +50,11 @@ func TestANewLink(t *testing.T) {
 	})
 	converse(t, o, func(k *talk) {
 		k.says("1", "1", "2", "there")
-		k.hears("already exists and joins something else; choose another name.", "Name of this link [milan-rome]:")
+		k.hears("already exists, with another guide or other sides; choose another name.", "Name of this link [milan-rome]:")
 	})
 }
 
-// What is given is not asked.
+// The wizard does not ask for values in its options.
 func TestAGivenLinkBeginsAtOnce(t *testing.T) {
 	o := clusters(t, &tunnel{})
 	o.Guide, o.Name = "tunnel", "demo"
@@ -89,14 +89,13 @@ func TestSidesThatAreMachines(t *testing.T) {
 	converse(t, o, func(k *talk) {
 		k.says("1", "srv", "/srv", "b", "", "")
 		k.hears(
-			"Folder of the consumer [/]:", `"srv" is not an absolute path`, "Folder of the provider [/]:",
+			"Root directory of the consumer [/]:", `"srv" is not an absolute path`, "Root directory of the provider [/]:",
 			"Name of this link [consumer-provider]:",
 		)
 	})
 }
 
-// A context that is slow to answer holds nothing up, and is not taken for
-// another cluster before it has.
+// A slow context does not block the wizard. It is not considered a different cluster before it has responded.
 func TestAContextThatAnswersLate(t *testing.T) {
 	o := clusters(t, &tunnel{})
 	meet := o.Preflight

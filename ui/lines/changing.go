@@ -16,13 +16,13 @@ import (
 type deed struct {
 	scope  engine.Scope
 	undo   bool
-	what   string // "step Identity"
-	doing  string // "Applying"
-	verb   string // in the question: "Apply"
-	option string // of the command line that does it without confirmation: "--step identity"
+	what   string // such as "step Identity"
+	doing  string // such as "Applying"
+	verb   string // the verb in the question, such as "Apply"
+	option string // command-line arguments for the same deed, such as " --step identity"
 }
 
-// plan plans a deed, and checks its permissions.
+// plan plans a deed and checks its permissions.
 func (w *walk) plan(d deed) (p model.Planned, err error) {
 	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) error {
 		p = w.live.Plan(ctx, d.scope, d.undo)
@@ -32,7 +32,7 @@ func (w *walk) plan(d deed) (p model.Planned, err error) {
 }
 
 // change plans a deed, prints exactly what it changes, asks for confirmation, and executes it. It prints failures
-// itself. An error means that the user left.
+// itself. It returns an error only if the user left.
 func (w *walk) change(d deed) error {
 	got, err := w.plan(d)
 	for err == nil && len(got.Signers) > 0 {
@@ -60,13 +60,13 @@ func (w *walk) change(d deed) error {
 		}
 		return nil
 	case p.Empty() && d.undo:
-		w.out.sentence("There is nothing to undo: nothing that this link created in %s is left", d.what)
+		w.out.sentence("There is nothing to undo: no object that this link created in %s is left", d.what)
 		return nil
 	case p.Empty():
 		w.out.say("There is nothing to change.")
 		return nil
 	case len(got.Missing) > 0:
-		w.lacks(p, got.Missing)
+		w.printMissing(p, got.Missing)
 		return nil
 	}
 	allowed, err := w.confirm(d, p)
@@ -95,7 +95,7 @@ func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	return nil
 }
 
-// command returns the command line that does a deed without confirmation.
+// command returns the command line for a deed without confirmation.
 func (w *walk) command(d deed) string {
 	verb := strings.ToLower(strings.Fields(d.verb)[0])
 	if d.undo {
@@ -111,13 +111,13 @@ func (w *walk) cannot(err error) {
 		for _, q := range missing.Questions {
 			names = append(names, q.Title)
 		}
-		w.out.sentence("An answer is required first: %s. e asks for it", listed(names))
+		w.out.sentence("An answer is required first: %s. e opens the question", listed(names))
 		return
 	}
 	w.trouble("Planning failed: ", err)
 }
 
-// do executes a confirmed plan, and prints the result.
+// do executes a confirmed plan and prints the result.
 func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	k := &work{w: w, Run: model.NewRun(p)}
 	w.note(d.doing + " " + d.what)
@@ -160,20 +160,20 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	return nil
 }
 
-// confirm prints what a plan changes and asks for confirmation. Taking over fields of other managers, and deleting
-// objects that will be recreated, are confirmed separately. If the user says no, it returns errBack.
+// confirm prints what a plan changes and asks for confirmation. Taking over fields of other managers requires a
+// separate confirmation. So does deleting objects that will be recreated. If the user says no, confirm returns errBack.
 func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err error) {
 	n := w.sayPlan(p, false)
 	thing := "change"
 	if d.undo {
-		thing = "thing"
+		thing = "resource"
 	}
 	command := w.command(d)
 	if err := w.yes(fmt.Sprintf("%s %s?", d.verb, these(n, thing)), command, p); err != nil || d.undo {
 		return allowed, err
 	}
 	if items := p.Conflicts(); len(items) > 0 {
-		w.out.say("These fields are set by another tool or manually. Yes lets carrick manage them. " + steps.AppliedAgain)
+		w.out.say("These fields are set by another tool or manually. After yes, carrick manages them. " + steps.AppliedAgain)
 		for _, it := range items {
 			w.item(it, false)
 		}
@@ -183,7 +183,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 		allowed.TakeOver = true
 	}
 	if p.Has(steps.Replace) {
-		w.out.say("These cannot be changed in place. Yes deletes and recreates them.")
+		w.out.say("These objects cannot be changed in place. Yes deletes and recreates them.")
 		for _, it := range p.Of(steps.Replace) {
 			w.item(it, false)
 		}

@@ -9,14 +9,12 @@ import (
 	"carrick/ui/model"
 )
 
-// row is a check of the current step with its cells.
 type row struct {
-	n     int // its number, from 1
+	n     int // number of the check, from 1
 	check *steps.Check
 	cells []steps.Cell
 }
 
-// rows returns the checks of the current step.
 func (w *walk) rows() []row {
 	var out []row
 	s := w.current()
@@ -32,7 +30,8 @@ func (w *walk) rows() []row {
 	return out
 }
 
-// rowOf returns the check with that number or name. If args is empty, it returns the only check that fits.
+// rowOf returns the check whose number or name is args. If args is empty, it returns the only check for which fits
+// returns true.
 func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	rows := w.rows()
 	var fitting []string
@@ -58,9 +57,9 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 	return row{}, false
 }
 
-// tell prints checks, one per line, and then the counts by status. Checks that need attention come last. In full it
-// prints each check with its number and finding. Otherwise it prints passing checks by title, and skipped checks by
-// reason.
+// tell prints checks, one per line, and then the counts by status. Checks that need attention come last. If full is
+// true, it prints each check with its number and finding. Otherwise it prints only the titles of passing checks and
+// groups skipped checks by reason.
 func (w *walk) tell(rows []row, full bool) {
 	skipped := &skips{}
 	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
@@ -116,8 +115,8 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	}
 }
 
-// sayers returns the side that precedes each text. If both sides have the same text, the first is "both sides" and the
-// second is "".
+// sayers returns the prefix for each text, which is the name of its side. If both sides have the same text, the first
+// prefix is "both sides" and the second is "".
 func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	out := make([]string, len(cells))
 	if len(cells) == 2 && texts[0] == texts[1] {
@@ -130,7 +129,7 @@ func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	return out
 }
 
-// tellFix prints the fix of a failing check, and why it matters.
+// tellFix prints the fix of a failing check. If why is true, it also prints why the check matters.
 func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 	var acts, commands []string
 	fails := false
@@ -152,7 +151,7 @@ func (w *walk) tellFix(r row, cells []steps.Cell, why bool) {
 		w.out.sentence("Why: %s", r.check.Why)
 	}
 	if len(acts) > 0 {
-		w.out.sentence("Fix: f %d does it: %s", r.n, strings.Join(acts, "; "))
+		w.out.sentence("Fix: f %d runs the fix: %s", r.n, strings.Join(acts, "; "))
 	}
 	for _, text := range commands {
 		if strings.Contains(text, "\n") {

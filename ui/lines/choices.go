@@ -17,10 +17,11 @@ type choice struct {
 	do           func(args string) error
 }
 
-// errMoved means that another step was chosen.
+// errMoved is returned if the user chose another step.
 var errMoved = errors.New("moved")
 
-// choices returns the choices of a step.
+// choices lists the commands at the prompt of a step, in the order of the help. The prompt itself handles a command
+// without a function.
 func (w *walk) choices() []choice {
 	return []choice{
 		{"a", "apply", "", "applies this step: shows the plan, and asks", w.apply},
@@ -29,7 +30,7 @@ func (w *walk) choices() []choice {
 		{"e", "answers", "", "reads the answers of this step, and changes them", w.answers},
 		{"c", "checks", "", "lists all checks of this step by number, with their findings", w.checks},
 		{"x", "explain", "N", "explains check N", w.explain},
-		{"r", "again", "", "checks again, and reads what has changed", w.again},
+		{"r", "again", "", "checks again, and reads the changes", w.again},
 		{"u", "undo", "", "undoes this step; u all undoes the whole link", w.undo},
 		{"n", "next", "", "goes to the next step", w.goOn},
 		{"b", "back", "", "goes to the step before", nil},
@@ -39,7 +40,7 @@ func (w *walk) choices() []choice {
 	}
 }
 
-// brief names the choices that apply now.
+// brief names the choices that currently apply.
 func (w *walk) brief() string {
 	var out []string
 	s := w.current()
@@ -55,7 +56,8 @@ func (w *walk) brief() string {
 	return "Choices: " + strings.Join(append(out, "n next", "b back", "q quit", "? for all"), ", ") + "."
 }
 
-// choose asks for a choice and executes it, until another step is chosen. It calls enter for an empty line.
+// choose asks for a choice and executes it. It repeats this until another step is chosen. It calls enter for an empty
+// line.
 func (w *walk) choose(prompt string, enter func(string) error, list []choice) error {
 	for {
 		text, err := w.ask(question{prompt: prompt, help: func() { w.help(list) }, instead: w.instead()})
@@ -73,7 +75,7 @@ func (w *walk) choose(prompt string, enter func(string) error, list []choice) er
 	}
 }
 
-// chosen executes a choice.
+// chosen executes the typed choice. This is a letter or word with its arguments, or a step to go to.
 func (w *walk) chosen(text string, enter func(string) error, list []choice) error {
 	typed, args, _ := strings.Cut(strings.TrimSpace(text), " ")
 	typed, args = strings.ToLower(typed), strings.TrimSpace(args)
@@ -101,7 +103,7 @@ func (w *walk) chosen(text string, enter func(string) error, list []choice) erro
 	return nil
 }
 
-// stepOf returns the step with that number, name or title.
+// stepOf returns the step with the given number, name or title.
 func (w *walk) stepOf(text string) (int, bool) {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n - 1, n >= 1 && n <= len(w.guide().Steps)+1
@@ -135,7 +137,7 @@ func (w *walk) toSummary(string) error {
 
 func (w *walk) sayLog(string) error {
 	if len(w.log) == 0 {
-		w.out.say("Nothing was changed and no error occurred so far.")
+		w.out.say("Nothing was changed and no errors occurred.")
 	}
 	for _, e := range w.log {
 		w.out.sentence("%s: %s", e.at.Format("15:04:05"), e.text)
@@ -153,18 +155,18 @@ func (w *walk) help(list []choice) {
 		len(w.guide().Steps)+1,
 	)
 	w.out.say("q: quits; you can continue later.")
-	w.out.say("Enter: reads what has changed since. carrick says nothing while it waits for you.")
+	w.out.say("Enter: reads the changes since your last input. carrick prints nothing while it waits for you.")
 	w.out.say("Words work like letters: apply, diff, next. Ctrl+c cancels what is running, or quits.")
 	for _, s := range []struct {
 		status steps.Status
 		means  string
 	}{
 		{steps.Warn, "it passes, with a warning"},
-		{steps.Unknown, "it could not be checked, so it is not a pass"},
+		{steps.Unknown, "it could not be checked, so it does not count as passed"},
 		{steps.Skip, "it was not checked, for the reason given"},
 		{steps.Waiting, "it is in progress"},
 	} {
-		w.out.sentence("Of a check, %q means: %s", word(s.status), s.means)
+		w.out.sentence("For a check, %q means: %s", word(s.status), s.means)
 	}
 	for _, n := range w.o.Notes {
 		w.out.say("%s", n)

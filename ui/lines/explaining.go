@@ -25,7 +25,7 @@ func (w *walk) tellChanged() {
 	w.tell(rows, false)
 }
 
-// differs reports whether a cell differs from what was last printed. Changed findings of a pass or a skip do not count.
+// differs reports whether a cell differs from what was last printed. It ignores changed findings of a pass or a skip.
 func (w *walk) differs(c steps.Cell) bool {
 	now, was := w.live.Board.Verdict(c), w.told[c]
 	if now.Status != was.Status {
@@ -34,7 +34,6 @@ func (w *walk) differs(c steps.Cell) bool {
 	return now.Found != was.Found && now.Status != steps.Pass && now.Status != steps.Skip
 }
 
-// explained prints all details of a check.
 func (w *walk) explained(r row) {
 	c := r.check
 	w.out.sentence("Check %d, %s: %s", r.n, c.Name, c.Title)
@@ -53,13 +52,13 @@ func (w *walk) explained(r row) {
 		for _, need := range w.guide().Needs(cell) {
 			check, _ := w.guide().Check(need.Check)
 			w.out.sentence(
-				"On the %s it requires: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
+				"On the %s this check requires: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
 				word(w.live.Board.Verdict(need).Status),
 			)
 		}
 	}
 	if c.Timeout > 0 {
-		w.out.sentence("It waits at most %s", span(c.Timeout))
+		w.out.sentence("This check waits at most %s", span(c.Timeout))
 	}
 	w.tellFix(r, r.cells, false)
 	see := c.References

@@ -16,7 +16,7 @@ import (
 // handWithin is the timeout for reading the facts of a side.
 const handWithin = time.Minute
 
-// handOver writes the facts of a local side to a file, and prints which admin must continue.
+// handOver writes the facts of a local side to a file and prints which admin must continue.
 func (w *walk) handOver(string) error {
 	side, err := w.sideToHand()
 	if err != nil || side == "" {
@@ -34,8 +34,8 @@ func (w *walk) handOver(string) error {
 	}
 	o := engine.HandoverOptions{Side: side, File: strings.TrimSpace(file)}
 	to, err := w.ask(question{prompt: "Who can read its secrets, empty to leave secrets out:", help: func() {
-		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. Secrets are encrypted for it; without one they " +
-			"are left out, and listed.")
+		w.out.say("An age recipient (age1…), an SSH public key, or @FILE. Secrets are encrypted for this recipient. " +
+			"Without a recipient they are left out, and listed.")
 	}, instead: instead})
 	if err != nil {
 		return orNothing(err)
@@ -81,13 +81,13 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	return nil
 }
 
-// sideToHand returns the local side. If both sides are local, it asks the user which one. It returns "" if there is
-// none.
+// sideToHand returns the local side. If both sides are local, it asks the user which one. If no side is local, it
+// returns "".
 func (w *walk) sideToHand() (steps.Side, error) {
 	here := w.live.Session.Here()
 	switch len(here) {
 	case 0:
-		w.out.say("You have no context for either side: there is nothing to hand over.")
+		w.out.say("You have no context for either side, so there are no facts to hand over.")
 		return "", nil
 	case 1:
 		return here[0], nil
@@ -106,11 +106,10 @@ func (w *walk) sideToHand() (steps.Side, error) {
 				return side, nil
 			}
 		}
-		w.out.sentence("%s is neither of them", quoted(text))
+		w.out.sentence("%s is not one of the two sides", quoted(text))
 	}
 }
 
-// orNothing returns nil for errBack, and err otherwise.
 func orNothing(err error) error {
 	if errors.Is(err, errBack) {
 		return nil
@@ -118,17 +117,19 @@ func orNothing(err error) error {
 	return err
 }
 
-// handed asks for a facts file instead of a context. It returns false if none was chosen.
+// handed asks for a facts file instead of a context. If none was chosen, it returns false.
 func (p *sides) handed(side steps.Side) (bool, error) {
 	w, role, flag := p.w, p.guide.Sides[side].Name, p.guide.Sides[side].Flag()
 	if p.spec[side.Peer()].Facts != "" {
-		w.out.sentence("The %s is already a file; one side must be a context of yours", p.guide.Sides[side.Peer()].Name)
+		w.out.sentence(
+			"The %s already uses a facts file; the other side must be one of your contexts", p.guide.Sides[side.Peer()].Name,
+		)
 		return false, nil
 	}
-	w.out.sentence("Ask the %s's admin for a file: carrick handover LINK --side %s -o %s.facts", role, flag, flag)
+	w.out.sentence("Ask the %s's admin for a facts file: carrick handover LINK --side %s -o %s.facts", role, flag, flag)
 	instead := fmt.Sprintf("a link file with %s: {facts: FILE}", side)
 	text, err := w.ask(question{prompt: fmt.Sprintf("Facts file of the %s:", role), help: func() {
-		w.out.say("The path of the file that the other admin's carrick handover wrote.")
+		w.out.say("The path of the facts file that the other admin wrote with carrick handover.")
 	}, instead: instead})
 	if err != nil {
 		return false, orNothing(err)
@@ -140,9 +141,10 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 		return false, nil
 	}
 	for head.ByPhrase && w.o.Unlock != nil {
-		phrase, err := w.ask(question{prompt: "Its passphrase:", secret: true, help: func() {
+		phrase, err := w.ask(question{prompt: "Passphrase of the file:", secret: true, help: func() {
 			w.out.say(
-				"Secrets in the file are encrypted with a passphrase. Its writer tells it to you, separately from the file.",
+				"Secrets in the file are encrypted with a passphrase. The admin who wrote the file sends you the passphrase " +
+					"separately.",
 			)
 		}, instead: "carrick LINK --passphrase-file FILE"})
 		if err != nil {
@@ -156,7 +158,7 @@ func (p *sides) handed(side steps.Side) (bool, error) {
 	p.spec[side] = linkfile.EndpointSpec{Facts: path}
 	p.link = head.Link
 	w.out.sentence(
-		"The file is for link %s: both admins use that name. It is signed with the key %s", head.Link, head.Signer,
+		"The file is for link %s: both admins must use that name. It is signed with the key %s", head.Link, head.Signer,
 	)
 	return true, nil
 }

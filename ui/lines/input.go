@@ -12,12 +12,12 @@ import (
 )
 
 // input is the only reader of the wizard's input. It reads a line only on request. On a terminal it never reads ahead,
-// because the next line may be a secret.
+// because the next line might be a secret.
 type input struct {
 	from    *bufio.Reader
-	tty     *os.File    // nil: no terminal
-	modes   *term.State // of the terminal, before the first secret was read
-	asked   chan bool   // requests for a line; true: without echo
+	tty     *os.File    // nil if the input is not a terminal
+	modes   *term.State // modes of the terminal before the first secret was read
+	asked   chan bool   // requests for a line; true means without echo
 	got     chan reply
 	pending bool // a read is in progress whose reply has not been received
 }
@@ -27,7 +27,6 @@ type reply struct {
 	err  error
 }
 
-// errEnded means that the input has ended.
 var errEnded = errors.New("the input has ended")
 
 func newInput(in io.Reader) *input {
@@ -61,7 +60,7 @@ func (i *input) read(secret bool) (string, error) {
 	return strings.TrimRight(text, "\r\n"), nil
 }
 
-// line waits for the next line. If the user presses ctrl+c meanwhile, it returns ErrInterrupted.
+// line waits for the next line. If the user presses ctrl+c in the meantime, it returns ErrInterrupted.
 func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Signal) (string, error) {
 	if !i.pending {
 		i.asked <- secret
@@ -78,7 +77,7 @@ func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Sign
 	}
 }
 
-// restore turns the terminal's echo on again if a secret was being read, and ends the reading goroutine.
+// If a secret was being read, restore turns the terminal's echo on again. It also ends the reading goroutine.
 func (i *input) restore() {
 	if i.tty != nil && i.modes != nil {
 		_ = term.Restore(int(i.tty.Fd()), i.modes)

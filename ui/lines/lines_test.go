@@ -18,10 +18,10 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"Each side proves itself with a key pair of its own.",
 			"Answers: 1; e goes through them.",
 			"consumer: ok: the keys Secret holds one key pair.",
-			"1 check skipped, blocked by this on the provider: the keys Secret holds one key pair.",
+			"1 check skipped, blocked by a check on the provider: the keys Secret holds one key pair.",
 			"provider: warning: the credential lives for 30 days more: it ends in 6 days.", "Fix: tunnel keys --renew",
 			"provider: FAIL: the keys Secret holds one key pair: there is no key pair.",
-			"Why: a half pair answers nobody.", "Fix: f 1 does it: Make the keys.",
+			"Why: a half pair answers nobody.", "Fix: f 1 runs the fix: Make the keys.",
 			"In this step: 1 ok, 1 failed, 1 with a warning and 1 skipped.", "a applies 1 change.", "n next")
 		k.says("d")
 		k.hears("create Secret tunnel/keys.", "+kind: Secret")
@@ -37,20 +37,20 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"In this step: 3 ok and 1 with a warning.",
 		)
 		k.says("n")
-		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only checks.")
+		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only runs checks.")
 		k.says("a", "u")
-		k.hears("This step changes nothing: it only checks.", "u all undoes")
+		k.hears("This step changes nothing: it only runs checks.", "u all undoes")
 		k.says("n")
 		k.hears(
 			"Summary of milan-rome.", "All checks pass: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ",
-			": undoes what it created",
+			": undoes the changes that the link made",
 		)
 		k.says("m")
 		k.hears(
-			"On the provider this link created 1 thing.", "Secret tunnel/keys.", "On the consumer this link created nothing.",
+			"On the provider this link created 1 resource.", "Secret tunnel/keys.", "On the consumer this link created nothing.",
 		)
 		k.says("u")
-		k.hears("On the provider, rome: 1 thing.", "delete Secret tunnel/keys.", "Undo this thing? [y/N]")
+		k.hears("On the provider, rome: 1 resource.", "delete Secret tunnel/keys.", "Undo this resource? [y/N]")
 		k.says("y")
 		k.hears(
 			"step 2 of 3, provider: deleted Secret tunnel/keys.", "Not all checks pass: ",
@@ -87,11 +87,13 @@ func TestTheFarewellSaysWhereAllStands(t *testing.T) {
 	o.Passing, o.Banner, o.Notes = true, "demo: two control planes", []string{". /tmp/env"}
 	converse(t, o, func(k *talk) {
 		k.says("?", "q")
-		k.hears("This is carrick, in lines; demo: two control planes.", ". /tmp/env", "The clusters of the demo are deleted")
+		k.hears(
+			"This is carrick in text mode; demo: two control planes.", ". /tmp/env", "The clusters of the demo are deleted",
+		)
 	})
 }
 
-// The end of the input is never a yes, and never goes by in silence.
+// The end of the input never means yes, and is always reported.
 func TestTheInputEndsAtEachQuestion(t *testing.T) {
 	for name, c := range map[string]struct {
 		input         string
@@ -105,7 +107,7 @@ func TestTheInputEndsAtEachQuestion(t *testing.T) {
 		"a step":             {"", fresh, "Step 2, Tunnel keys", "carrick apply"},
 		"a yes":              {"a\n", fresh, "Apply this change?", "--step keys --yes"},
 		"a yes that ends":    {"a\ny", fresh, "Apply this change?", "--step keys --yes"},
-		"a yes to an undo":   {"a\ny\nu\n", fresh, "Undo this thing?", "carrick undo"},
+		"a yes to an undo":   {"a\ny\nu\n", fresh, "Undo this resource?", "carrick undo"},
 		"an answer":          {"e\n", fresh, "Answer, Enter keeps it", "keys.owner"},
 		"a needed answer":    {"", ownerless, "Answer:", "keys.owner"},
 		"a secret":           {"1\ne\n\n\n\n\n", fresh, "Token", "--secret net.token=@FILE"},
@@ -146,7 +148,7 @@ func TestNoMeansNo(t *testing.T) {
 	}
 }
 
-// Taking over, and deleting what is recreated, are questions of their own.
+// Taking over fields, and deleting objects that will be recreated, require separate confirmations.
 func TestTakeOverAndReplaceAreAskedApart(t *testing.T) {
 	m := &tunnel{items: conflicts("helm", "kubectl")}
 	converse(t, m.options(t), func(k *talk) {
@@ -160,13 +162,13 @@ func TestTakeOverAndReplaceAreAskedApart(t *testing.T) {
 	m = &tunnel{items: []steps.Item{{Verb: steps.Replace, What: "Secret tunnel/keys", Hash: "1"}}}
 	converse(t, m.options(t), func(k *talk) {
 		k.says("a", "y")
-		k.hears("These cannot be changed in place.", "Delete and recreate? [y/N]")
+		k.hears("These objects cannot be changed in place.", "Delete and recreate? [y/N]")
 		k.says("n")
 		k.hears("Nothing was changed.")
 	})
 }
 
-// What takes long says so, and what a person has to do stands apart.
+// A long wait prints progress, and a request to a person gets separate lines.
 func TestWaitingIsSaid(t *testing.T) {
 	m := &tunnel{
 		slow: 35 * time.Second,
@@ -191,8 +193,7 @@ func TestWaitingIsSaid(t *testing.T) {
 	})
 }
 
-// Words of an action that come thick are not all said, and the last ones say what
-// is waited for.
+// Frequent messages of an action are not all printed. The latest message says what the action waits for.
 func TestWordsAreNotAFlood(t *testing.T) {
 	m := &tunnel{slow: 25 * time.Second, words: 50}
 	converse(t, m.options(t), func(k *talk) {
@@ -210,7 +211,7 @@ func TestWordsAreNotAFlood(t *testing.T) {
 	})
 }
 
-// What the checks wait for after a run is said, too, until they hold.
+// After a run the wizard prints what the checks wait for, until they hold.
 func TestChecksAreFollowedUntilTheyAreSettled(t *testing.T) {
 	m := &tunnel{}
 	converse(t, m.options(t), func(k *talk) {
@@ -231,7 +232,9 @@ func TestCtrlCStopsWhatRunsThenLeaves(t *testing.T) {
 		k.says("a", "y")
 		k.interrupts <- os.Interrupt
 		k.settle()
-		k.hears("Stopping. Ctrl+c again leaves at once.", "Stopped by you: nothing was changed.", "Step 2, Tunnel keys:")
+		k.hears(
+			"Stopping. Press ctrl+c again to quit immediately.", "Stopped by you: nothing was changed.", "Step 2, Tunnel keys:",
+		)
 		k.interrupts <- os.Interrupt
 		if err := k.leaves(); !errors.Is(err, ErrInterrupted) {
 			t.Fatalf("it ended with %v", err)
@@ -252,7 +255,7 @@ func TestItEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Nothing is said over a prompt: Enter says it, and r looks again.
+// The wizard prints nothing while it prompts. Enter prints what has changed, and r runs the checks again.
 func TestWhatChangedMeanwhileIsSaidOnDemand(t *testing.T) {
 	m := &tunnel{}
 	converse(t, m.options(t), func(k *talk) {
@@ -291,7 +294,7 @@ func TestChoices(t *testing.T) {
 		k.says("?")
 		k.hears(
 			"a: applies this step", "f N: fixes only check N.", "A number from 1 to 3, or the name of a step",
-			"carrick says nothing while it waits for you.", `Of a check, "unknown" means`,
+			"carrick prints nothing while it waits for you.", `For a check, "unknown" means`,
 		)
 		k.says("c")
 		k.hears(
@@ -300,11 +303,13 @@ func TestChoices(t *testing.T) {
 		k.says("x 2")
 		k.hears(
 			"Check 2, handshake: the gateway answers a handshake.", "Checked from this machine.",
-			"On the consumer it requires: provider: the keys Secret holds one key pair, which is FAIL.",
+			"On the consumer this check requires: provider: the keys Secret holds one key pair, which is FAIL.",
 			"References: https://example.org/tunnel",
 		)
 		k.says("x", "f 3", "f 9", "f nope")
-		k.hears("carrick has no action for this check", `"9" is not a check of this step`, `"nope" is not a check of this step`)
+		k.hears(
+			"carrick has no action for this check", `"9" is not a check of this step`, `"nope" is not a check of this step`,
+		)
 		k.says("Sites")
 		k.hears("Step 1 of 3: Sites.")
 		k.says("b")

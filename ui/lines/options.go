@@ -8,18 +8,18 @@ import (
 	"carrick/ui/model"
 )
 
-// Options are the options of the line-based wizard. In provides one answer per line, from a terminal or not.
+// Options are the options of the line-based wizard. In provides one answer per line and need not be a terminal.
 type Options struct {
 	model.Options
-	// Interrupts receives a value each time ctrl+c is pressed. nil: never.
+	// Interrupts receives a value each time the user presses ctrl+c. It can be nil.
 	Interrupts <-chan os.Signal
-	Getenv     func(string) string // nil: os.Getenv
+	Getenv     func(string) string // default: os.Getenv
 }
 
-// ErrInterrupted means that the user left with ctrl+c.
+// ErrInterrupted is returned if the user left with ctrl+c.
 var ErrInterrupted = errors.New("interrupted")
 
-// NoInputError means that the input has ended although an answer is required.
+// NoInputError is returned if the input has ended although an answer is required.
 type NoInputError struct {
 	What    string // the question
 	Instead string // the command that does the same without asking
@@ -29,9 +29,9 @@ func (e *NoInputError) Error() string {
 	return "the input ended at " + quoted(e.What) + "; without questions: " + e.Instead
 }
 
-// Run walks through a guide in lines until the user leaves, and then prints the state of each step. It returns nil
-// after q, ErrInterrupted after ctrl+c, a NoInputError if the input ended, and the cause of ctx if ctx ended the
-// wizard.
+// Run goes through a guide in lines until the user leaves. It then prints the state of each step. After q it returns
+// nil, and after ctrl+c ErrInterrupted. If the input ended, it returns a NoInputError. If ctx ended the wizard, it
+// returns the cause of ctx.
 func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

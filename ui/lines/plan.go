@@ -10,7 +10,8 @@ import (
 	"carrick/ui/model"
 )
 
-// sayPlan prints a plan by side and action, with or without diffs, and counts its changes.
+// sayPlan prints a plan by side and action, and returns the number of changes. If diffs is true, it also prints the
+// diffs.
 func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	w.unmet(p)
 	all := 0
@@ -24,7 +25,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 		if n > 0 || p.Undo {
 			w.out.sentence(
 				"On the %s, %s: %s", w.role(side), w.live.Session.Endpoint(side).Name,
-				model.Plural(n, map[bool]string{false: "change", true: "thing"}[p.Undo]),
+				model.Plural(n, map[bool]string{false: "change", true: "resource"}[p.Undo]),
 			)
 		}
 		left := 0
@@ -34,7 +35,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 			}
 		}
 		if left > 0 && n > 0 {
-			w.out.sentence("%s on the %s unchanged", model.Plural(left, "more thing"), w.role(side))
+			w.out.sentence("Unchanged on the %s: %s", w.role(side), model.Plural(left, "more resource"))
 		}
 	}
 	if all == 0 && diffs {
@@ -43,7 +44,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	return all
 }
 
-// planned prints one action of a plan, and counts the items that it omits.
+// planned prints one action of a plan and counts the items that it omits.
 func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	if act.Pending != "" {
 		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
@@ -68,7 +69,6 @@ func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	return left
 }
 
-// item prints one item of a plan.
 func (w *walk) item(it steps.Item, diff bool) {
 	text := string(it.Verb) + " " + it.What
 	if it.Note != "" {
@@ -83,17 +83,17 @@ func (w *walk) item(it steps.Item, diff bool) {
 	}
 }
 
-// unmet prints the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
+// unmet prints the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
 func (w *walk) unmet(p *engine.Plan) {
 	for _, need := range w.live.Unmet(p) {
 		check, step := w.guide().Check(need.Check)
-		w.out.sentence("This first requires, on the %s, in step %s: %s", w.role(need.Side), step.Title, check.Title)
+		w.out.sentence("A check on the %s, in step %s, must pass first: %s", w.role(need.Side), step.Title, check.Title)
 	}
 }
 
-// lacks prints the missing permissions, and manifests that grant them.
-func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
-	w.out.say("Permissions are missing for this. Nothing was changed.")
+// printMissing prints the missing permissions, and manifests that grant them.
+func (w *walk) printMissing(p *engine.Plan, lacking engine.MissingPermissions) {
+	w.out.say("You do not have the permissions for these changes. Nothing was changed.")
 	name := "carrick-" + w.live.Session.Link().Name()
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
@@ -105,14 +105,14 @@ func (w *walk) lacks(p *engine.Plan, lacking engine.MissingPermissions) {
 			w.out.sentence("%s", r)
 		}
 		if lack.Partly {
-			w.out.say("Once these are granted, carrick can check for others.")
+			w.out.say("Once these permissions are granted, carrick can check for others.")
 		}
-		w.out.say("An admin of that cluster can apply this and bind it to you:")
+		w.out.say("An admin of that cluster can apply these manifests and bind the role to you:")
 		w.out.raw(steps.Grant(name, lack.Needed, p.NewNamespaces(side)...))
 	}
 }
 
-// place names a step and a side: "step 4 of 8, provider: ".
+// place names a step and a side, such as "step 4 of 8, provider: ".
 func (w *walk) place(step string, side steps.Side) string {
 	var parts []string
 	for i := range w.guide().Steps {

@@ -8,7 +8,6 @@ import (
 	"carrick/steps/engine"
 )
 
-// meeting is the preflight of a context.
 type meeting struct {
 	done bool
 	is   engine.Preflight
@@ -21,7 +20,7 @@ const (
 	meetAtOnce = 8
 )
 
-// meet runs the preflights of contexts, a few at a time.
+// meet runs the preflights of contexts, at most meetAtOnce at a time.
 func (p *sides) meet(names []string) {
 	turn := make(chan struct{}, meetAtOnce)
 	for _, name := range names {
@@ -44,7 +43,7 @@ func (p *sides) meet(names []string) {
 	}
 }
 
-// known waits until the contexts in names have answered, but not longer than within.
+// known waits at most within for the preflights of the named contexts.
 func (p *sides) known(within time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(p.w.ctx, within)
 	defer cancel()
@@ -71,7 +70,7 @@ func (p *sides) known(within time.Duration, names ...string) error {
 	})
 }
 
-// says describes the preflight of a context, or that it is still running.
+// says describes the preflight of a context. If the preflight is still running, says returns that.
 func (p *sides) says(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

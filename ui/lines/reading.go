@@ -13,11 +13,11 @@ import (
 	"carrick/ui/model"
 )
 
-// errAgain means that a message was printed, and the question must be asked again.
+// errAgain is returned if a message was printed and the question must be asked again.
 var errAgain = errors.New("ask again")
 
-// read converts the typed text to an answer, and reports whether it differs from the current one. An unchanged default
-// stays a default.
+// read converts the typed text to an answer. If it differs from the current answer, changed is true. An unchanged
+// default stays a default.
 func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, err error) {
 	q, word := a.Question, strings.TrimSpace(typed)
 	if q.Secret {
@@ -58,12 +58,12 @@ func readSecret(a engine.Answered, typed string) (any, bool, error) {
 		return nil, false, nil
 	}
 	if _, err := a.Question.Parse(typed); err != nil {
-		return nil, false, fmt.Errorf("the input is not of kind %s", a.Question.Kind)
+		return nil, false, fmt.Errorf("the input is not of type %s", a.Question.Kind)
 	}
 	return masked.New(typed), true, nil
 }
 
-// emptied returns the answer after the user cleared it: the default, or no answer if the question is optional.
+// emptied returns the answer after the user cleared it. This is the default, or no answer if the question is optional.
 func emptied(a engine.Answered) (any, bool, error) {
 	q := a.Question
 	switch {
@@ -75,7 +75,7 @@ func emptied(a engine.Answered) (any, bool, error) {
 	return nil, false, errors.New("an answer is required")
 }
 
-// longText reads a multi-line text: from the editor, or up to a line with only a period. typed is its first line.
+// longText reads multi-line text from the editor, or up to a line with only a period. typed is its first line.
 func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	switch word {
 	case "s":
@@ -95,7 +95,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
 			return "", errBack
 		case errors.Is(err, errEnded):
-			return "", &NoInputError{a.Question.Title + ", ended by a line with only a full stop", w.insteadOf(a)}
+			return "", &NoInputError{a.Question.Title, w.insteadOf(a)}
 		case err != nil:
 			return "", err
 		case line == ".":
@@ -105,7 +105,7 @@ func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	}
 }
 
-// edited opens the text in the user's editor, which owns the terminal until it exits.
+// edited opens the text in the user's editor. The editor owns the terminal until it exits.
 func (w *walk) edited(a engine.Answered) (string, error) {
 	words := model.Editor(w.o.Getenv)
 	out, isFile := w.o.Out.(*os.File)
@@ -124,7 +124,7 @@ func (w *walk) edited(a engine.Answered) (string, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = w.in.tty, out, out
 	err = cmd.Run()
 	for len(w.o.Interrupts) > 0 {
-		<-w.o.Interrupts // ctrl+c was meant for the editor
+		<-w.o.Interrupts // the ctrl+c was meant for the editor
 	}
 	if err != nil {
 		return "", fmt.Errorf("the text is unchanged: %s: %w", filepath.Base(words[0]), err)

@@ -19,17 +19,17 @@ type sides struct {
 	guide *steps.Guide
 	list  []engine.Candidate
 	spec  model.Endpoints
-	link  string // name of the facts file's link
+	link  string // name of the link in the facts file
 
 	mu   sync.Mutex
 	met  map[string]*meeting // by context
 	news chan struct{}       // closed and replaced when a context has answered
 }
 
-// errSame means that both sides turned out to be the same cluster.
-var errSame = errors.New("one cluster twice")
+// errSame is returned if both sides turned out to be the same cluster.
+var errSame = errors.New("the same cluster twice")
 
-// read reads the contexts, if a side must be chosen from them.
+// read reads the contexts if a side must be chosen from them.
 func (p *sides) read() error {
 	p.news = make(chan struct{})
 	pick := false
@@ -58,7 +58,7 @@ func (p *sides) read() error {
 	return nil
 }
 
-// before returns the index of the previous question that was asked; -1: none.
+// before returns the index of the previous question that was asked, or -1.
 func (p *sides) before(at int) int {
 	for at--; at >= 0; at-- {
 		if p.w.o.Sides[steps.Sides[at]] == "" {
@@ -68,7 +68,7 @@ func (p *sides) before(at int) int {
 	return -1
 }
 
-// ask asks one question about a new link: its sides first, then its name.
+// ask asks one question about a new link. The questions about the sides come first, then the one about the name.
 func (p *sides) ask(at int) error {
 	if at == len(steps.Sides) {
 		return p.name()
@@ -88,14 +88,13 @@ func (p *sides) ask(at int) error {
 	return err
 }
 
-// folder asks for the folder that represents a machine.
 func (p *sides) folder(side steps.Side) error {
 	role := p.guide.Sides[side].Name
 	for {
 		text, err := p.w.ask(question{
-			prompt: fmt.Sprintf("Folder of the %s [/]:", role),
+			prompt: fmt.Sprintf("Root directory of the %s [/]:", role),
 			help: func() {
-				p.w.out.sentence("The %s is a machine: / is this machine, another folder represents one", role)
+				p.w.out.sentence("The %s is a machine: / is this machine, another directory represents one", role)
 			},
 			instead: "carrick LINK, with a link file that names both sides",
 		})
@@ -110,11 +109,10 @@ func (p *sides) folder(side steps.Side) error {
 			p.spec[side] = linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: text, Here: known.Here && known.Root == text}}
 			return nil
 		}
-		p.w.out.sentence("%s is not an absolute path: / is this machine, another folder represents one", quoted(text))
+		p.w.out.sentence("%s is not an absolute path: / is this machine, another directory represents one", quoted(text))
 	}
 }
 
-// pick asks for the context of a side.
 func (p *sides) pick(side steps.Side) error {
 	w, role := p.w, p.guide.Sides[side]
 	delete(p.spec, side)
@@ -136,11 +134,11 @@ func (p *sides) pick(side steps.Side) error {
 			prompt: fmt.Sprintf("The %s, 1 to %d [%d]:", role.Name, len(p.list), def+1),
 			help: func() {
 				w.out.say("A side is a context of your kubeconfig. carrick reads it as kubectl does, and never changes it. r " +
-					"reads the list again, with new answers. h opens a facts file from the other admin.")
+					"reads the list and contacts the clusters again. h opens a facts file from the other admin.")
 				p.contexts(side)
 			},
 			instead: map[steps.Side]string{
-				steps.Local: "carrick --context NAME names it", steps.Remote: "carrick --remote-context NAME names it",
+				steps.Local: "carrick --context NAME sets it", steps.Remote: "carrick --remote-context NAME sets it",
 			}[side],
 		})
 		if err != nil {
@@ -177,7 +175,7 @@ func (p *sides) pick(side steps.Side) error {
 	}
 }
 
-// chosen returns the context that was typed, or why it cannot be chosen.
+// chosen returns the typed context, or why it cannot be chosen.
 func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 	for i, c := range p.list {
 		if text != strconv.Itoa(i+1) && text != c.Context {
@@ -194,7 +192,7 @@ func (p *sides) chosen(side steps.Side, text string) (name, why string) {
 	return "", fmt.Sprintf("%s is not in the list: enter a number from 1 to %d, or a name", quoted(text), len(p.list))
 }
 
-// contexts prints the contexts, numbered, with their preflights.
+// contexts prints the numbered contexts with their preflights.
 func (p *sides) contexts(side steps.Side) {
 	for i, c := range p.list {
 		if p.spec[side.Peer()].Context == c.Context {

@@ -7,14 +7,14 @@ import (
 	"carrick/ui/model"
 )
 
-// skips counts the reasons why checks were skipped, in order of occurrence.
+// skips counts the reasons why checks were skipped, in the order in which they occurred.
 type skips struct {
 	list []skipped
 }
 
 type skipped struct {
 	why   string
-	until []string // sides on which the check in why must pass first; nil: why is the complete reason
+	until []string // sides on which the check in why must pass first; if nil, why is the complete reason
 	n     int
 }
 
@@ -35,8 +35,8 @@ func (s *skips) add(why, side string) {
 	s.list = append(s.list, k)
 }
 
-// whySkipped returns why a cell was skipped: the title of the check that must pass first and its side. If no check
-// blocks the cell, it returns the cell's own reason and no side.
+// whySkipped returns the title and the side of the check that must pass before the skipped cell. If no check blocks the
+// cell, it returns the cell's own reason and no side.
 func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 	root, masked := w.live.Board.Cause(c)
 	if !masked {
@@ -56,6 +56,6 @@ func (w *walk) tellSkips(s *skips) {
 			w.out.sentence("%s skipped: %s", model.Plural(k.n, "check"), k.why)
 			continue
 		}
-		w.out.sentence("%s skipped, blocked by this on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
+		w.out.sentence("%s skipped, blocked by a check on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
 	}
 }

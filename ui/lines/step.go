@@ -22,7 +22,7 @@ func (w *walk) step() error {
 	asked, err := w.neededAnswers()
 	switch {
 	case errors.Is(err, errBack):
-		w.out.say("An answer is missing: e asks for it.")
+		w.out.say("An answer is missing: e opens the question.")
 	case err != nil:
 		return err
 	}
@@ -40,7 +40,6 @@ func (w *walk) step() error {
 	return w.choose(w.stepPrompt(), w.since, w.choices())
 }
 
-// stepPrompt returns the prompt of a step.
 func (w *walk) stepPrompt() string {
 	return fmt.Sprintf("Step %d, %s:", w.at+1, w.current().Title)
 }
@@ -49,7 +48,7 @@ func (w *walk) stepPrompt() string {
 func (w *walk) outlook() error {
 	s := w.current()
 	if len(s.Actions) == 0 {
-		w.out.say("This step only checks.")
+		w.out.say("This step only runs checks.")
 		return nil
 	}
 	p, err := w.forecast()
@@ -67,7 +66,6 @@ func (w *walk) outlook() error {
 	return nil
 }
 
-// forecast returns what applying this step would change.
 func (w *walk) forecast() (*engine.Plan, error) {
 	var p model.Planned
 	err := w.wait(func() string { return "the plan of this step" }, nil, func(ctx context.Context) error {
@@ -78,20 +76,21 @@ func (w *walk) forecast() (*engine.Plan, error) {
 	return p.Plan, err
 }
 
-// deed returns a deed that applies to this step.
+// deed returns a deed for the current step. The arguments are the same verb in two forms, such as "Apply" and
+// "Applying".
 func (w *walk) deed(verb, doing string) deed {
 	s := w.current()
 	return deed{
 		scope: engine.Scope{Steps: []string{s.Name}}, what: "step " + s.Title, verb: verb, doing: doing,
-		undo: verb == takeBack, option: " --step " + s.Name,
+		undo: verb == undoVerb, option: " --step " + s.Name,
 	}
 }
 
-const takeBack = "Undo"
+const undoVerb = "Undo"
 
 func (w *walk) apply(string) error {
 	if len(w.current().Actions) == 0 {
-		w.out.say("This step changes nothing: it only checks.")
+		w.out.say("This step changes nothing: it only runs checks.")
 		return nil
 	}
 	return w.changeAndTell(w.deed("Apply", "applying"))
@@ -105,11 +104,11 @@ func (w *walk) undo(args string) error {
 		w.out.say("This step changes nothing, so there is nothing to undo. u all undoes the whole link.")
 		return nil
 	}
-	return w.changeAndTell(w.deed(takeBack, "undoing"))
+	return w.changeAndTell(w.deed(undoVerb, "undoing"))
 }
 
 func (w *walk) undoAll(string) error {
-	return w.changeAndTell(deed{what: "this link", verb: takeBack, doing: "undoing all of", undo: true})
+	return w.changeAndTell(deed{what: "this link", verb: undoVerb, doing: "undoing all of", undo: true})
 }
 
 // changeAndTell executes a change, waits for its effects, and prints the checks that changed.
@@ -133,7 +132,7 @@ func (w *walk) changeAndTell(d deed) error {
 
 func (w *walk) diff(string) error {
 	if len(w.current().Actions) == 0 {
-		w.out.say("This step changes nothing: it only checks.")
+		w.out.say("This step changes nothing: it only runs checks.")
 		return nil
 	}
 	p, err := w.forecast()
@@ -170,7 +169,7 @@ func (w *walk) fix(args string) error {
 	case r.check.FixedBy != "" && !w.broken(r):
 		w.out.say("This check passes: there is nothing to fix.")
 		return nil
-	default: // no action fixes it, or the answers require another way, or everything that the action creates exists
+	default: // no action fixes it, the answers require another way, or everything that the action creates already exists
 		w.out.say(noAction)
 		return nil
 	}
@@ -190,7 +189,7 @@ func (w *walk) broken(r row) bool {
 	return false
 }
 
-// again runs the checks of this step again, and prints what has changed.
+// again runs the checks of this step again and prints what has changed.
 func (w *walk) again(string) error {
 	if err := w.settled(false); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"carrick/ui/model"
 )
 
-// summary prints the state of the steps, what is left to do, and how to continue.
+// summary prints the state of the steps, the remaining work, and the next commands.
 func (w *walk) summary() error {
 	w.out.say("")
 	w.out.sentence("Summary of %s", w.live.Session.Link().Name())
@@ -26,7 +26,7 @@ func (w *walk) summary() error {
 	w.summed = true
 	w.out.say("Choices: m what this link created, u undo all, r check again, b back, q quit, ? for all.")
 	return w.choose("Summary:", w.summaryAgain, []choice{
-		{"m", "made", "", "lists what this link created", w.sayMade},
+		{"m", "made", "", "lists the objects that this link created", w.sayMade},
 		{"u", "undo", "", "undoes the whole link: shows the plan, and asks", w.undoHere},
 		{"r", "again", "", "runs all checks again", w.summaryAgain},
 		{"h", "handover", "", "writes a facts file of one side for the admin of the other", w.handOver},
@@ -54,7 +54,7 @@ func (w *walk) undoHere(string) error {
 
 func (w *walk) summaryAgain(string) error { return errMoved }
 
-// sayStand prints the state of the steps, what is wrong, upcoming expiries, and commands to continue.
+// sayStand prints the state of the steps, the failures, upcoming expiries, and the next commands.
 func (w *walk) sayStand() {
 	n := w.live.Board.Count("")
 	if n.Green() {
@@ -69,7 +69,7 @@ func (w *walk) sayStand() {
 	}
 }
 
-// sayStanding prints the steps, one per line, and then what is wrong.
+// sayStanding prints the steps, one per line, and then the failures.
 func (w *walk) sayStanding() {
 	for i := range w.guide().Steps {
 		s := &w.guide().Steps[i]
@@ -101,7 +101,7 @@ func (w *walk) upcoming() {
 	}
 }
 
-// sayCommands prints how to continue without the wizard.
+// sayCommands prints the commands for working outside the wizard.
 func (w *walk) sayCommands() {
 	for _, c := range w.stand().Commands() {
 		w.out.say("%s: %s", c.Run, c.What)
@@ -147,10 +147,10 @@ func things(n int) string {
 	if n == 0 {
 		return "nothing"
 	}
-	return model.Plural(n, "thing")
+	return model.Plural(n, "resource")
 }
 
-// farewell prints the final state and how to continue.
+// farewell prints the final state and the next commands.
 func (w *walk) farewell(left error) {
 	if w.live == nil {
 		if errors.Is(left, ErrInterrupted) {

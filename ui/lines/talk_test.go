@@ -16,8 +16,8 @@ import (
 	"carrick/ui/model"
 )
 
-// talk is the wizard in lines with somebody at the other end, in a bubble of
-// synctest: it is known when nothing more happens by itself.
+// talk runs the wizard in lines and types its input. It runs in a synctest bubble, so that a test knows when the wizard
+// is idle.
 type talk struct {
 	t          *testing.T
 	to         *io.PipeWriter
@@ -44,7 +44,7 @@ func (k *talk) text() string {
 	return k.all.String()
 }
 
-// converse has a scene with the wizard, and looks at all that was said.
+// converse runs a scene with the wizard, and then checks the whole output.
 func converse(t *testing.T, o Options, scene func(*talk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func converse(t *testing.T, o Options, scene func(*talk)) {
 	})
 }
 
-// says types lines, each when nothing more happens by itself.
+// says types lines, each when the wizard is idle.
 func (k *talk) says(lines ...string) {
 	k.t.Helper()
 	for _, l := range lines {
@@ -78,7 +78,7 @@ func (k *talk) says(lines ...string) {
 	}
 }
 
-// settle lets what follows at once happen; a run may take a moment.
+// settle waits until the wizard is idle, and allows a moment for a run.
 func (k *talk) settle() {
 	for range 40 {
 		synctest.Wait()
@@ -87,7 +87,7 @@ func (k *talk) settle() {
 	synctest.Wait()
 }
 
-// hears fails where one of the texts was not said since it was listened last.
+// hears fails the test if one of the texts is not in the output since the last call.
 func (k *talk) hears(texts ...string) string {
 	k.t.Helper()
 	all := k.text()
@@ -101,7 +101,7 @@ func (k *talk) hears(texts ...string) string {
 	return news
 }
 
-// leaves waits until the wizard has ended.
+// leaves waits until the wizard has exited.
 func (k *talk) leaves() error {
 	k.t.Helper()
 	k.settle()
@@ -115,7 +115,7 @@ func (k *talk) leaves() error {
 	return k.err
 }
 
-// piped is the wizard with an input that ends.
+// piped runs the wizard with an input that ends.
 func piped(t *testing.T, o Options, input string) (said string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,8 +129,7 @@ func piped(t *testing.T, o Options, input string) (said string, err error) {
 	return said, err
 }
 
-// nobody fails unless the input ended where that was asked, and what does
-// without was said.
+// nobody fails the test unless the input ended at that question, and the error names the command that needs no input.
 func nobody(t *testing.T, said string, err error, what, instead string) {
 	t.Helper()
 	n := (*NoInputError)(nil)
@@ -139,14 +138,14 @@ func nobody(t *testing.T, said string, err error, what, instead string) {
 	}
 }
 
-// What a line may be besides a sentence.
+// Patterns of lines that are not sentences.
 var (
 	nameValue = regexp.MustCompile(`^[A-Za-z][^:]*: \S`)
 	yamlLine  = regexp.MustCompile(`^(@@|[+-]|#| *- |[a-z]+:$|\. /)`)
 )
 
-// fit fails where something was said that is not for an ear: an escape
-// sequence, a table, a sign, a line that is no sentence.
+// fit fails the test if the output contains text that is unsuitable for a screen reader: an escape sequence, a table, a
+// symbol, a line that is not a sentence.
 func fit(t *testing.T, said string) {
 	t.Helper()
 	if said == "" {

@@ -19,8 +19,7 @@ import (
 	"carrick/ui/model"
 )
 
-// tunnel is a small guide over two machines that are empty folders: what it
-// makes and finds is in memory.
+// tunnel is a small guide for two machines, which are empty folders. Its actions and checks use only memory.
 type tunnel struct {
 	mu     sync.Mutex
 	keys   bool          // the keys were made
@@ -47,7 +46,7 @@ func (m *tunnel) set(keys bool) {
 	m.keys = keys
 }
 
-// soon makes a check look again shortly: nothing here can be watched.
+// soon makes a check run again shortly, because its reads can't be watched.
 func soon(r steps.Result) steps.Result {
 	r.Again = time.Now().Add(500 * time.Millisecond)
 	return r
@@ -208,7 +207,7 @@ func (m *tunnel) call() action.Call {
 	}
 }
 
-// options are the wizard on an existing link of that guide.
+// options returns the options of the wizard on an existing link of that guide.
 func (m *tunnel) options(t *testing.T) Options {
 	t.Helper()
 	if m.shown == "" {
@@ -256,7 +255,7 @@ func (m *tunnel) options(t *testing.T) Options {
 	}, Getenv: func(string) string { return "" }}
 }
 
-// clusters are the options of a new link between two clusters.
+// clusters returns the options for a new link between two clusters.
 func clusters(t *testing.T, m *tunnel) Options {
 	t.Helper()
 	o := m.options(t)
@@ -279,7 +278,7 @@ func conflicts(managers ...string) []steps.Item {
 	return []steps.Item{it}
 }
 
-// Situations in which the wizard begins.
+// Options for the states in which the wizard can begin.
 func fresh(t *testing.T, m *tunnel) Options { return m.options(t) }
 
 func ownerless(t *testing.T, m *tunnel) Options {

@@ -12,10 +12,10 @@ import (
 	"carrick/ui/model"
 )
 
-// voice writes lines. It removes everything that could control a terminal.
+// voice writes lines. It removes control characters and escape sequences.
 type voice struct {
 	w     io.Writer
-	plain *strings.Replacer // nil: no replacement
+	plain *strings.Replacer // nil if nothing is replaced
 	err   error             // the first write error; later output is dropped
 }
 
@@ -24,7 +24,6 @@ var asciiOf = []string{
 	"…", "...", "·", "-", "→", "->", "←", "<-", "×", "x", "–", "-", "—", "-", "’", "'", "“", `"`, "”", `"`,
 }
 
-// say writes a formatted text as one line.
 func (v *voice) say(format string, args ...any) {
 	text := format
 	if len(args) > 0 {
@@ -33,19 +32,18 @@ func (v *voice) say(format string, args ...any) {
 	v.write(model.OneLine(text) + "\n")
 }
 
-// sentence writes one line with a period at its end.
 func (v *voice) sentence(format string, args ...any) {
 	v.say("%s", ended(model.OneLine(fmt.Sprintf(format, args...))))
 }
 
-// raw writes a multi-line text unchanged: YAML, a diff, a command.
+// raw writes multi-line text, such as YAML, a diff or a command.
 func (v *voice) raw(text string) {
 	for _, l := range manyLines(text) {
 		v.write(strings.TrimRight(l, " ") + "\n")
 	}
 }
 
-// prompt writes a prompt; the answer is on the same line.
+// prompt writes a prompt. The answer follows on the same line.
 func (v *voice) prompt(text string) { v.write(model.OneLine(text) + " ") }
 
 func (v *voice) write(text string) {
@@ -57,13 +55,12 @@ func (v *voice) write(text string) {
 	}
 }
 
-// manyLines makes untrusted text safe for a terminal and keeps its lines.
+// manyLines makes untrusted text safe for a terminal. It keeps the line breaks.
 func manyLines(s string) []string {
 	s = strings.ReplaceAll(strings.TrimRight(clean.Text(s), "\n"), "\t", "    ")
 	return strings.Split(s, "\n")
 }
 
-// ended adds a period to a sentence.
 func ended(s string) string {
 	if s == "" || strings.ContainsAny(s[len(s)-1:], ".!?:") || strings.HasSuffix(s, "…") {
 		return s
@@ -71,7 +68,7 @@ func ended(s string) string {
 	return s + "."
 }
 
-// these returns the changes as a question names them: "this change", "these 3 changes".
+// these formats a number of things for a question, such as "this change" or "these 3 changes".
 func these(n int, word string) string {
 	if n == 1 {
 		return "this " + word
@@ -79,7 +76,7 @@ func these(n int, word string) string {
 	return fmt.Sprintf("these %d %ss", n, word)
 }
 
-// listed joins words as in a sentence: "a, b and c".
+// listed joins words as in a sentence, such as "a, b and c".
 func listed(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
@@ -87,7 +84,6 @@ func listed(words []string) string {
 	return strings.Join(words, "")
 }
 
-// tally formats the counts by status.
 func tally(n engine.Counts) string {
 	var parts []string
 	for _, p := range []struct {
@@ -112,7 +108,6 @@ func tally(n engine.Counts) string {
 	return listed(parts)
 }
 
-// word returns a verdict as a word.
 func word(s steps.Status) string {
 	switch s {
 	case steps.Pass:
@@ -131,7 +126,7 @@ func word(s steps.Status) string {
 	return "not checked yet"
 }
 
-// span formats a duration: "20 seconds", "3 minutes".
+// span formats a duration, such as "20 seconds" or "3 minutes".
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -18,25 +18,24 @@ type walk struct {
 	ctx context.Context
 	in  *input
 	out *voice
-	dir string // the working directory; "": unknown
+	dir string // the working directory; "" if unknown
 
 	live    *model.Live                 // nil until a link is open
 	moved   chan struct{}               // receives a value after each result
-	at      int                         // index of the step; the number of steps is the summary
+	at      int                         // index of the step; the number of steps means the summary
 	told    map[steps.Cell]steps.Result // verdicts as last printed
 	visited map[string]bool             // steps whose missing answers have been asked for
 	log     []entry
-	changed time.Time // end of the last run that changed something
-	summed  bool      // the summary was printed last
+	changed time.Time // when the last run that changed something ended
+	summed  bool      // the last output was the summary
 }
 
-// entry is one event in the log.
 type entry struct {
 	at   time.Time
 	text string
 }
 
-// Errors for answers with the same special meaning at every prompt.
+// These answers have the same meaning at every prompt.
 var (
 	errQuit = errors.New("quit")
 	errBack = errors.New("back")
@@ -53,16 +52,16 @@ func newWalk(ctx context.Context, o Options) *walk {
 	if o.ASCII {
 		w.out.plain = strings.NewReplacer(asciiOf...)
 	}
-	w.dir, _ = os.Getwd() // only for shorter paths
+	w.dir, _ = os.Getwd() // used only to shorten paths
 	return w
 }
 
-// through runs the whole wizard: it opens a link and then visits its steps.
+// through runs the whole wizard. It opens a link and then visits its steps.
 func (w *walk) through() error {
 	if w.o.Banner != "" {
-		w.out.sentence("This is carrick, in lines; %s", w.o.Banner)
+		w.out.sentence("This is carrick in text mode; %s", w.o.Banner)
 	} else {
-		w.out.say("This is carrick, in lines.")
+		w.out.say("This is carrick in text mode.")
 	}
 	w.out.say("At every question, ? is help, b goes back and q quits.")
 	if err := w.open(); err != nil {
@@ -75,7 +74,7 @@ func (w *walk) through() error {
 	}
 }
 
-// follow runs chains of the board until they end.
+// follow runs turns in the background until they end.
 func (w *walk) follow(turns ...model.Turn) {
 	for _, t := range turns {
 		go func() {
@@ -90,7 +89,7 @@ func (w *walk) follow(turns ...model.Turn) {
 	}
 }
 
-// visit runs one step, or the summary. It sets the next step.
+// visit runs one step or the summary. It sets the next step.
 func (w *walk) visit() error {
 	if w.at == len(w.guide().Steps) {
 		return w.summary()
@@ -100,13 +99,11 @@ func (w *walk) visit() error {
 
 func (w *walk) guide() *steps.Guide { return w.live.Guide() }
 
-// current returns the current step.
 func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
 
-// role returns the guide's name of a side.
 func (w *walk) role(s steps.Side) string { return w.live.Role(s) }
 
-// flag returns a side as one word, for --side.
+// flag returns a side as one word for --side.
 func (w *walk) flag(s steps.Side) string { return w.guide().Sides[s].Flag() }
 
 // question is a prompt for one line.
@@ -149,10 +146,9 @@ func (w *walk) ask(q question) (string, error) {
 	}
 }
 
-// note records an event for the log.
 func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), model.OneLine(text)}) }
 
-// trouble prints an error, and records it for the user and in carrick's log.
+// trouble prints an error and records it in the log for the user and in carrick's log.
 func (w *walk) trouble(before string, err error) {
 	lines := manyLines(err.Error())
 	w.out.sentence("%s%s", before, lines[0])
@@ -169,7 +165,6 @@ func (w *walk) close() {
 	}
 }
 
-// stand returns the current state of the session.
 func (w *walk) stand() farewell.Stand {
 	return farewell.Stand{Guide: w.guide(), Link: w.live.Session.Link(), Board: w.live.Board, Dir: w.dir}
 }

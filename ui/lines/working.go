@@ -13,19 +13,19 @@ import (
 // stillEvery is the interval at which the wizard prints what it waits for.
 const stillEvery = 10 * time.Second
 
-// settleWithin is how long the wizard waits for the checks of a step after a run. calm is how long all verdicts must be
-// unchanged before a failure counts as final.
+// settleWithin is how long the wizard waits for the checks of a step after a run. A failure counts as final only after
+// all verdicts have been unchanged for the duration calm.
 const (
 	settleWithin = time.Minute
 	calm         = 3 * time.Second
 	tickEvery    = 250 * time.Millisecond
 )
 
-// errCancelled means that the user canceled the wait.
+// errCancelled is returned if the user canceled the wait.
 var errCancelled = errors.New("cancelled")
 
-// wait runs do, and prints every ten seconds what it waits for. Meanwhile it calls the functions that it receives from
-// said. The first ctrl+c cancels do, the second one leaves the wizard.
+// wait runs do. While do runs, wait prints what it waits for every ten seconds, and calls the functions that it
+// receives from said. The first ctrl+c cancels do, and the second one leaves the wizard.
 func (w *walk) wait(what func() string, said <-chan func(), do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -52,14 +52,14 @@ func (w *walk) wait(what func() string, said <-chan func(), do func(context.Cont
 			}
 			stopping = true
 			cancel()
-			w.out.say("Stopping. Ctrl+c again leaves at once.")
+			w.out.say("Stopping. Press ctrl+c again to quit immediately.")
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}
 	}
 }
 
-// forWhat adds "for" to a text, unless it begins with "until" or "for".
+// forWhat adds "for" to text unless text begins with "until" or "for".
 func forWhat(text string) string {
 	if strings.HasPrefix(text, "until ") || strings.HasPrefix(text, "for ") {
 		return text
@@ -67,13 +67,13 @@ func forWhat(text string) string {
 	return "for " + text
 }
 
-// mine reports whether an error means that the user canceled something or left, or that the context of the wizard has
-// ended.
+// mine reports whether the cause of an error is that the user canceled something or left, or that the wizard's context
+// is done.
 func (w *walk) mine(err error) bool {
 	return errors.Is(err, errCancelled) || errors.Is(err, ErrInterrupted) || w.ctx.Err() != nil
 }
 
-// until waits until reached returns true, but not longer than within. Ctrl+c ends the wait without an error.
+// until waits until reached returns true, but at most within. Ctrl+c ends the wait without an error.
 func (w *walk) until(within time.Duration, what func() string, reached func() bool) error {
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -93,7 +93,7 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 		}
 	})
 	if errors.Is(err, errCancelled) {
-		w.out.say("carrick no longer waits for it.")
+		w.out.say("carrick stopped waiting.")
 		return nil
 	}
 	return err
@@ -102,21 +102,21 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 // leans returns the cells of a step and all cells on which their verdicts depend.
 func (w *walk) leans(step string) []steps.Cell { return w.guide().WithNeeds(w.live.Of(step)) }
 
-// lookWithin is far above the duration of a check.
+// lookWithin is far longer than any check.
 const lookWithin = time.Minute
 
-// untilLooked waits until every cell has been checked since a time. The zero time accepts any earlier check.
+// untilLooked waits until every cell has been checked after since. If since is zero, any earlier check counts.
 func (w *walk) untilLooked(cells []steps.Cell, since time.Time) error {
 	left := func() int { return w.live.Behind(cells, since) }
 	return w.until(lookWithin, func() string { return model.Plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
-// settled waits until the checks of the step have run once more and none of them is waiting. After a run it also gives
-// failing checks some time to pass.
+// settled waits until the checks of the step have run once more and none of them is waiting. If ran is true, it also
+// gives failing checks some time to pass.
 func (w *walk) settled(ran bool) error {
 	name, since := w.current().Name, time.Now()
 	cells := w.leans(name)
-	if ran { // a run may change the verdict of any check
+	if ran { // a run can change the verdict of any check
 		w.follow(w.live.Again()...)
 	} else {
 		w.follow(w.live.Again(cells...)...)
@@ -131,7 +131,7 @@ func (w *walk) settled(ran bool) error {
 		}
 		return model.Plural(w.live.Behind(cells, since), "check")
 	}, func() bool {
-		if w.live.Behind(cells, since) > 0 { // before the counts, which have to include the last of these checks
+		if w.live.Behind(cells, since) > 0 { // the counts below are complete only after these checks
 			return false
 		}
 		n := w.live.Board.Count(name)
@@ -139,14 +139,13 @@ func (w *walk) settled(ran bool) error {
 	})
 }
 
-// work is one Apply or Undo.
 type work struct {
 	*model.Run
 	w    *walk
-	said time.Time // time of the last progress message of an action
+	said time.Time // time of the last progress message from an action
 }
 
-// wordsEvery is the minimum interval between progress messages of an action. Its changes and requests are always
+// wordsEvery is the minimum interval between progress messages from an action. Its changes and requests are always
 // printed.
 const wordsEvery = 5 * time.Second
 
@@ -156,8 +155,8 @@ var done = map[steps.Verb]string{
 	steps.Release: "released",
 }
 
-// heard prints the progress: a sentence for each change, and requests to the user on lines of their own. Repetitions,
-// and results that the board shows afterwards, are only logged.
+// heard prints the progress. Each change is a sentence, and requests to the user get their own lines. Repetitions are
+// only logged, and so are results that the board shows later.
 func (k *work) heard(e steps.Event) {
 	w, text := k.w, model.OneLine(e.Text)
 	where := w.place(e.Step, e.Side)
@@ -171,7 +170,7 @@ func (k *work) heard(e steps.Event) {
 			text = "done: " + model.OneLine(e.What)
 		}
 		w.out.sentence("%s%s", where, text)
-	case e.Action == "": // the checks show it
+	case e.Action == "": // an event from a check, which is printed with the checks
 	case asks:
 		if len(k.Asked.Lines) == 1 {
 			w.out.say("Your turn:")
@@ -186,7 +185,7 @@ func (k *work) heard(e steps.Event) {
 	w.note(where + text)
 }
 
-// apart prints a text with each address on a line of its own.
+// apart prints each address in text on its own line.
 func (w *walk) apart(text string) {
 	at := 0
 	part := func(s, end string) {
@@ -202,7 +201,7 @@ func (w *walk) apart(text string) {
 	part(text[at:], ".")
 }
 
-// awaits returns what a run waits for: the user, the current action, or a check.
+// awaits returns what a run waits for, which is the user, the current action, or a check.
 func (k *work) awaits() string {
 	w := k.w
 	switch c, waits := w.live.Awaits(k.Run); {
@@ -211,7 +210,7 @@ func (k *work) awaits() string {
 	case k.Says != "":
 		return k.Says
 	case k.Plan.Undo:
-		return "the clusters to undo it"
+		return "the clusters to complete the undo"
 	case waits:
 		return w.live.Title(c, c) + ": " + w.live.Board.Verdict(c).Found
 	}

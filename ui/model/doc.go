@@ -1,7 +1,7 @@
-// Package model is the model of both wizards, on a screen or in lines of text: the board and the chains that keep it
-// current, the next step, findings, available actions, and plans. It draws nothing and reads no keys; packages ui and
-// lines do.
+// Package model is the model of both wizards, on a screen or in lines of text. It contains the board and keeps it
+// current. It also determines the next step, findings, available actions, and plans. It draws nothing and reads no
+// keys, which packages ui and lines do.
 //
-// Read in this order: live.go (the board and its chains), standing.go (the state of the set-up), finding.go (verdicts),
+// Read in this order: live.go (the board and its chains), standing.go (the state of the setup), finding.go (verdicts),
 // plan.go and run.go (changes).
 package model

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Editor returns the user's editor with its arguments, or nil if none is set or it does not exist.
+// Editor returns the user's editor with its arguments. If none is set or it does not exist, Editor returns nil.
 func Editor(getenv func(string) string) []string {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		words := strings.Fields(getenv(name))
@@ -21,12 +21,12 @@ func Editor(getenv func(string) string) []string {
 	return nil
 }
 
-// EditCommand returns the command that opens a file in that editor.
+// EditCommand returns the command that opens a file in the given editor.
 func EditCommand(editor []string, path string) *exec.Cmd {
 	return exec.Command(editor[0], append(editor[1:len(editor):len(editor)], path)...)
 }
 
-// DraftFile creates a file with a text that only the user can read, and returns its path.
+// DraftFile creates a file with the given text and returns its path. Only the user can read the file.
 func DraftFile(text string) (string, error) {
 	file, err := os.CreateTemp("", "carrick-*.yaml")
 	if err != nil {

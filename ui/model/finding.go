@@ -11,13 +11,13 @@ import (
 
 // Fix is the way to fix a finding.
 type Fix struct {
-	Action *steps.Action // nil: carrick has none, or there is nothing to do
-	Title  string        // title of the action, with its step if that is another one
-	Run    []string      // commands to run, or instructions
+	Action *steps.Action // nil if no action fixes it, or if there is nothing to do
+	Title  string        // title of the action; includes its step if the cell is in another step
+	Run    []string      // commands or instructions
 }
 
-// Offer returns the action that fixes a cell, and its step. It returns nil if there is none, if the cell does not need
-// one, or if everything that the step creates exists. In the last case the finding says what else to do.
+// Offer returns the action that fixes a cell, and its step. It returns nil if no action fixes the cell, if the cell
+// needs no fix, or if everything that the step creates exists. In the last case the finding contains another fix.
 func (l *Live) Offer(c steps.Cell) (*steps.Action, *steps.Step) {
 	check, _ := l.Guide().Check(c.Check)
 	r := l.Board.Verdict(c)
@@ -47,7 +47,7 @@ func (l *Live) Fix(c steps.Cell) Fix {
 	return out
 }
 
-// inStep returns the step in parentheses if it is not the step of a cell: " (step Tunnel)".
+// inStep returns the step in parentheses if it is not the step of a cell, such as " (step Tunnel)".
 func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	if step.Name == c.Step {
 		return ""
@@ -55,16 +55,17 @@ func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	return " (step " + step.Title + ")"
 }
 
-// Role returns the guide's name of a side.
+// Role returns the guide's name for a side.
 func (l *Live) Role(side steps.Side) string { return l.Guide().Sides[side].Name }
 
-// Title names a cell, with its step if that is not the one of seen: "provider: the tunnel is up (step Tunnel)".
+// Title names a cell, such as "provider: the tunnel is up". If seen is in another step, it adds the cell's step, such
+// as " (step Tunnel)".
 func (l *Live) Title(c, seen steps.Cell) string {
 	check, step := l.Guide().Check(c.Check)
 	return l.Role(c.Side) + ": " + check.Title + l.inStep(step, seen)
 }
 
-// Cause returns what blocks a cell: the cell at the root, and its finding. It returns "" if the cell is not blocked.
+// Cause returns the cell at the root that blocks a cell, with its finding. If the cell is not blocked, it returns "".
 func (l *Live) Cause(c steps.Cell) string {
 	root, masked := l.Board.Cause(c)
 	if !masked || l.Board.Verdict(c).Status != steps.Skip {
@@ -81,7 +82,7 @@ func (l *Live) Stops(c steps.Cell) []steps.Cell {
 	return l.Board.Behind()[c]
 }
 
-// Copied returns the text that the copy key copies for a cell: the fix, else the finding.
+// Copied returns the text that the copy key copies for a cell. This is the fix, or the finding if there is no fix.
 func (l *Live) Copied(c steps.Cell) string {
 	r := l.Board.Verdict(c)
 	if r.Fix != "" {
@@ -90,7 +91,7 @@ func (l *Live) Copied(c steps.Cell) string {
 	return r.Found
 }
 
-// From says where a cell is checked from: "this machine, kind-milan".
+// From returns where a cell is checked from, such as "this machine, kind-milan".
 func (l *Live) From(c steps.Cell) string {
 	check, _ := l.Guide().Check(c.Check)
 	from, role := check.From, l.Guide().Sides[c.Side]
@@ -114,10 +115,10 @@ func (l *Live) Explains(check *steps.Check) string {
 	return "carrick explain " + l.Guide().Name + "/" + check.Name
 }
 
-// OneLine makes untrusted text safe for one line.
+// OneLine makes untrusted text safe for display on one line.
 func OneLine(s string) string { return strings.Join(strings.Fields(clean.Text(s)), " ") }
 
-// Plural formats a number with its noun: "1 change", "3 changes".
+// Plural formats a number with its noun, such as "1 change" or "3 changes".
 func Plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word

@@ -11,11 +11,11 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Endpoints are the two sides of a new link, as far as they are chosen.
+// Endpoints are the chosen sides of a new link.
 type Endpoints map[steps.Side]linkfile.EndpointSpec
 
-// Suggest suggests a name for the link: that of the facts file, else the given one, else one composed of both sides'
-// names.
+// Suggest suggests a name for the link. It prefers handed, the name in the facts file, and then given. If both are "",
+// it combines both sides' names.
 func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	switch {
 	case handed != "":
@@ -32,14 +32,14 @@ func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	return engine.SuggestLinkName(g.Name, name(steps.Local), name(steps.Remote))
 }
 
-// Taken reports whether a context is already chosen for the other side, and returns that side.
+// Taken reports whether the other side already uses a context. It also returns the other side.
 func (e Endpoints) Taken(context string, by steps.Side) (steps.Side, bool) {
 	other := by.Peer()
 	return other, context != "" && e[other].Context == context
 }
 
-// Likely returns the index of the current context if it is free, else of the first context that is not the other side,
-// or 0 if there is none.
+// Likely returns the index of the context to suggest for a side. A context is free if the other side does not use it.
+// Likely prefers the current context if it is free, and then the first free context. If none is free, it returns 0.
 func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	free := -1
 	for i, c := range list {
@@ -54,8 +54,8 @@ func (e Endpoints) Likely(list []engine.Candidate, side steps.Side) int {
 	return max(0, free)
 }
 
-// Same returns an error message if both contexts are the same cluster. It returns "" if they are not, or if that is
-// unknown.
+// Same returns an error message if both contexts are the same cluster. If they are not, or if that is unknown, it
+// returns "".
 func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	one, two := e[steps.Local].Context, e[steps.Remote].Context
 	if one == "" || two == "" {
@@ -69,7 +69,8 @@ func (e Endpoints) Same(met func(context string) engine.Preflight) string {
 	)
 }
 
-// NewLink returns a link of that name between these sides: the existing one if it joins them, else a new one.
+// NewLink returns a link with the given name and sides. If such a link already exists, NewLink returns the existing
+// one.
 func (o *Options) NewLink(g *steps.Guide, name string, ends Endpoints) (l *linkfile.Link, existing bool, err error) {
 	path := o.LinkPath(name)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -82,12 +83,12 @@ func (o *Options) NewLink(g *steps.Guide, name string, ends Endpoints) (l *linkf
 	}
 	l, err = linkfile.Load(path, o.Guides)
 	if err == nil && (l.Guide != g.Name || !ends.of(l)) {
-		err = fmt.Errorf("%s already exists and joins something else; choose another name", path)
+		err = fmt.Errorf("%s already exists, with another guide or other sides; choose another name", path)
 	}
 	return l, true, err
 }
 
-// of reports whether a link joins these sides.
+// of reports whether a link connects these sides.
 func (e Endpoints) of(l *linkfile.Link) bool {
 	for _, side := range steps.Sides {
 		have, want := l.Side(side), e[side]
@@ -101,7 +102,7 @@ func (e Endpoints) of(l *linkfile.Link) bool {
 	return true
 }
 
-// Connect opens a link, and saves a new one afterwards.
+// Connect opens a link. If the link is new, Connect then saves it.
 func (o *Options) Connect(l *linkfile.Link, existing bool) (*engine.Session, error) {
 	s, err := o.Open(l)
 	if err == nil && !existing {

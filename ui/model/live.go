@@ -9,9 +9,9 @@ import (
 	"carrick/steps/engine"
 )
 
-// Live is the board of a session and the chains that keep it current. Each cell has a chain: a check, its result, the
-// wait for a change, the next check. The liveness of each side has a chain as well. The front end runs the chains with
-// Next. All methods are safe for concurrent use.
+// Live is the board of a session. It keeps each cell current by a chain of turns. In each turn, the chain waits for a
+// change, runs the check and records the result. The liveness of each side has its own chain. The front end runs the
+// turns with Next. All methods are safe for concurrent use.
 type Live struct {
 	Session *engine.Session
 	Board   *engine.Board
@@ -26,7 +26,7 @@ type Live struct {
 
 // Look describes the latest check of a cell.
 type Look struct {
-	Began time.Time // zero: never
+	Began time.Time // zero if the cell was never checked
 	Took  time.Duration
 	Trace engine.Trace
 	Asked bool // the user requested another check, which is running
@@ -35,20 +35,20 @@ type Look struct {
 // chain is the state of a cell's chain.
 type chain struct {
 	Look
-	number int                // number of the chain; turns with an earlier number end
-	stop   context.CancelFunc // ends the wait for a change; nil: no wait
+	number int                // increases when the chain restarts; turns with an earlier number end
+	stop   context.CancelFunc // ends the wait for a change; nil if the chain is not waiting
 }
 
-// Turn is one round of a chain: the wait for a change, then the check.
+// Turn is one round of a chain. It waits for a change and then runs the check.
 type Turn struct {
 	cell   steps.Cell
-	side   steps.Side // of a liveness chain; "": the chain of the cell
+	side   steps.Side // only for a liveness chain; "" for the chain of a cell
 	number int
-	wait   context.Context // nil: the first round, which does not wait
+	wait   context.Context // nil for the first round, which does not wait
 	trace  engine.Trace
 }
 
-// NewLive returns a Live whose board has no verdicts yet. All its chains end with ctx.
+// NewLive returns a Live whose board has no verdicts yet. All its chains end when ctx is done.
 func NewLive(ctx context.Context, s *engine.Session) *Live {
 	l := &Live{
 		Session: s, Board: engine.NewBoard(s.Guide()),
@@ -63,10 +63,10 @@ func NewLive(ctx context.Context, s *engine.Session) *Live {
 // Guide returns the guide of the session.
 func (l *Live) Guide() *steps.Guide { return l.Session.Guide() }
 
-// Start returns the first turns of the chains of all cells.
+// Start returns the first turn of each cell's chain.
 func (l *Live) Start() []Turn { return l.turns(l.Guide().Cells(), false) }
 
-// LivenessTurns returns the first turns of the liveness chains of both sides.
+// LivenessTurns returns the first turn of each side's liveness chain.
 func (l *Live) LivenessTurns() []Turn {
 	var out []Turn
 	for _, side := range steps.Sides {
@@ -75,7 +75,8 @@ func (l *Live) LivenessTurns() []Turn {
 	return out
 }
 
-// Again runs the checks of cells again on the user's request, without cached results. No cell means all.
+// Again runs the checks of cells again at the user's request, without cached results. Without cells it runs all checks.
+// It returns the turns to run.
 func (l *Live) Again(cells ...steps.Cell) []Turn {
 	l.Session.Forget()
 	if len(cells) == 0 {
@@ -84,7 +85,7 @@ func (l *Live) Again(cells ...steps.Cell) []Turn {
 	return l.turns(cells, true)
 }
 
-// turns restarts the chains of cells, and returns their first turns.
+// turns restarts the chains of cells and returns their first turns.
 func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,8 +103,8 @@ func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	return out
 }
 
-// Next waits for a change, runs the check, puts the result on the board, and returns the next turn. ok is false if the
-// chain has ended.
+// Next runs a turn. It waits for a change, runs the check, puts the result on the board, and returns the next turn. If
+// the chain has ended, ok is false.
 func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.wait != nil && l.Session.Changed(t.wait, t.trace) != nil {
 		return t, false
@@ -116,7 +117,7 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.chains[t.cell]
-	if l.ctx.Err() != nil || t.number != k.number { // a later chain has taken over, and has the newer result
+	if l.ctx.Err() != nil || t.number != k.number { // a later chain has taken over and has the newer result
 		return t, false
 	}
 	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {
@@ -129,7 +130,6 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	return t, true
 }
 
-// refreshLiveness updates the liveness of a side.
 func (l *Live) refreshLiveness(side steps.Side) Turn {
 	p, trace := l.Session.Liveness(l.ctx, side)
 	l.mu.Lock()
@@ -145,7 +145,7 @@ func (l *Live) Liveness(side steps.Side) engine.Liveness {
 	return l.liveness[side]
 }
 
-// Look returns the latest check of a cell, or a zero Look if the cell was never checked.
+// Look returns the latest check of a cell. If the cell was never checked, it returns a zero Look.
 func (l *Live) Look(c steps.Cell) Look {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,8 +162,8 @@ func (l *Live) Quiet() time.Duration {
 	return time.Since(l.moved)
 }
 
-// Behind counts the cells whose latest check began before at, or for which Again has requested one that is still
-// running. With a zero time it counts the cells that have never been checked.
+// Behind counts the cells whose latest check began before at. It also counts cells for which a check requested with
+// Again is still running. If at is zero, it counts the cells that have never been checked.
 func (l *Live) Behind(cells []steps.Cell, at time.Time) int {
 	n := 0
 	for _, c := range cells {

@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// one is what is watched of a guide with one check.
+// one returns the Live of a guide with one check.
 func one(t *testing.T, run func(context.Context, steps.Env) steps.Result) (*model.Live, steps.Cell) {
 	t.Helper()
 	h, err := host.New(t.TempDir())
@@ -37,8 +37,8 @@ func one(t *testing.T, run func(context.Context, steps.Env) steps.Result) (*mode
 	return model.NewLive(t.Context(), s), g.Cells()[0]
 }
 
-// A chain that another one has replaced, and whose check begins later and ends sooner, must not end that one: the cell
-// would never be checked again, and its last verdict would stay.
+// If the check of a replaced chain ends before the check of the new chain, it must not end the new chain. Otherwise the
+// cell would never be checked again and would keep its last verdict.
 func TestAReplacedChainDoesNotEndTheLaterOne(t *testing.T) {
 	var calls atomic.Int32
 	running, finish := make(chan bool), make(chan bool)

@@ -10,25 +10,24 @@ import (
 	"carrick/steps/engine"
 )
 
-// planWithin is the timeout of a plan.
 const planWithin = 30 * time.Second
 
 // forecast is what applying a step would change, as last known.
 type forecast struct {
-	plan    *engine.Plan  // nil: unknown
+	plan    *engine.Plan  // nil if unknown
 	basis   engine.Counts // the counts of the step when the plan was requested
-	pending bool          // it is being computed
+	pending bool          // the plan is being computed
 }
 
-// Planned is the result of a request for a plan: the plan, or what prevents it.
+// Planned is the result of a request for a plan. It contains the plan, or what prevents it.
 type Planned struct {
 	Plan    *engine.Plan
 	Missing engine.MissingPermissions
-	Signers []engine.Signer // to be confirmed first; then there is no plan
+	Signers []engine.Signer // the user must confirm these first; there is no plan then
 	Err     error
 }
 
-// Plan plans an apply or undo, and determines which permissions are missing. If signers of facts files are not
+// Plan plans an apply or an undo and determines which permissions are missing. If signers of facts files are not
 // confirmed yet, it returns them instead of a plan.
 func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Planned) {
 	ctx, cancel := context.WithTimeout(ctx, planWithin)
@@ -42,7 +41,7 @@ func (l *Live) Plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// Show plans without checking permissions, for display only.
+// Show plans without checking permissions. The plan is for display only.
 func (l *Live) Show(ctx context.Context, scope engine.Scope, undo bool) Planned {
 	ctx, cancel := context.WithTimeout(ctx, planWithin)
 	defer cancel()
@@ -61,8 +60,9 @@ func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// ForecastDue reports whether the forecast of a step must be computed: it is unknown or the step has changed, and no
-// computation is pending. If so, it marks the forecast as pending, and the caller must call Forecast.
+// ForecastDue reports whether the forecast of a step must be computed. This is the case if the forecast is unknown or
+// the step has changed. If a computation is already pending, ForecastDue returns false. If it returns true, the
+// forecast becomes pending and the caller must call Forecast.
 func (l *Live) ForecastDue(step string, again bool) bool {
 	basis := l.Board.Count(step)
 	l.mu.Lock()
@@ -75,14 +75,15 @@ func (l *Live) ForecastDue(step string, again bool) bool {
 	return true
 }
 
-// Forecast computes and records what applying a step would change. Callers that wait for the result also get the error.
+// Forecast computes and records what applying a step would change. It returns the plan or the error for callers that
+// wait.
 func (l *Live) Forecast(ctx context.Context, step string) Planned {
 	p := l.Show(ctx, engine.Scope{Steps: []string{step}}, false)
 	l.Know(step, p.Plan)
 	return p
 }
 
-// Know records what applying a step would change; nil: unknown.
+// Know records what applying a step would change. A nil plan means unknown.
 func (l *Live) Know(step string, plan *engine.Plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +100,8 @@ func (l *Live) ForgetPlans() {
 	}
 }
 
-// Known returns what applying a step would change, as last known; nil: unknown. pending reports whether it is being
-// computed.
+// Known returns what applying a step would change, as last known. If it is unknown, plan is nil. If it is being
+// computed, pending is true.
 func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,7 @@ func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	return f.plan, f.pending
 }
 
-// forecast returns the forecast of a step, and adds it if necessary. The caller must hold l.mu.
+// forecast returns the forecast of a step and adds it if necessary. The caller must hold l.mu.
 func (l *Live) forecast(step string) *forecast {
 	if l.plans[step] == nil {
 		l.plans[step] = &forecast{}
@@ -116,7 +117,7 @@ func (l *Live) forecast(step string) *forecast {
 	return l.plans[step]
 }
 
-// Changes returns how many items applying a step would change, as last known; -1: unknown.
+// Changes returns how many items applying a step would change, as last known. If that is unknown, it returns -1.
 func (l *Live) Changes(step string) int {
 	plan, _ := l.Known(step)
 	if plan == nil {
@@ -130,10 +131,10 @@ func (l *Live) Appliable(step string) bool {
 	return len(l.Guide().Step(step).Actions) > 0 && l.Changes(step) != 0
 }
 
-// Part is one unit of the work that a plan describes: an item, or an action whose items are not known yet.
+// Part is one unit of the work in a plan. It is an item, or an action whose items are not known yet.
 type Part struct {
 	Act  *engine.Planned
-	What string // "": known only when the action runs
+	What string // "" if it is known only when the action runs
 }
 
 // partsOf returns the items that a plan changes, in order. A Helm release comes after the objects of its action,
@@ -154,7 +155,7 @@ func partsOf(plan *engine.Plan) []Part {
 	return out
 }
 
-// ChangesOf returns how many items a plan changes on a side; "" is both.
+// ChangesOf returns how many items a plan changes on a side. If side is "", it counts both sides.
 func ChangesOf(plan *engine.Plan, side steps.Side) int {
 	n := 0
 	for _, p := range partsOf(plan) {
@@ -170,7 +171,7 @@ func ChangingItems(items []steps.Item) []steps.Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it steps.Item) bool { return !it.Verb.Changes() })
 }
 
-// Unmet returns the prerequisites of a plan's actions that do not hold now and that the plan itself does not satisfy.
+// Unmet returns the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
 func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	if plan.Undo {
 		return nil
@@ -189,7 +190,7 @@ func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	return out
 }
 
-// Managers returns the field managers of items, without duplicates.
+// Managers returns the distinct managers in the conflicts of items.
 func Managers(items []steps.Item) []string {
 	var out []string
 	for _, it := range items {

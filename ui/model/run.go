@@ -11,15 +11,15 @@ import (
 	"carrick/steps/engine"
 )
 
-// Address matches a web address in a text, without punctuation after it.
+// Address matches a web address in text, without punctuation after it.
 var Address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
 
-// Run is the progress of one Apply or Undo.
+// Run is the progress of one apply or undo.
 type Run struct {
 	Plan    *engine.Plan
 	Events  int    // number of changes, including those that no plan shows
 	Changed int    // number of changes that the plan shows
-	Says    string // last message of the current action, unless it has changed something since
+	Says    string // last message from the current action, unless the action has changed something since
 	Asked   Asked
 
 	parts []part
@@ -30,14 +30,14 @@ type part struct {
 	done bool
 }
 
-// Asked is a request of the current action to the user: an address to open, a code to type. It remains until the action
-// continues.
+// Asked is a request from the current action to the user, such as to open an address or to type a code. It remains
+// until the action continues.
 type Asked struct {
 	Lines  []string
 	Person bool // the action itself said that it waits for the user
 
 	action string
-	said   map[string]bool // actions that said so: an address in their other messages is not a request
+	said   map[string]bool // actions that said so; an address in their other messages is not a request
 }
 
 // NewRun returns the run of a confirmed plan.
@@ -49,7 +49,7 @@ func NewRun(plan *engine.Plan) *Run {
 	return r
 }
 
-// Heard records an event, and reports whether the event asks the user for something.
+// Heard records an event. It reports whether the event asks the user for something.
 func (r *Run) Heard(e steps.Event) (asks bool) {
 	e.Text = OneLine(e.Text)
 	asks = r.Asked.heard(e)
@@ -83,7 +83,7 @@ func (q *Asked) heard(e steps.Event) bool {
 	return true
 }
 
-// Address returns the address to open: of several, the longest, which includes the code.
+// Address returns the address to open. If there are several, it returns the longest one, which includes the code.
 func (q *Asked) Address() string {
 	best := ""
 	for _, l := range q.Lines {
@@ -96,7 +96,7 @@ func (q *Asked) Address() string {
 	return best
 }
 
-// reach records that an action changed something, and that all earlier actions are complete, even if they did not
+// reach records that an action changed something. All earlier actions then count as complete, even if they did not
 // report it.
 func (r *Run) reach(e steps.Event) {
 	of := func(p part) bool { return p.Act.Action == e.Action && p.Act.Side == e.Side }
@@ -136,8 +136,8 @@ func (r *Run) those(done bool) []Part {
 	return out
 }
 
-// Count returns the progress: "3 of 8". It returns "" if there are no parts. A part whose items are not known yet may
-// become several.
+// Count returns the progress, such as "3 of 8". If there are no parts, it returns "". A part whose items are not known
+// yet can become several parts.
 func (r *Run) Count() string {
 	more := ""
 	if !r.Plan.Undo && slices.ContainsFunc(r.Plan.Actions, func(a engine.Planned) bool { return a.Pending != "" }) {
@@ -149,8 +149,8 @@ func (r *Run) Count() string {
 	return fmt.Sprintf("%d of %d%s", len(r.Done()), len(r.parts), more)
 }
 
-// Awaits returns the check that a run waits for: one that the finished actions should make pass, or one that the next
-// action requires.
+// Awaits returns the check that a run waits for. Either the finished actions should make it pass, or the next action
+// requires it.
 func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	if r.Plan.Undo {
 		return steps.Cell{}, false
@@ -177,8 +177,8 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Fixed reports whether the checks pass that a run was supposed to fix: those of the failed action if the run's error
-// names it, else those of the whole plan.
+// Fixed reports whether the checks pass that a run was supposed to fix. If the run's error names the failed action,
+// only the checks of that action count. Otherwise those of the whole plan count.
 func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
 	errors.As(err, &failed)
@@ -196,8 +196,8 @@ func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	return n > 0
 }
 
-// Verb describes an event by its verb and object: "create Secret a/b". The text of a Run event begins with a verb:
-// "approve …".
+// Verb describes an event by its verb and object, such as "create Secret a/b". The text of a Run event already begins
+// with a verb, such as "approve …".
 func Verb(e steps.Event) string {
 	if e.Verb == steps.Run {
 		return strings.Replace(e.Text, string(steps.Run)+" ", "", 1)

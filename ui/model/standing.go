@@ -7,14 +7,14 @@ import (
 	"carrick/steps"
 )
 
-// Looked returns how many cells have been checked, and how many there are.
+// Looked returns how many cells have been checked, and how many exist.
 func (l *Live) Looked() (done, all int) {
 	cells := l.Guide().Cells()
 	return len(cells) - l.Behind(cells, time.Time{}), len(cells)
 }
 
-// State returns the overall status of a step: the worst status of its cells. A step with blocked cells is not complete,
-// whatever the status of its other cells.
+// State returns the overall status of a step, which is the worst status of its cells. A step with blocked cells is not
+// complete, regardless of the status of its other cells.
 func (l *Live) State(step string) steps.Status {
 	n := l.Board.Count(step)
 	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting} {
@@ -33,8 +33,8 @@ func (l *Live) State(step string) steps.Status {
 	return steps.Skip
 }
 
-// Held reports whether a cell of the step is blocked by another cell that does not pass. A cell that is permanently
-// skipped blocks nothing.
+// Held reports whether a cell of the step is blocked by another cell that does not pass. A permanently skipped cell
+// blocks nothing.
 func (l *Live) Held(step string) bool {
 	return slices.ContainsFunc(l.Of(step), func(c steps.Cell) bool {
 		root, masked := l.Board.Cause(c)
@@ -42,8 +42,8 @@ func (l *Live) Held(step string) bool {
 	})
 }
 
-// FirstCause returns the first cell that fails or is unknown on its own, not because of another cell. It returns none
-// if nothing of the set-up exists yet.
+// FirstCause returns the first cell that fails or is unknown independently of other cells. If there is none, or if
+// nothing of the setup exists yet, the bool is false.
 func (l *Live) FirstCause() (steps.Cell, bool) {
 	if holds, _ := l.Session.Standing(l.Board); holds == 0 {
 		return steps.Cell{}, false
@@ -56,8 +56,8 @@ func (l *Live) FirstCause() (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// FirstOpen returns the index of the step to continue with: the step of the first cause, else the first step that is
-// not green, else the last step.
+// FirstOpen returns the index of the step to continue with. This is the step of the first cause. Without a cause it is
+// the first step that is not green, or else the last step.
 func (l *Live) FirstOpen() int {
 	all := l.Guide().Steps
 	if c, ok := l.FirstCause(); ok {
@@ -70,7 +70,7 @@ func (l *Live) FirstOpen() int {
 	return at
 }
 
-// Elsewhere returns how many cells in other steps fail or are unknown on their own.
+// Elsewhere returns how many cells in other steps fail or are unknown independently of other cells.
 func (l *Live) Elsewhere(step string) int {
 	n := 0
 	for _, t := range l.Board.Troubles() {
@@ -81,8 +81,8 @@ func (l *Live) Elsewhere(step string) int {
 	return n
 }
 
-// Wrong returns the cells with these statuses, in the order of the statuses. Within a status, the cells that block most
-// others come first.
+// Wrong returns the cells with the given statuses, in the order of the statuses. Within a status, the cells that block
+// the most other cells come first.
 func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
 	causes := l.Board.Causes()
 	var out []steps.Cell
@@ -98,13 +98,13 @@ func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
 	return out
 }
 
-// Due is a time when a verdict will change, such as the expiry of a credential.
+// Due is a time at which a verdict will change, such as the expiry of a credential.
 type Due struct {
 	At   time.Time
 	Cell steps.Cell
 }
 
-// Dues returns the times that are at least a day away, the earliest first.
+// Dues returns the times that are at least a day away, earliest first.
 func (l *Live) Dues(now time.Time) []Due {
 	var out []Due
 	for _, c := range l.Guide().Cells() {
@@ -116,7 +116,7 @@ func (l *Live) Dues(now time.Time) []Due {
 	return out
 }
 
-// Seen returns the time of the oldest check of a step's cells. It is zero if a cell has never been checked.
+// Seen returns the time of the oldest check of a step's cells. If a cell has never been checked, it returns zero.
 func (l *Live) Seen(step string) time.Time {
 	var oldest time.Time
 	for i, c := range l.Of(step) {
@@ -127,8 +127,8 @@ func (l *Live) Seen(step string) time.Time {
 	return oldest
 }
 
-// Follows describes how current the cells of a step are: watched, polled because carrick may not watch them, or still
-// being checked.
+// Follows describes how current the verdicts of a step are. It returns "live", the number of checks that are polled
+// because carrick is not allowed to watch, or the number of checks that have not run yet.
 func (l *Live) Follows(step string) string {
 	cells, polled := l.Of(step), 0
 	if pending := l.Behind(cells, time.Time{}); pending > 0 {

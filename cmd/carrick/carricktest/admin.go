@@ -15,19 +15,21 @@ import (
 	"carrick/steps/facts"
 )
 
-// Admin is one of two admins who share nothing: a folder with a kubeconfig of one cluster, a link file, and an age key.
+// Admin is one of two admins who share nothing. Each has a directory with a kubeconfig for one cluster, a link file and
+// an age key.
 type Admin struct {
 	*testing.T
 	Dir, Role, peer string
 	env             []string
 	key             *age.X25519Identity
-	Command         string          // path of carrick; "": the result of Program
+	Command         string          // path of carrick; if "", the result of Program
 	peerKey         string          // signing key of the peer's file, until the first apply has confirmed it
-	confirmed       bool            // the link file contains peerKey
+	confirmed       bool            // the link file already contains peerKey
 	Said            strings.Builder // all output so far
 }
 
-// NewAdmin returns an admin whose link file has these sides and answers. With "" as kubeconfig the admin has none.
+// NewAdmin returns an admin whose link file contains ends and answers. If kubeconfig is "", the admin has no
+// kubeconfig.
 func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string) *Admin {
 	t.Helper()
 	o := &Admin{T: t, Dir: t.TempDir(), Role: role, peer: peer}
@@ -50,7 +52,7 @@ func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string)
 	return o
 }
 
-// Write writes a file into the admin's folder.
+// Write writes text to the file name in the admin's directory.
 func (o *Admin) Write(name, text string) {
 	o.Helper()
 	if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
@@ -58,7 +60,7 @@ func (o *Admin) Write(name, text string) {
 	}
 }
 
-// Read returns the text of a file in the admin's folder.
+// Read returns the content of the file name in the admin's directory.
 func (o *Admin) Read(name string) string {
 	o.Helper()
 	text, err := os.ReadFile(filepath.Join(o.Dir, name))
@@ -68,8 +70,8 @@ func (o *Admin) Read(name string) string {
 	return string(text)
 }
 
-// Run runs carrick in the admin's folder with the admin's key, and requires one of these exit codes. The first apply
-// confirms the key that signed the peer's file.
+// Run runs carrick with the admin's key in the admin's directory. The test fails if the exit code is not in codes. The
+// first apply also confirms the key that signed the peer's file.
 func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
 	if args[0] == "apply" && o.peerKey != "" && !o.confirmed {
@@ -79,7 +81,7 @@ func (o *Admin) Run(codes []int, args ...string) (out, said string, code int) {
 	return o.Alone(codes, append(args, "--identity", "key")...)
 }
 
-// Alone runs carrick in the admin's folder without a key.
+// Alone is like Run, but carrick does not get the admin's key.
 func (o *Admin) Alone(codes []int, args ...string) (out, said string, code int) {
 	o.Helper()
 	command := o.Command
@@ -100,7 +102,7 @@ func (o *Admin) Alone(codes []int, args ...string) (out, said string, code int) 
 	return out, said, code
 }
 
-// Hand writes this side's facts file, and copies it to where the other admin expects it.
+// Hand writes this side's facts file and copies it to the other admin's directory.
 func (o *Admin) Hand(to *Admin) string {
 	o.Helper()
 	o.Run([]int{0}, "handover", "link.yaml", "--side", o.Role, "-o", "ours.facts", "--to", to.key.Recipient().String())
@@ -114,11 +116,11 @@ func (o *Admin) Hand(to *Admin) string {
 	return text
 }
 
-// TakeTurns makes two admins apply and hand over in turn until the checks of both pass, at most most times. It returns
-// all files that were handed over.
+// TakeTurns lets both admins apply and hand over alternately until all checks pass on both sides. It returns all facts
+// files that were handed over. The test fails after the given maximum number of rounds.
 func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	local.Helper()
-	// No facts file exists yet: the first one is written without the other.
+	// remote has no facts file of local yet, so its first handover runs without one.
 	with := remote.Read("link.yaml")
 	remote.Write("link.yaml", strings.Replace(with, "local: {facts: theirs.facts}\n", "", 1))
 	handed = append(handed, remote.Hand(local))
@@ -140,10 +142,10 @@ func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	return nil
 }
 
-// WithoutFacts matches the line of a link file for a side that is a facts file.
+// WithoutFacts matches the line of a link file that declares a side as a facts file.
 var WithoutFacts = regexp.MustCompile(`(?m)^(local|remote): \{facts: .*\n`)
 
-// ReadAt returns the content of the file at any path.
+// ReadAt returns the content of the file at path.
 func (o *Admin) ReadAt(path string) string {
 	o.Helper()
 	text, err := os.ReadFile(path)
@@ -153,7 +155,7 @@ func (o *Admin) ReadAt(path string) string {
 	return string(text)
 }
 
-// Reported runs carrick check -o json, and returns the verdicts by "check@side".
+// Reported runs carrick check -o json and returns its verdicts by "check@side".
 func (o *Admin) Reported(codes []int, args ...string) map[string]engine.ReportCheck {
 	o.Helper()
 	said, _, _ := o.Run(codes, append(append([]string{"check"}, args...), "-o", "json")...)

@@ -23,7 +23,7 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// Kill kills carrick.
+// Kill sends SIGKILL to carrick.
 func (p *Terminal) Kill() {
 	p.t.Helper()
 	if err := p.Cmd.Process.Kill(); err != nil {
@@ -31,7 +31,7 @@ func (p *Terminal) Kill() {
 	}
 }
 
-// Interrupt presses ctrl+c, and requires that carrick exits as interrupted and restores the terminal.
+// Interrupt presses ctrl+c. The test fails unless carrick exits with code Interrupted and restores the terminal.
 func (p *Terminal) Interrupt() {
 	p.t.Helper()
 	p.Types("\x03")
@@ -41,12 +41,12 @@ func (p *Terminal) Interrupt() {
 	p.IsAsItWas()
 }
 
-// Demo starts carrick demo on a terminal. The demo starts its own sandbox. carrick and its children write all files
-// into one folder, whose name is in their environment.
+// Demo starts carrick demo on a terminal. The demo starts its own sandbox. carrick and its children write all files to
+// one directory and have its name in their environment.
 func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("processes are looked for in /proc")
+		t.Skip("this test reads processes from /proc")
 	}
 	clustertest.Room(t)
 	return onTerminal(t, "TMPDIR="+demoFolder(t), append([]string{"demo", guide}, flags...)...)
@@ -54,7 +54,7 @@ func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 
 func demoFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "carrick-demo-*") // a short path, because it holds a socket
+	dir, err := os.MkdirTemp("", "carrick-demo-*") // a short path: the directory contains a Unix socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func demoFolder(t *testing.T) string {
 	return dir
 }
 
-// LentDemo is like Demo, but with a sandbox that the test lends to carrick. Starting two control planes takes longer
-// than resetting them.
+// LentDemo is like Demo, but carrick uses the test's sandbox. Resetting two control planes is faster than starting
+// them.
 func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -74,7 +74,7 @@ func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	}
 	t.Cleanup(func() { _ = socket.Close() })
 	go box.Lend(socket)
-	// Link carrick into a folder in which this test binary acts as the sandbox program.
+	// Link carrick into a directory where this test binary takes the place of the sandbox program.
 	dir, err := os.MkdirTemp(filepath.Dir(Program(t)), "lent-*")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func LentDemo(t *testing.T, guide string, flags ...string) *Terminal {
 	return StartOnTerminal(t, cmd, "TMPDIR="+demoFolder(t), lent, own)
 }
 
-// lentMain is the sandbox program of LentDemo. Commands that need no control planes are passed to the real one.
+// lentMain is the sandbox program in LentDemo. Commands that need no control planes go to the real sandbox program.
 func lentMain() {
 	if len(os.Args) > 1 {
 		err := syscall.Exec(os.Getenv(clustertest.Program), os.Args, os.Environ())
@@ -108,16 +108,16 @@ func lentMain() {
 	}
 }
 
-// Family returns the processes of carrick and its children.
+// Family returns the process IDs of carrick and its children.
 func (p *Terminal) Family() []int {
 	p.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(dirs) == 0 {
-		p.t.Fatalf("nothing in /proc: %v", err)
+		p.t.Fatalf("cannot read /proc: %v", err)
 	}
 	var out []int
 	for _, dir := range dirs {
-		environ, err := os.ReadFile(filepath.Join(dir, "environ")) // empty once it has exited
+		environ, err := os.ReadFile(filepath.Join(dir, "environ")) // empty once the process has exited
 		if err == nil && bytes.Contains(environ, []byte(p.mark)) {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
 			out = append(out, pid)
@@ -126,10 +126,9 @@ func (p *Terminal) Family() []int {
 	return out
 }
 
-// goneWithin is the maximum time for which the children of carrick may outlive it.
 const goneWithin = 5 * time.Minute
 
-// LeftNothing fails the test unless all started processes end and all written files are removed.
+// LeftNothing fails the test unless all processes end and all their files are removed.
 func (p *Terminal) LeftNothing() {
 	p.t.Helper()
 	<-p.Ended
@@ -149,19 +148,19 @@ func (p *Terminal) LeftNothing() {
 			for _, pid := range family {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
-			p.t.Fatalf("left after %s: processes %v, files %v", goneWithin, family, files)
+			p.t.Fatalf("still running after %s: processes %v, files %v", goneWithin, family, files)
 		}
 	}
 }
 
 var private = regexp.MustCompile(`\x1b\[\?([0-9]+)([hl])`)
 
-// IsAsItWas fails the test unless every mode of the terminal is the same as before carrick: the normal screen, the
-// cursor, the line discipline.
+// IsAsItWas fails the test unless carrick has restored the terminal: the normal screen, the cursor and the line
+// discipline.
 func (p *Terminal) IsAsItWas() {
 	p.t.Helper()
 	if got := p.State(); !reflect.DeepEqual(got, p.Modes) {
-		p.t.Errorf("the line discipline is %+v, and was %+v", got, p.Modes)
+		p.t.Errorf("the line discipline is %+v, but was %+v", got, p.Modes)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,12 +173,12 @@ func (p *Terminal) IsAsItWas() {
 	}
 	for mode, is := range last {
 		if on := is == "h"; on != (mode == "25") {
-			p.t.Errorf("mode %s is left %s", mode, is)
+			p.t.Errorf("mode %s is still %s", mode, is)
 		}
 	}
 }
 
-// InSandbox returns the path of a file in the demo's sandbox.
+// InSandbox returns the path of the file name in the demo's sandbox.
 func (p *Terminal) InSandbox(name string) string {
 	p.t.Helper()
 	dir := filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*")
@@ -191,20 +190,20 @@ func (p *Terminal) InSandbox(name string) string {
 	return found[0]
 }
 
-// ObjectsOf returns the names of the objects in a cluster of the demo.
+// ObjectsOf returns the names of the objects in one of the demo's clusters.
 func (p *Terminal) ObjectsOf(context, kinds string) []string {
 	p.t.Helper()
 	names := strings.Fields(p.Kubectl(context, "get", kinds, "-A", "-o", "name"))
 	if len(names) < 20 {
 		p.t.Fatalf("%d objects", len(names))
 	}
-	// A namespace may get its copy of the cluster's CA only later.
+	// A namespace can get its copy of the cluster CA later.
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "configmap/kube-root-ca.crt" })
 	slices.Sort(names)
 	return names
 }
 
-// Kubectl runs kubectl in a second terminal, as the first screen of the demo explains.
+// Kubectl runs kubectl the way the first screen of the demo explains it for a second terminal.
 func (p *Terminal) Kubectl(context string, args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(

@@ -16,14 +16,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// kinds are the types of the documents that carrick writes, by kind.
 var kinds = map[string]func() any{
 	"Plan": func() any { return &engine.PlanReport{} }, "CheckList": func() any { return &reference.CheckList{} },
 	"GuideList": func() any { return &reference.GuideList{} }, "Guide": func() any { return &reference.GuideOnly{} },
 }
 
-// document FORMAT KIND [WHAT VERB [DIFF]] requires that the output is one document of that kind, without fields that
-// its type does not have. For a plan it can require an item, by regular expressions.
+// document FORMAT KIND [WHAT VERB [DIFF]] fails unless the output is one document of the given kind without unknown
+// fields. If WHAT is given, a plan must also contain a matching item with the verb VERB. WHAT and DIFF are regular
+// expressions.
 func document(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: document json|yaml KIND [WHAT VERB [DIFF]]")
@@ -45,17 +45,17 @@ func document(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-	ts.Fatalf("the plan has no such thing; the last of that name: %s", seen)
+	ts.Fatalf("the plan has no such item; the last item of that name: %s", seen)
 }
 
 func readDocument(format, kind, text string) (any, error) {
 	if kinds[kind] == nil {
-		return nil, fmt.Errorf("no kind is called %s", kind)
+		return nil, fmt.Errorf("unknown kind %s", kind)
 	}
 	doc := kinds[kind]()
 	if format == "yaml" {
 		if json.Valid([]byte(text)) {
-			return nil, errors.New("this is JSON")
+			return nil, errors.New("the document is JSON")
 		}
 		if err := yaml.UnmarshalStrict([]byte(text), doc); err != nil {
 			return nil, err
@@ -76,15 +76,14 @@ func readDocument(format, kind, text string) (any, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(again, &head); err != nil || head.Kind != kind || head.APIVersion != reference.APIVersion {
-		return nil, fmt.Errorf("this is %s %s (%v)", head.APIVersion, head.Kind, err)
+		return nil, fmt.Errorf("the document is %s %s (%v)", head.APIVersion, head.Kind, err)
 	}
 	if format == "json" && !sameJSON(again, []byte(text)) {
-		return nil, errors.New("read and written again it is another document")
+		return nil, errors.New("reading and writing the document changed it")
 	}
 	return doc, nil
 }
 
-// sameJSON reports whether two documents are equal.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {

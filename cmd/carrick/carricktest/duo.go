@@ -14,44 +14,49 @@ import (
 	"carrick/steps/action"
 )
 
-// duoMain is carrick with a guide for two admins that needs no cluster: both sides are folders, and each needs values
-// that the other one shares, one of them a secret.
+// duoMain is carrick with a guide for two admins. The guide needs no cluster: both sides are directories. Each side
+// needs values from the other side, and one of them is a secret.
 func duoMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), Duo(), twin()), Assets: assets.FS})
 }
 
-// Duo returns the guide for two admins.
+// Duo returns a guide for two admins whose sides are directories.
 func Duo() *steps.Guide {
 	return &steps.Guide{
-		Name: "duo", Title: "Duo", About: "Two folders that tell each other a name and a word.",
+		Name: "duo", Title: "Duo", About: "Exchanges a name and a word between two directories.",
 		Page: "https://example.org/duo",
 		Sides: map[steps.Side]steps.Role{
 			steps.Local: {Name: "guest", Kind: steps.Host}, steps.Remote: {Name: "house", Kind: steps.Host},
 		},
 		Steps: []steps.Step{{
-			Name: "names", Title: "Names", Why: "Each side knows the other by name.",
+			Name: "names", Title: "Names", Why: "Each side requires the name of the other side.",
 			Ask: []steps.Question{
-				{Key: "duo.room", Title: "Room", Help: "any", Kind: steps.Port, Default: steps.Fixed(7, "the usual one")},
+				{Key: "duo.room", Title: "Room", Help: "any", Kind: steps.Port, Default: steps.Fixed(7, "the default")},
 			},
 			Facts: []steps.Fact{
 				{Name: "name", Title: "the name", On: steps.Both, Shared: true, Learn: line("etc/name")},
 				{Name: "word", Title: "the word", On: steps.Remote, Shared: true, Secret: true, Learn: word},
 			},
 			Actions: []steps.Action{
-				{Name: "greet", Title: "Note the house's name", On: steps.Local, Doer: noted("/etc/greeting", "name")},
+				{Name: "greet", Title: "Write the house's name to a file", On: steps.Local, Doer: noted("/etc/greeting", "name")},
 				{
-					Name: "enter", Title: "Note the house's word", On: steps.Local, Needs: []string{"greeted"},
+					Name: "enter", Title: "Write the house's word to a file", On: steps.Local, Needs: []string{"greeted"},
 					Doer: noted("/etc/entry", "word"),
 				},
 			},
 			Checks: []steps.Check{
-				{Name: "named", Title: "it has a name", On: steps.Both, Why: "it is called by it", Run: there("/etc/name")},
 				{
-					Name: "greeted", Title: "the guest knows the house", On: steps.Local, Why: "it asks for it", FixedBy: "greet",
+					Name: "named", Title: "The side has a name", On: steps.Both,
+					Why: "Without a name the other side cannot refer to this side.", Run: there("/etc/name"),
+				},
+				{
+					Name: "greeted", Title: "The guest has the house's name", On: steps.Local,
+					Why: "Without the name the guest cannot contact the house.", FixedBy: "greet",
 					Needs: []string{"peer/named"}, Run: there("/etc/greeting"),
 				},
 				{
-					Name: "entered", Title: "the guest knows the word", On: steps.Local, Why: "it is asked for it", FixedBy: "enter",
+					Name: "entered", Title: "The guest has the house's word", On: steps.Local,
+					Why: "Without the word the house rejects the guest.", FixedBy: "enter",
 					Needs: []string{"greeted"}, Run: there("/etc/entry"),
 				},
 			},
@@ -59,7 +64,6 @@ func Duo() *steps.Guide {
 	}
 }
 
-// twin returns the guide of Duo under another name.
 func twin() *steps.Guide {
 	g := Duo()
 	g.Name, g.Title = "twin", "Twin"
@@ -99,7 +103,7 @@ func there(path string) func(context.Context, steps.Env) steps.Result {
 		text, err := e.Host.Read(ctx, path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return steps.Failed("there is no "+path, "write it")
+			return steps.Failed("there is no "+path, "write the file")
 		case err != nil:
 			return steps.Errored(err)
 		}

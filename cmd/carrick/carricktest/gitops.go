@@ -14,7 +14,7 @@ import (
 	"carrick/cluster/clustertest"
 )
 
-// Gitops is a user who has an export and kubectl, in one folder.
+// Gitops is a user with kubectl and an export in one directory.
 type Gitops struct {
 	*testing.T
 	Box *clustertest.Sandbox
@@ -22,7 +22,7 @@ type Gitops struct {
 	Env []string
 }
 
-// GitopsLink is a link of the guide renku.
+// GitopsLink is a link file for the guide renku.
 const GitopsLink = `apiVersion: carrick/v1alpha1
 kind: Link
 metadata: {name: gitops}
@@ -34,7 +34,7 @@ answers:
   pool.members: ["group:01J0GR0VP00000000000000000"]
 `
 
-// NewGitops starts a sandbox with the objects that a guide expects, and writes a link file of that guide.
+// NewGitops starts a sandbox with the objects that guide expects, and writes the link file.
 func NewGitops(t *testing.T, guide, link string) *Gitops {
 	t.Helper()
 	for _, tool := range []string{"bash", "curl", "jq"} {
@@ -52,7 +52,7 @@ func NewGitops(t *testing.T, guide, link string) *Gitops {
 	return g
 }
 
-// Write writes a file into the user's folder.
+// Write writes text to the file name in the user's directory.
 func (g *Gitops) Write(name, text string) {
 	g.Helper()
 	if err := os.WriteFile(filepath.Join(g.Dir, name), []byte(text), 0o600); err != nil {
@@ -60,7 +60,7 @@ func (g *Gitops) Write(name, text string) {
 	}
 }
 
-// Run runs a program in the user's folder and returns all its output.
+// Run runs a program in the user's directory and returns its standard output and standard error.
 func (g *Gitops) Run(args ...string) string {
 	g.Helper()
 	cmd := exec.CommandContext(g.Context(), args[0], args[1:]...)
@@ -72,7 +72,7 @@ func (g *Gitops) Run(args ...string) string {
 	return string(out)
 }
 
-// Commands returns the commands in README.txt of an export: the lines that are indented by eight spaces.
+// Commands returns the commands in the README.txt of an export. These are the lines that are indented by eight spaces.
 func (g *Gitops) Commands(export string) string {
 	g.Helper()
 	readme, err := os.ReadFile(filepath.Join(g.Dir, export, "README.txt"))
@@ -88,17 +88,17 @@ func (g *Gitops) Commands(export string) string {
 	return strings.Join(out, "")
 }
 
-// NoSecrets fails the test if a file of an export, or the output, contains one of the secrets, in plain text or in
+// NoSecrets fails the test if a file of the export or the output contains one of the secrets in plain text or in
 // base64.
 func (g *Gitops) NoSecrets(export, said string, secrets ...string) {
 	g.Helper()
 	look := func(where, text string) {
 		for _, s := range secrets {
 			if len(s) < 20 {
-				g.Fatalf("a secret of %d characters proves nothing", len(s))
+				g.Fatalf("a secret of %d characters is too short for this test", len(s))
 			}
 			if strings.Contains(text, s) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(s))) {
-				g.Errorf("%s holds a secret", where)
+				g.Errorf("%s contains a secret", where)
 			}
 		}
 	}
@@ -116,10 +116,10 @@ func (g *Gitops) NoSecrets(export, said string, secrets ...string) {
 	}
 }
 
-// OnlyMarks matches the lines of a diff that only adds the labels and annotations of the link gitops.
+// OnlyMarks matches the lines of a diff that adds only the labels and annotations of the link gitops.
 var OnlyMarks = regexp.MustCompile(`^(labels:|annotations:|carrick/link\.gitops: [a-z-]+)$`)
 
-// Standing returns the objects on both sides, without the fields that the clusters themselves set.
+// Standing returns the objects of both sides without the fields that the API servers set.
 func (g *Gitops) Standing() string {
 	g.Helper()
 	const script = `for side in local remote; do
@@ -129,7 +129,7 @@ done`
 	return g.Run("bash", "-euo", "pipefail", "-c", script)
 }
 
-// Command runs a program in the user's folder and returns its output.
+// Command runs a program in the user's directory and returns its standard output.
 func (g *Gitops) Command(args ...string) (string, error) {
 	cmd := exec.CommandContext(g.Context(), args[0], args[1:]...)
 	cmd.Dir, cmd.Env = g.Dir, g.Env

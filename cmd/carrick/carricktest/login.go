@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// Login describes access to an API server.
+// Login is a user's access to an API server.
 type Login struct {
 	Server, User string
-	CA           *x509.Certificate // CA certificate of the server; nil: none
+	CA           *x509.Certificate // CA of the server certificate, or nil
 }
 
-// Write writes link.yaml, with that API server on both sides, and a kubeconfig for it.
+// Write writes a kubeconfig for the API server, and a link.yaml that uses it on both sides.
 func (l Login) Write(t *testing.T, dir string) {
 	t.Helper()
 	cluster := fmt.Sprintf("server: %q", l.Server)
@@ -49,7 +49,7 @@ remote: {context: right, kubeconfig: config}
 	}
 }
 
-// WritePEM writes a file with one block.
+// WritePEM writes a file with one PEM block.
 func WritePEM(t *testing.T, file, kind string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
@@ -57,7 +57,7 @@ func WritePEM(t *testing.T, file, kind string, der []byte) {
 	}
 }
 
-// Served returns a TLS server that does not log failed handshakes.
+// Served starts a TLS server that does not log failed handshakes.
 func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
@@ -68,5 +68,5 @@ func Served(t *testing.T, c *tls.Config, answer http.HandlerFunc) *httptest.Serv
 	return server
 }
 
-// NoServer is the URL of an API server that does not exist.
+// NoServer is a URL where no API server listens.
 const NoServer = "https://127.0.0.1:1"

@@ -1,5 +1,5 @@
-// Package carricktest runs carrick for tests of the whole program: on a terminal, by scripts, by two admins, on the
-// demo's clusters, and with guides that exist only in tests.
+// Package carricktest runs carrick in tests of the whole program. It has terminals, scripts, pairs of admins, demo
+// clusters, and guides that exist only in tests.
 package carricktest
 
 import (
@@ -26,8 +26,8 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// Main runs the tests of a package. This test binary also acts as carrick (without the topics of its README), as
-// carrick with a test guide, as the sandbox program of LentDemo, and as the programs in more.
+// Main runs the tests of a package. Depending on its name, the test binary also acts as carrick, as carrick with a test
+// guide, as the sandbox program in LentDemo, or as one of the programs in more.
 func Main(m *testing.M, more map[string]func()) {
 	if filepath.Base(os.Args[0]) == demo.Program {
 		lentMain()
@@ -39,7 +39,7 @@ func Main(m *testing.M, more map[string]func()) {
 	testscript.Main(tidy{m}, programs)
 }
 
-// RunProgram is the main function of a carrick with additional guides.
+// RunProgram is the main function of carrick with the guides in p.
 func RunProgram(p commands.Program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := commands.Run(ctx, p, os.Args, os.Stdin, os.Stdout, os.Stderr)
@@ -47,16 +47,16 @@ func RunProgram(p commands.Program) {
 	os.Exit(code)
 }
 
-// tidy removes files that the tests of one binary share.
+// tidy removes the files that all tests of a binary share.
 type tidy struct{ *testing.M }
 
-// Run runs the tests.
+// Run runs the tests and then removes the shared files.
 func (t tidy) Run() int {
 	defer func() { _ = os.RemoveAll(built.dir) }()
 	return t.M.Run()
 }
 
-// Command returns a carrick command, in a folder of its own, without the user's settings.
+// Command returns a carrick command that runs in a new directory and ignores the user's settings.
 func Command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), Program(t), args...)
@@ -65,7 +65,7 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// OwnEnvironment returns the complete environment of carrick in tests. All its state goes into dir.
+// OwnEnvironment returns the complete environment of carrick in tests. carrick keeps all its state in dir.
 func OwnEnvironment(dir string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "LANG=en_US.UTF-8",
@@ -73,7 +73,6 @@ func OwnEnvironment(dir string) []string {
 	}
 }
 
-// built is carrick as users run it, with the sandbox program next to it.
 var built struct {
 	once sync.Once
 	dir  string
@@ -81,12 +80,11 @@ var built struct {
 	said []byte
 }
 
-// programAt is the environment variable for the path of carrick, which has carrick-sandbox next to it.
+// programAt is the environment variable with the path of carrick. The directory must also contain carrick-sandbox.
 const programAt = "CARRICK_PROGRAM"
 
-// Program returns the path of carrick: the one in CARRICK_PROGRAM, or one that the first caller builds. Unlike the
-// command of the scripts it is not a test binary, and if CARRICK_SANDBOX is set it finds carrick-sandbox next to
-// itself.
+// Program returns the path of carrick. If CARRICK_PROGRAM is not set, the first call builds carrick. If CARRICK_SANDBOX
+// is set, carrick-sandbox is next to the built binary.
 func Program(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(programAt); path != "" {
@@ -111,7 +109,7 @@ func Program(t testing.TB) string {
 	return filepath.Join(built.dir, "carrick")
 }
 
-// Finish runs a command until it exits.
+// Finish runs cmd until it exits, and returns its standard output, standard error and exit code.
 func Finish(t testing.TB, cmd *exec.Cmd) (out, said string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -123,13 +121,13 @@ func Finish(t testing.TB, cmd *exec.Cmd) (out, said string, code int) {
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// ReadFile returns the text of a file.
+// ReadFile returns the content of the file at path.
 func ReadFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	return string(b), err
 }
 
-// OnlyNamed skips the test if CARRICK_GUIDES names guides, but not this one.
+// OnlyNamed skips the test if CARRICK_GUIDES is set and does not contain guide.
 func OnlyNamed(t *testing.T, guide string) {
 	t.Helper()
 	if only := strings.Fields(os.Getenv("CARRICK_GUIDES")); len(only) > 0 && !slices.Contains(only, guide) {
@@ -137,13 +135,13 @@ func OnlyNamed(t *testing.T, guide string) {
 	}
 }
 
-// Copy copies a program to another folder, so that it looks for related programs there.
+// Copy copies a program to another directory. The copy looks for related programs in that directory.
 func Copy(t *testing.T, from, to string) {
 	t.Helper()
 	if os.Link(from, to) == nil {
 		return
 	}
-	text, err := os.ReadFile(from) // the target is on another file system
+	text, err := os.ReadFile(from) // to is on another file system
 	if err == nil {
 		err = os.WriteFile(to, text, 0o755)
 	}

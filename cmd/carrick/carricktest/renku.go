@@ -13,7 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// RenkuToken returns a token of an admin of the sandbox's Renku, which the fake Renku issues on request.
+// RenkuToken returns a token for an admin of the sandbox's Renku. The fake Renku issues it on request.
 func RenkuToken(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	resp, err := standIn(t).Post(renkuAddress(t, box)+"/stand-in/token", "", nil)
@@ -30,14 +30,12 @@ func RenkuToken(t testing.TB, box *clustertest.Sandbox) string {
 	return got.Token
 }
 
-// standIn returns a client for a local fake, without verifying its certificate.
 func standIn(t testing.TB) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
-// renkuAddress returns the address of the sandbox's Renku, as carrick finds it.
 func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 	t.Helper()
 	cmd := Command(t, "check", "link.yaml", "--only", "api-answers", "-o", "json")
@@ -63,6 +61,6 @@ func renkuAddress(t testing.TB, box *clustertest.Sandbox) string {
 			return address
 		}
 	}
-	t.Fatalf("nothing tells where Renku is: %s", out)
+	t.Fatalf("the sandbox does not report the address of Renku: %s", out)
 	return ""
 }

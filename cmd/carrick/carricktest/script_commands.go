@@ -25,8 +25,8 @@ import (
 	"carrick/steps/facts"
 )
 
-// exits CODE PROGRAM ARG... requires that a program exits with exactly that code, without a stack trace and without an
-// escape sequence in its output.
+// exits CODE PROGRAM ARG... fails unless the program exits with that code. The output must not contain a stack trace or
+// an escape sequence.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
@@ -44,26 +44,27 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, end := range []string{"stdout", "stderr"} {
 		if bad := Unfit(ts.ReadFile(end)); bad != "" {
-			ts.Fatalf("%s holds %s", end, bad)
+			ts.Fatalf("%s contains %s", end, bad)
 		}
 	}
 }
 
-// refuses CODE PROGRAM ARG... is like exits, for a program that writes no data and one message.
+// refuses CODE PROGRAM ARG... is like exits. The program must also write exactly one message to standard error and
+// nothing to standard output.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	exits(ts, neg, args)
 	if out := ts.ReadFile("stdout"); out != "" {
-		ts.Fatalf("it wrote data")
+		ts.Fatalf("the command wrote data")
 	}
 	said := ts.ReadFile("stderr")
 	if n := len(regexp.MustCompile(`(?m)^(kubectl )?carrick: `).FindAllString(said, -1)); n != 1 ||
 		!strings.HasSuffix(said, "\n") {
-		ts.Fatalf("%d messages, not one", n)
+		ts.Fatalf("%d messages instead of one", n)
 	}
 }
 
-// report FORMAT [ID STATUS [FOUND [FIX]]] requires that the output is one report in that format, in which that check
-// has that verdict. FOUND and FIX are regular expressions.
+// report FORMAT [ID STATUS [FOUND [FIX]]] fails unless the output is one report in that format and the check ID has
+// that status. FOUND and FIX are regular expressions for the finding and the fix of the check.
 func report(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: report json|yaml [ID STATUS [FOUND [FIX]]]")
@@ -90,7 +91,7 @@ func report(ts *testscript.TestScript, neg bool, args []string) {
 func readReport(format, text string) (r engine.Report, err error) {
 	if format == "yaml" {
 		if json.Valid([]byte(text)) {
-			return r, errors.New("this is JSON")
+			return r, errors.New("the report is JSON")
 		}
 		err = yaml.UnmarshalStrict([]byte(text), &r)
 	} else {
@@ -101,12 +102,12 @@ func readReport(format, text string) (r engine.Report, err error) {
 		}
 	}
 	if err == nil && (r.Kind != "CheckReport" || len(r.Checks) == 0) {
-		err = errors.New("this is no report")
+		err = errors.New("the document is not a report")
 	}
 	return r, err
 }
 
-// keep NAME stores the output in an environment variable.
+// keep NAME stores the standard output in the environment variable NAME.
 func keep(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: keep NAME")
@@ -114,7 +115,8 @@ func keep(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// Unfit returns what an output contains although no output may, or "".
+// Unfit returns a description of content that no output is allowed to have: an escape sequence or a stack trace. It
+// returns "" if the output is valid.
 func Unfit(output string) string {
 	switch {
 	case strings.Contains(output, "\x1b"):
@@ -125,8 +127,8 @@ func Unfit(output string) string {
 	return ""
 }
 
-// forge FILE WHAT rewrites a facts file with one change. It signs the file with the script's own key, or with another
-// key if WHAT is stranger.
+// forge FILE WHAT changes a facts file and signs it again. It uses the script's own key, or another key if WHAT is
+// stranger.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: forge FILE WHAT")
@@ -155,7 +157,7 @@ func forge(ts *testscript.TestScript, neg bool, args []string) {
 	case "escape":
 		f.Facts["name"] = "rome\x1b]0;owned\x07"
 	default:
-		ts.Fatalf("nothing is called %s", args[1])
+		ts.Fatalf("unknown forgery %s", args[1])
 	}
 	data, err := f.Encode(key)
 	ts.Check(err)
@@ -172,7 +174,7 @@ func signer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], f.Signer)
 }
 
-// sshKey KIND NAME writes an SSH private key into NAME: ed25519, locked (with a passphrase) or ecdsa.
+// sshkey KIND NAME writes an SSH private key to NAME. KIND is ed25519, locked (ed25519 with a passphrase) or ecdsa.
 func sshKey(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sshkey ed25519|locked|ecdsa NAME")
@@ -196,7 +198,7 @@ func sshKey(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
-// ageKey NAME writes an age identity to NAME, and its recipient to NAME.pub.
+// agekey NAME writes an age identity to NAME and its recipient to NAME.pub.
 func ageKey(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: agekey NAME")

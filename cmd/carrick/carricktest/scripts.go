@@ -13,7 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// RunScripts runs the scripts of a folder.
+// RunScripts runs all scripts in dir.
 func RunScripts(t testscript.T, dir string, more func(*testscript.Env) error) {
 	testscript.RunT(t, testscript.Params{
 		Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true,
@@ -41,10 +41,10 @@ type OneByOne struct{ *testing.T }
 // Parallel does nothing.
 func (OneByOne) Parallel() {}
 
-// Verbose reports whether tests are verbose.
+// Verbose reports whether go test runs with -v.
 func (OneByOne) Verbose() bool { return testing.Verbose() }
 
-// Run runs a script.
+// Run runs one script as a subtest.
 func (t OneByOne) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(OneByOne{t}) })
 }
@@ -52,16 +52,16 @@ func (t OneByOne) Run(name string, f func(testscript.T)) {
 // BesideEachOther runs scripts in parallel.
 type BesideEachOther struct{ *testing.T }
 
-// Verbose reports whether tests are verbose.
+// Verbose reports whether go test runs with -v.
 func (BesideEachOther) Verbose() bool { return testing.Verbose() }
 
-// Run runs a script in parallel.
+// Run runs one script as a subtest.
 func (t BesideEachOther) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
 }
 
-// AtOnce runs scripts concurrently on the clusters of the test. Parallel subtests would keep this sandbox while they
-// wait for other tests, which in turn wait for a sandbox.
+// AtOnce runs scripts concurrently on the same sandbox. Parallel subtests could deadlock: they would occupy this
+// sandbox while other tests wait for one.
 type AtOnce struct {
 	*testing.T
 	sync.WaitGroup
@@ -70,15 +70,15 @@ type AtOnce struct {
 // Parallel does nothing.
 func (*AtOnce) Parallel() {}
 
-// Verbose reports whether tests are verbose.
+// Verbose reports whether go test runs with -v.
 func (*AtOnce) Verbose() bool { return testing.Verbose() }
 
-// Run starts a script.
+// Run starts one script as a subtest and does not wait for it.
 func (t *AtOnce) Run(name string, f func(testscript.T)) {
 	t.Go(func() { t.T.Run(name, func(one *testing.T) { f(OneByOne{one}) }) })
 }
 
-// OnClusters gives a script access to both clusters.
+// OnClusters returns a set-up function that gives a script access to both clusters.
 func OnClusters(box *clustertest.Sandbox) func(*testscript.Env) error {
 	return func(e *testscript.Env) error {
 		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// taken returns when carrick has read the typed keys, or after a timeout. Keys that carrick reads together may look
-// like another key: escape and a letter, for example.
+// taken waits until carrick has read the typed keys. If carrick reads two keys together, they can look like one: escape
+// and a letter, for example.
 func (p *Terminal) taken() {
 	often := time.NewTicker(2 * time.Millisecond)
 	defer often.Stop()

@@ -16,18 +16,19 @@ import (
 	"carrick/steps/action"
 )
 
-// trialMain is carrick with an additional guide that needs no cluster: both its sides are folders. The guide has
-// features that no real guide may need today: a secret, a login that waits for a user, a file, a long answer.
+// trialMain is carrick with an additional guide that needs no cluster: both sides are directories. The guide tests
+// features that real guides do not always use: a secret, a login that waits for a user, a file and a long answer.
 func trialMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), trial()), Assets: assets.FS})
 }
 
-// TrialToken is the only token that the trial accepts.
+// TrialToken is the only token that the guide trial accepts.
 const TrialToken = "let-me-in-4711"
 
 func trial() *steps.Guide {
 	return &steps.Guide{
-		Name: "trial", Title: "Trial", About: "Two folders, and a token between them.", Page: "https://example.org/trial",
+		Name: "trial", Title: "Trial", About: "Writes to another directory, which requires a token.",
+		Page: "https://example.org/trial",
 		Sides: map[steps.Side]steps.Role{
 			steps.Local: {Name: "desk", Kind: steps.Host}, steps.Remote: {Name: "shelf", Kind: steps.Host},
 		},
@@ -35,30 +36,32 @@ func trial() *steps.Guide {
 			Name: "login", Title: "Login", Why: "Writing to the shelf requires a token.",
 			Ask: []steps.Question{
 				{
-					Key: "trial.token", Title: "Token", Help: "of an account that can write", Kind: steps.Text, Secret: true,
-					Opt: true,
+					Key: "trial.token", Title: "Token", Help: "The token of an account that is allowed to write.", Kind: steps.Text,
+					Secret: true,
+					Opt:    true,
 				},
 				{Key: "trial.pin", Title: "PIN", Help: "a number", Kind: steps.Number, Secret: true, Opt: true},
-				{Key: "trial.port", Title: "Port", Help: "any", Kind: steps.Port, Default: steps.Fixed(80, "the usual one")},
+				{Key: "trial.port", Title: "Port", Help: "any", Kind: steps.Port, Default: steps.Fixed(80, "the default")},
 			},
 			Actions: []steps.Action{
 				{
 					Name: "sign-in", Title: "Log in", On: steps.Local,
-					Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it ends with this session"},
+					Doer: action.Call{Preview: loginPreview, Make: loginMake, Keeps: "it expires with this session"},
 				},
 			},
 			Checks: []steps.Check{{
-				Name: "token-works", Title: "the shelf takes the token", On: steps.Local, Why: "nothing can be written without",
+				Name: "token-works", Title: "The shelf accepts the token", On: steps.Local,
+				Why:     "Without a valid token carrick cannot write to the shelf.",
 				FixedBy: "sign-in", Run: tokenWorks,
 			}},
 		}, {
-			Name: "write", Title: "Write", Why: "The shelf holds one file.",
+			Name: "write", Title: "Write", Why: "The shelf contains one file.",
 			Ask: []steps.Question{{
-				Key: "trial.rules", Title: "Rules", Help: "for readers", Kind: steps.YAML,
+				Key: "trial.rules", Title: "Rules", Help: "The rules for readers, as YAML.", Kind: steps.YAML,
 				Default: steps.Fixed("# who may read\nopen: true\n", "an example"),
 				Check: func(text string) error {
 					if at := strings.Index(text, "closed"); at >= 0 {
-						return fmt.Errorf("line %d: closed is no rule", strings.Count(text[:at], "\n")+1)
+						return fmt.Errorf("line %d: closed is not a rule", strings.Count(text[:at], "\n")+1)
 					}
 					return nil
 				},
@@ -70,8 +73,9 @@ func trial() *steps.Guide {
 			}}},
 			Checks: []steps.Check{
 				{
-					Name: "note-there", Title: "the note is there", On: steps.Remote, Why: "it is all there is", FixedBy: "note",
-					Run: noteThere,
+					Name: "note-there", Title: "The note exists", On: steps.Remote, Why: "Without the note the shelf is empty.",
+					FixedBy: "note",
+					Run:     noteThere,
 				},
 			},
 		}},
@@ -81,21 +85,21 @@ func trial() *steps.Guide {
 func tokenWorks(_ context.Context, e steps.Env) steps.Result {
 	switch token := e.Answers.Masked("trial.token"); {
 	case token.IsZero():
-		return steps.Failed("there is no token", "")
+		return steps.Failed("the token is not set", "")
 	case token.Reveal() != TrialToken:
-		return steps.Failed("the token is refused", "")
+		return steps.Failed("the shelf rejects the token", "")
 	}
-	return steps.Passed("token taken, port %d", e.Answers.Int("trial.port"))
+	return steps.Passed("the shelf accepts the token, port %d", e.Answers.Int("trial.port"))
 }
 
 func noteThere(ctx context.Context, e steps.Env) steps.Result {
 	switch _, err := e.Host.Read(ctx, "/etc/note.conf"); {
 	case errors.Is(err, fs.ErrNotExist):
-		return steps.Failed("there is no note", "")
+		return steps.Failed("/etc/note.conf does not exist", "")
 	case err != nil:
 		return steps.Errored(err)
 	}
-	return steps.Passed("one note")
+	return steps.Passed("/etc/note.conf exists")
 }
 
 func loginPreview(_ context.Context, e steps.Env) (steps.Change, error) {
@@ -106,8 +110,8 @@ func loginPreview(_ context.Context, e steps.Env) (steps.Change, error) {
 	return steps.Change{Items: []steps.Item{{Verb: verb, What: "login at the shelf", Hash: "login"}}}, nil
 }
 
-// loginMake is a fake device login. It prints an address and a code, and polls until the user has approved the login.
-// The file /approved in the desk represents the approval.
+// loginMake is a fake device login. It prints a URL and a code, and polls until the user approves the login. To approve
+// it, a test creates the file /approved on the side desk.
 func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if !e.Attended {
 		return errors.New("no terminal to log in on; give a token: --secret trial.token=@FILE")
@@ -118,7 +122,7 @@ func loginMake(ctx context.Context, e steps.Env, say steps.Progress) error {
 		if _, err := e.Host.Read(ctx, "/approved"); err == nil {
 			break
 		}
-		say.Say("not approved yet, asked %d times", i+1)
+		say.Say("not approved yet after %d requests", i+1)
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():

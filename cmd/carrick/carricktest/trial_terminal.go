@@ -15,13 +15,13 @@ func OnTrial(t *testing.T, args ...string) *Terminal {
 	return OnTrialWith(t, "TRIAL=1", args...)
 }
 
-// OnTrialWith is like OnTrial, with the variable mark in the environment.
+// OnTrialWith is like OnTrial, but mark is in the environment of carrick.
 func OnTrialWith(t *testing.T, mark string, args ...string) *Terminal {
 	t.Helper()
 	return StartOnTerminal(t, TrialCommand(t, args...), mark)
 }
 
-// TrialCommand returns carrick with the guide trial, in a folder with a link.
+// TrialCommand returns a command that runs carrick with the guide trial. Its directory contains a link file.
 func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("carrick-trial", args...)
@@ -43,7 +43,7 @@ func TrialCommand(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Approve approves the device login of the trial, as a user does in a browser.
+// Approve approves the device login of the guide trial, as a user would do in a browser.
 func (p *Terminal) Approve() {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.Cmd.Dir, "desk/approved"), nil, 0o600); err != nil {
@@ -51,17 +51,17 @@ func (p *Terminal) Approve() {
 	}
 }
 
-// UntilSilent returns when the terminal no longer echoes input.
+// UntilSilent waits until the terminal no longer echoes input.
 func (p *Terminal) UntilSilent() {
 	p.t.Helper()
 	for end := time.Now().Add(Quick); *p.State() == *p.Modes; {
 		if time.Now().After(end) {
-			p.t.Fatal("what is typed would be shown")
+			p.t.Fatal("the terminal would show the input")
 		}
 	}
 }
 
-// Wrote reports whether carrick has written a text.
+// Wrote reports whether the output of carrick contains text.
 func (p *Terminal) Wrote(text string) bool {
 	return strings.Contains(p.Printed(), text)
 }

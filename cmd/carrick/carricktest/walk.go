@@ -2,7 +2,7 @@ package carricktest
 
 import "fmt"
 
-// Patterns for the wizard's screens.
+// Patterns for screens of the wizard.
 const (
 	Starting   = `starting the API servers`
 	Beginning  = `(?s)new link.*enter begin`
@@ -10,29 +10,27 @@ const (
 	Confirming = `(?s)Apply .*\?.*No +Yes`
 )
 
-// applied returns a pattern for the page of a step after its changes are applied. On a slow machine a check may then
-// briefly fail or time out, and the page says so instead of ✓. Walks end with all checks green, so that check must pass
-// again.
+// applied returns a pattern for the page of a step after apply. On a slow machine, a check can briefly fail or time out
+// after apply. The page then shows another text instead of ✓.
 func applied(title string) string {
 	return "✓ applied " + title + "|applied " + title + "; since then"
 }
 
-// Walk describes how to go through a guide by keys.
+// Walk describes how to go through a guide with keys. The maps are indexed by step number.
 type Walk struct {
 	Steps  int
-	Titles map[int]string          // titles of the steps that have changes
-	Before map[int]func(*Terminal) // called on a step before it is applied
-	Takes  map[int]bool            // steps that take over objects of another field manager
-	Asks   map[int]string          // text on screen while a step is applied
-	// Meanwhile is called when that text is on screen, to act as another user.
+	Titles map[int]string          // titles of the steps with changes
+	Before map[int]func(*Terminal) // called before the step is applied
+	Takes  map[int]bool            // steps that take over objects from another field manager
+	Asks   map[int]string          // text on the screen while the step is applied
+	// Meanwhile is called when the text in Asks is on the screen. It acts as another user.
 	Meanwhile map[int]func()
 }
 
-// On returns a pattern for the page of a step.
+// On returns a pattern for the page of step n.
 func (w Walk) On(n int) string { return fmt.Sprintf("step %d of %d", n, w.Steps) }
 
-// Apply goes from one step to another, and applies each step that has changes. The first of these steps must be on
-// screen.
+// Apply applies the steps from to to, except those without changes. The page of step from must be on the screen.
 func (w Walk) Apply(p *Terminal, from, to int) {
 	for step := from; step <= to; step++ {
 		if step > from {
@@ -40,7 +38,7 @@ func (w Walk) Apply(p *Terminal, from, to int) {
 		}
 		p.Wait(w.On(step))
 		if w.Titles[step] == "" {
-			continue // it has only checks
+			continue // the step has no changes
 		}
 		if w.Before[step] != nil {
 			w.Before[step](p)
@@ -63,7 +61,7 @@ func (w Walk) Apply(p *Terminal, from, to int) {
 	}
 }
 
-// Undo undoes everything from the last step, through the summary.
+// Undo goes from the last step to the summary and undoes everything.
 func (w Walk) Undo(p *Terminal) {
 	p.Types("n")
 	p.Wait(`(?s)summary · .*u undo all`)

@@ -33,9 +33,9 @@ func (a *app) adopt() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "adopt GUIDE", Short: "Write a link file for an existing set-up",
 		Long: "Inspects two sides that are already joined, discovers the names that the set-up uses, and\nwrites them to a " +
-			"link file. It changes nothing in any cluster. Answers that it could not\ndiscover are comments in the link " +
-			"file.\n\nExit code 0: the file is written, whatever the checks report; 2: usage error, or the file\nalready " +
-			"exists; 5: a side does not answer, and nothing was written.",
+			"link file. It changes nothing in any cluster. Answers that carrick could not\ndiscover are comments in the link " +
+			"file.\n\nExit code 0: the file is written, even if checks fail; 2: usage error, or the file\nalready exists; 5: " +
+			"a side does not answer, and nothing was written.",
 		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo " +
 			"--remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ func (a *app) adopt() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing file")
 	cmd.Flags().StringVar(
-		&f.host, "host", "", "root folder of the side that is a machine: / for this machine, or another folder",
+		&f.host, "host", "", "root directory of the side that is a machine: / for this machine, or another directory",
 	)
 	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "KEY=VALUE, an answer that you know")
 	cmd.Flags().BoolVar(&f.signIn, "sign-in", false, "sign in with a browser to services that show details only to admins")
@@ -82,7 +82,8 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	defer func() { s.Close() }()
 	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
 		fmt.Fprintf(
-			a.err, "carrick created some of it for link %s: the new link has the same name, so that undo works\n", links[0],
+			a.err, "carrick created part of this set-up for link %s. The new link gets the same name, so that undo works\n",
+			links[0],
 		)
 		f.name = links[0]
 		if l, err = a.adoptedLink(g, f); err != nil {
@@ -100,7 +101,6 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	return a.tellAdopted(ctx, s, found)
 }
 
-// openBoth opens a link, and returns an error unless both sides answer.
 func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	s, err := a.session(l, o)
 	if err != nil {
@@ -113,11 +113,11 @@ func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options)
 	return s, nil
 }
 
-// signInFirst finds the answers that need no sign-in, signs in with them, and keeps the credentials for the rest of
-// this run.
+// signInFirst discovers the answers that require no sign-in and uses them to sign in. It keeps the credentials until
+// carrick exits.
 func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) error {
 	if a.attended = isTerminalStream(a.in) && isTerminalStream(a.err); !a.attended {
-		return exit.Usagef("--sign-in requires an interactive terminal: give a token with --secret instead")
+		return exit.Usagef("--sign-in requires an interactive terminal: pass a token with --secret instead")
 	}
 	l, err := a.adoptedLink(g, f)
 	if err != nil {
@@ -155,7 +155,6 @@ func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]en
 	return found, s.SaveAdopted(found)
 }
 
-// adoptedLink returns the link to be written, with the values from the flags.
 func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) {
 	ends, err := a.adoptedSides(g, f.host)
 	if err != nil {
@@ -169,7 +168,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 		name = engine.SuggestLinkName(g.Name, ends[steps.Local].Context, ends[steps.Remote].Context)
 	}
 	if err := linkfile.CheckName(name); err != nil {
-		return nil, exit.Usagef("%w; give one with --name", err)
+		return nil, exit.Usagef("%w; set a name with --name", err)
 	}
 	l := linkfile.New(g.Name, name)
 	l.Path = f.output
@@ -187,7 +186,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 	return l, nil
 }
 
-// giveAnswer sets the answer of one --answer.
+// giveAnswer sets one answer. flag is KEY=VALUE.
 func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 	key, typed, ok := strings.Cut(flag, "=")
 	key = g.Current(key)
@@ -200,9 +199,9 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 			"--answer: guide %s has no question %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys",
 		)
 	case q == nil:
-		return exit.Usagef("--answer takes KEY=VALUE; carrick guides %s lists the keys", g.Name)
-	case q.Secret: // the error does not repeat the secret
-		return exit.Usagef("--answer %s: it is secret; give it with --secret %s=@FILE", key, key)
+		return exit.Usagef("--answer requires KEY=VALUE; carrick guides %s lists the keys", g.Name)
+	case q.Secret: // the error must not repeat the secret
+		return exit.Usagef("--answer %s: the answer is secret; pass it with --secret %s=@FILE", key, key)
 	}
 	v, err := q.Parse(typed)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"carrick/steps/engine"
 )
 
-// tellAdopted prints the origin of each answer and which are missing, then the state of the set-up.
 func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted) error {
 	b, looks := s.Look(ctx, s.Guide().Cells())
 	if ctx.Err() != nil {
@@ -39,14 +38,13 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 	for _, next := range [][2]string{
 		{"", "the wizard: opens on the first cause; t lists everything that is wrong"},
 		{"check ", "every check, with its fix"},
-		{"diff ", "what carrick would change; it asks before it changes anything"},
+		{"diff ", "the changes that carrick would make; apply asks before it makes them"},
 	} {
 		fmt.Fprintf(a.out, "  %-*s   %s\n", len(a.name)+7+len(path), a.name+" "+next[0]+path, next[1])
 	}
 	return nil
 }
 
-// printAdopted prints a line for each answer, discovered ones first.
 func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
 	list := func(head string, pick func(engine.Adopted) bool, line func(engine.Adopted) string) {
 		for _, f := range found {
@@ -78,11 +76,11 @@ func printAdopted(w io.Writer, found []engine.Adopted, stands bool) {
 	if !stands {
 		return
 	}
-	printByHand(w, found)
+	printManual(w, found)
 }
 
-// printByHand prints the answers that could not be discovered, by reason.
-func printByHand(w io.Writer, found []engine.Adopted) {
+// printManual prints the answers that could not be discovered, grouped by reason.
+func printManual(w io.Writer, found []engine.Adopted) {
 	var reasons []string
 	of := map[string][]engine.Adopted{}
 	for _, f := range found {
@@ -91,7 +89,7 @@ func printByHand(w io.Writer, found []engine.Adopted) {
 		}
 		why := f.Why
 		if why == "" {
-			why = "nothing on the clusters shows it"
+			why = "no object on the clusters contains the value"
 		}
 		if of[why] == nil {
 			reasons = append(reasons, why)
@@ -99,14 +97,14 @@ func printByHand(w io.Writer, found []engine.Adopted) {
 		of[why] = append(of[why], f)
 	}
 	if len(reasons) > 0 {
-		fmt.Fprint(w, "\nNot discovered; check these manually (they are comments in the file):\n")
+		fmt.Fprint(w, "\nNot discovered; set these answers manually (they are comments in the file):\n")
 	}
 	for _, why := range reasons {
 		fmt.Fprintf(w, "  %s\n", plain.OneLine(why))
 		for _, f := range of[why] {
 			until := ""
 			if f.Value != nil && f.Question.Kind != steps.YAML {
-				until = "    # until then it is " + plain.OneLine(f.Question.Show(f.Value))
+				until = "    # current value: " + plain.OneLine(f.Question.Show(f.Value))
 			}
 			fmt.Fprintf(w, "    %-24s %s%s\n", f.Question.Key, f.Question.Title, until)
 		}

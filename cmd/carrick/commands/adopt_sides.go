@@ -14,11 +14,10 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// hostSide returns the machine of --host, if the side is a machine in the guide.
 func hostSide(g *steps.Guide, side steps.Side, root string) (linkfile.EndpointSpec, error) {
 	if root == "" {
 		return linkfile.EndpointSpec{}, exit.Usagef(
-			"where is the %s? Name it with --host: / for this machine, or another root folder", g.Sides[side].Name,
+			"where is the %s? Set --host to / for this machine, or to another root directory", g.Sides[side].Name,
 		)
 	}
 	path, err := filepath.Abs(root)
@@ -68,7 +67,8 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 		if end.Context == "" {
 			flag := map[steps.Side]string{steps.Local: "--context", steps.Remote: "--remote-context"}[side]
 			return nil, exit.Usagef(
-				"which context is the %s? Name it with %s; there are:\n  %s", g.Sides[side].Name, flag, strings.Join(names, "\n  "),
+				"which context is the %s? Set %s to one of these contexts:\n  %s", g.Sides[side].Name, flag,
+				strings.Join(names, "\n  "),
 			)
 		}
 		out[side] = end
@@ -76,7 +76,7 @@ func (a *app) adoptedSides(g *steps.Guide, host string) (map[steps.Side]linkfile
 	return out, nil
 }
 
-// namedSides returns the sides whose address the link names. The address of an optional side may be missing.
+// namedSides returns the sides that have an endpoint in the link. Only optional sides can be without one.
 func namedSides(s *engine.Session) []steps.Side {
 	return slices.DeleteFunc(slices.Clone(steps.Sides), func(side steps.Side) bool {
 		return s.Guide().Sides[side].Optional && *s.Link().Side(side) == (linkfile.EndpointSpec{})
@@ -99,7 +99,7 @@ func bothAnswer(ctx context.Context, s *engine.Session) error {
 		}
 		if uid, err := s.Endpoint(side).Cluster.UID(ctx); err == nil {
 			if uids[uid] {
-				return exit.Usagef("both contexts are one and the same cluster: kube-system has UID %s", uid)
+				return exit.Usagef("both contexts are the same cluster: kube-system has UID %s", uid)
 			}
 			uids[uid] = true
 		}

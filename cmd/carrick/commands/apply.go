@@ -17,16 +17,16 @@ import (
 func (a *app) apply() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
-		Use: "apply LINK", Short: "Create what the link describes", Args: a.needLink,
-		Long: "Plans, shows the plan, asks, and applies it step by step: after each step it waits for the\nstep's checks. " +
-			"Running it twice changes nothing.",
+		Use: "apply LINK", Short: "Create everything that the link describes", Args: a.needLink,
+		Long: "Shows the plan, asks for confirmation, and applies the plan step by step. After each step it\nwaits for the " +
+			"step's checks. A second run changes nothing.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take over fields that another manager owns")
-	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and recreate what can't be changed in place")
+	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and recreate objects that cannot be changed in place")
 	return cmd
 }
 
@@ -49,14 +49,15 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 	if err := a.recordable(); err != nil {
 		return err
 	}
-	if err := a.confirm(f.yes, "Apply this?"); err != nil {
+	if err := a.confirm(f.yes, "Apply these changes?"); err != nil {
 		return err
 	}
 	outliveReaders()
 	return s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, a.progress(s))
 }
 
-// PlanApply returns the plan of apply --yes for a session, or why apply refuses before it writes anything.
+// PlanApply returns the plan that apply --yes would execute. If apply would refuse the plan, PlanApply returns the
+// error.
 func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.Plan, error) {
 	a, f := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, changeFlags{yes: true, takeOver: takeOver}
 	p, err := a.planWith(ctx, s, f, false)
@@ -66,8 +67,8 @@ func PlanApply(ctx context.Context, s *engine.Session, takeOver bool) (*engine.P
 	return p, refuse(ctx, s, p, f)
 }
 
-// refuse returns an error before anything is written: missing permissions, fields of other managers, objects that would
-// be replaced.
+// refuse returns an error if the plan must not be applied: permissions are missing, other managers own some fields, or
+// objects would be replaced.
 func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlags) error {
 	lacking, err := s.MissingPermissions(ctx, p)
 	if err != nil {
@@ -79,8 +80,8 @@ func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlag
 	if c := p.Conflicts(); len(c) > 0 && !f.takeOver {
 		if c[0].Conflicts[0].Manager == action.ByHand {
 			return exit.Usagef(
-				"nothing was changed: %s was changed manually since carrick wrote it; --take-over overwrites it, and --step NAME "+
-					"leaves it out",
+				"nothing was changed: %s was changed manually since carrick wrote it; --take-over overwrites it; to leave it "+
+					"out, select other steps with --step",
 				c[0].What,
 			)
 		}
@@ -91,7 +92,9 @@ func refuse(ctx context.Context, s *engine.Session, p *engine.Plan, f changeFlag
 		)
 	}
 	if p.Has(steps.Replace) && !f.replaces {
-		return exit.Usagef("nothing was changed: something can't be changed in place; --replace deletes and recreates it")
+		return exit.Usagef(
+			"nothing was changed: some objects cannot be changed in place; --replace deletes and recreates them",
+		)
 	}
 	return nil
 }

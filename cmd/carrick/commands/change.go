@@ -19,7 +19,6 @@ import (
 	"carrick/steps/engine"
 )
 
-// changeFlags are the flags of the commands that change things.
 type changeFlags struct {
 	steps, found                    []string
 	side, output                    string
@@ -29,11 +28,11 @@ type changeFlags struct {
 func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringSliceVar(&f.steps, "step", nil, "only these `steps`, separated by commas")
-	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's name of the side")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format` of the plan: table, json or yaml")
 }
 
-// valid rejects an invalid -o, and -o for a plan that is not only shown.
+// valid rejects an invalid -o. If the plan is applied, it rejects every -o except table.
 func (f *changeFlags) valid(shown bool) error {
 	if err := format.Valid(f.output, format.ByCommand["diff"]...); err != nil {
 		return err
@@ -57,7 +56,7 @@ func (f *changeFlags) scope(g *steps.Guide) (engine.Scope, error) {
 	return engine.Scope{Steps: f.steps, Side: side, Found: f.found}, nil
 }
 
-// plan opens a link and plans. The session is open unless plan returns an error.
+// plan opens a link and plans its changes. The caller must close the session unless plan returns an error.
 func (a *app) plan(ctx context.Context, path string, f changeFlags, undo bool) (*engine.Session, *engine.Plan, error) {
 	s, err := a.open(ctx, path, cluster.Options{})
 	if err != nil {
@@ -97,18 +96,18 @@ func (a *app) planWith(ctx context.Context, s *engine.Session, f changeFlags, un
 	return s.Plan(ctx, scope)
 }
 
-// sidesKnown refuses changes if the link does not name a side, unless --side selects the other one.
+// sidesKnown returns an error if the link has no endpoint for a side that would change.
 func sidesKnown(s *engine.Session, only steps.Side) error {
 	for _, side := range steps.Sides {
 		end, role := s.Endpoint(side), s.Guide().Sides[side]
 		if end.PeerFile != nil && only == side {
 			return exit.Usagef(
-				"%s: you have no credentials for it; its admin runs carrick apply LINK --side %s", end.Absent, role.Flag(),
+				"%s: you have no credentials for this side; its admin runs: carrick apply LINK --side %s", end.Absent, role.Flag(),
 			)
 		}
 		if end.Absent != "" && end.PeerFile == nil && !role.Optional && (only == "" || only == side) {
 			return exit.Usagef(
-				"%s; add it to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(),
+				"%s; add this side to the link file (%s: %s), or use --side %s", end.Absent, side, role.Example(),
 				s.Guide().Sides[side.Peer()].Flag(),
 			)
 		}
@@ -116,8 +115,8 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 	return nil
 }
 
-// unsealed refuses to plan with an encrypted facts file that was not decrypted. Actions would wait for its values
-// indefinitely.
+// unsealed returns an error if a facts file is still encrypted. Otherwise actions would wait indefinitely for its
+// values.
 func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
 		if h := s.Endpoint(side).PeerFile; h != nil {
@@ -129,8 +128,8 @@ func unsealed(ctx context.Context, s *engine.Session) error {
 	return nil
 }
 
-// missingPermissions returns an error with the missing permissions on the first side that has any, and manifests that
-// grant them; nil: nothing is missing.
+// missingPermissions returns an error for the first side with missing permissions. The error includes manifests that
+// grant them. It returns nil if no permissions are missing.
 func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so string) error {
 	for _, side := range steps.Sides {
 		lack, missing := lacking[side]
@@ -139,29 +138,29 @@ func missingPermissions(s *engine.Session, lacking engine.MissingPermissions, so
 		}
 		more := ""
 		if lack.Partly {
-			more = " (once these are granted, carrick can check for others)"
+			more = " (once these permissions are granted, carrick can check for others)"
 		}
-		return fmt.Errorf("%s: missing permissions on the %s%s:\n  %s\nThis would grant them:\n\n%s",
+		return fmt.Errorf("%s: missing permissions on the %s%s:\n  %s\nThese manifests grant them:\n\n%s",
 			so, s.Guide().Sides[side].Name, more, strings.Join(lack.Words(), "\n  "), lack.Grant("carrick-"+s.Link().Name()))
 	}
 	return nil
 }
 
-// whyMissing returns an error with the missing answers, or with the missing permissions if carrick could discover the
-// answers with them.
+// whyMissing returns an error for missing answers. If carrick only needs more permissions to discover them, the error
+// lists these permissions.
 func whyMissing(ctx context.Context, s *engine.Session, missing []steps.Question) error {
 	err := error(s.WhatIsMissing(ctx, missing))
 	unread, askErr := s.Unread(ctx)
 	if askErr != nil {
 		return err
 	}
-	if rights := missingPermissions(s, unread, err.Error()+"; carrick cannot discover it"); rights != nil {
+	if rights := missingPermissions(s, unread, err.Error()+"; carrick cannot discover the value"); rights != nil {
 		return rights
 	}
 	return err
 }
 
-// recordable refuses changes that cannot be recorded in the audit log.
+// recordable returns an error if the audit log cannot be written.
 func (a *app) recordable() error {
 	if a.unaudited == nil {
 		a.unaudited = a.audit.Room()
@@ -170,12 +169,14 @@ func (a *app) recordable() error {
 		return nil
 	}
 	return exit.Usagef(
-		"nothing was changed: the audit log cannot be written (%w); set XDG_STATE_HOME to a writable folder with free space",
+		"nothing was changed: the audit log cannot be written (%w); set XDG_STATE_HOME to a writable directory "+
+			"with free space",
 		a.unaudited,
 	)
 }
 
-// outliveReaders ignores SIGPIPE, so that a closed reader of the output does not end carrick in the middle of a change.
+// outliveReaders ignores SIGPIPE. Otherwise carrick could be killed in the middle of a change when the reader of its
+// output exits.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
 func (a *app) progress(s *engine.Session) steps.Progress {
@@ -189,13 +190,14 @@ func (a *app) progress(s *engine.Session) steps.Progress {
 	}
 }
 
-// confirm asks on the terminal. Without a terminal and --yes it returns an error. The end of the input never means yes.
+// confirm asks a yes-or-no question on the terminal. Without a terminal, it returns an error unless yes is set. End of
+// input means no.
 func (a *app) confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !isTerminalStream(a.in) {
-		return exit.Usagef("there is no terminal to confirm on: add --yes, or run it on a terminal")
+		return exit.Usagef("cannot ask for confirmation without a terminal: add --yes, or run carrick in a terminal")
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
 	line, err := bufio.NewReader(a.in).ReadString('\n')
@@ -207,10 +209,9 @@ func (a *app) confirm(yes bool, question string) error {
 	}
 }
 
-// showPlan writes a plan as a table, or as one document.
 func (a *app) showPlan(s *engine.Session, p *engine.Plan, output string, diff bool) error {
 	if output == "table" {
-		out := a.err // a plan before a question is not data
+		out := a.err // only a diff goes to standard output
 		if diff {
 			out = a.out
 		}

@@ -12,7 +12,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// What is missing is said by kind, with what would grant all that is needed, and that there may be more.
+// Missing permissions are reported by kind, with manifests that grant everything needed, and a note if more may be
+// missing.
 func TestMissingRightsAreSaid(t *testing.T) {
 	t.Parallel()
 	g := renku.Guide()
@@ -28,7 +29,7 @@ func TestMissingRightsAreSaid(t *testing.T) {
 		lack.Missing, lack.Needed = append(lack.Missing, cluster.Decision{Rule: r}), append(lack.Needed, r)
 	}
 	for partly, more := range map[bool]string{
-		true: "(once these are granted, carrick can check for others):", false: ":\n",
+		true: "(once these permissions are granted, carrick can check for others):", false: ":\n",
 	} {
 		lack.Partly = partly
 		err := missingPermissions(s, engine.MissingPermissions{steps.Remote: lack}, "nothing was changed")

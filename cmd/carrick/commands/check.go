@@ -35,13 +35,14 @@ func (a *app) check() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "keep running, and print each verdict that changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait this long until all checks pass")
-	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's word")
+	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's name of the side")
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` separated by commas")
 	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "skip these steps or checks: `names` separated by commas")
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().StringSliceVar(
 		&f.failOn, "fail-on", []string{onFailure},
-		"`failure`; warning: exit 4 on warnings, too; or only for the named steps or checks, separated by commas",
+		"`failure`; warning: exit 4 on warnings, too. With names of steps or checks, separated by commas, only their "+
+			"warnings count",
 	)
 	cmd.Flags().BoolVar(&f.ignoreDrift, "ignore-drift", false, "don't compare existing objects with what carrick writes")
 	return cmd
@@ -96,7 +97,8 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	code := boardCode(count(b, cells), f.warned(b, cells))
 	if n := toldOpen(b, cells); n > 0 && code != exit.Failed {
 		fmt.Fprintf(
-			a.err, "%d checks do not pass yet on the other side according to its facts file; ask its admin for a newer one\n", n,
+			a.err, "according to the facts file, %d checks on the other side do not pass yet; ask its admin for a newer file\n",
+			n,
 		)
 		code = exit.Unknown
 	}
@@ -126,25 +128,23 @@ func (f checkFlags) valid() error {
 		return exit.Usagef("--wait %s is negative", f.wait)
 	}
 	if f.watch && f.output != "table" {
-		return exit.Usagef("--watch prints lines, not one document: leave out -o")
+		return exit.Usagef("--watch prints lines, not a single document: leave out -o")
 	}
 	return nil
 }
 
-// Values of --fail-on other than names.
+// Special values of --fail-on. All other values are names of steps or checks.
 const (
 	onFailure = "failure"
 	onWarning = "warning"
 )
 
-// failOnNames returns the steps and checks whose warnings cause exit code 4.
 func (f checkFlags) failOnNames() []string {
 	return slices.DeleteFunc(
 		slices.Clone(f.failOn), func(name string) bool { return name == onFailure || name == onWarning },
 	)
 }
 
-// warned reports whether a warning causes exit code 4.
 func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	return slices.ContainsFunc(cells, func(c steps.Cell) bool {
 		named := slices.ContainsFunc(
@@ -154,7 +154,7 @@ func (f checkFlags) warned(b *engine.Board, cells []steps.Cell) bool {
 	})
 }
 
-// current replaces names of earlier versions, and prints a note about each.
+// current replaces old names with their new names in place, and prints a note for each.
 func (a *app) current(g *steps.Guide, names []string) {
 	for i, name := range names {
 		if now := g.Current(name); now != name {
@@ -164,7 +164,8 @@ func (a *app) current(g *steps.Guide, names []string) {
 	}
 }
 
-// known rejects names that the guide does not have: a typo must not look like success.
+// known returns an error for names that the guide does not have. A misspelled name must not select zero checks and exit
+// with 0.
 func known(g *steps.Guide, lists ...[]string) error {
 	for _, list := range lists {
 		for _, name := range list {
@@ -209,11 +210,11 @@ func count(b *engine.Board, cells []steps.Cell) engine.Counts {
 	return n
 }
 
-// watch prints each verdict when it arrives and whenever it changes, until it is interrupted.
+// watch prints verdicts as they arrive and whenever they change, until ctx is canceled.
 func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) error {
 	last := map[steps.Cell]steps.Result{}
 	return s.Follow(ctx, cells, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
-		for _, c := range cells { // a verdict may change together with that of a prerequisite
+		for _, c := range cells { // a changed verdict can change the verdicts of dependent checks
 			v := b.Verdict(c)
 			if v.Status == steps.Pending || (last[c].Status == v.Status && last[c].Found == v.Found) {
 				continue
@@ -225,7 +226,6 @@ func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) 
 	})
 }
 
-// boardCode returns the exit code of a board.
 func boardCode(n engine.Counts, warned bool) int {
 	switch {
 	case n.Of(steps.Fail) > 0:

@@ -17,7 +17,6 @@ import (
 	"carrick/ui"
 )
 
-// demoLink is the name of the demo's link.
 const demoLink = "demo"
 
 func (a *app) demo() *cobra.Command {
@@ -48,11 +47,13 @@ func (a *app) demo() *cobra.Command {
 			}
 			switch {
 			case list && cmd.Flags().Changed("fault"):
-				return exit.Usagef("--list and --fault exclude each other")
+				return exit.Usagef("--list and --fault cannot be used together")
 			case list:
 				return a.listFaults(cmd.Context(), guide)
 			case cmd.Flags().Changed("fault") && !demo.FaultName.MatchString(fault):
-				return exit.Usagef("--fault %q is not the name of a fault; %s demo %s --list names them", fault, a.name, guide)
+				return exit.Usagef(
+					"--fault %q is not the name of a fault; %s demo %s --list lists the faults", fault, a.name, guide,
+				)
 			}
 			return a.runDemo(cmd.Context(), guide, fault, walk)
 		},
@@ -78,7 +79,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 	}
 	defer box.Stop()
 	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
-	if err := os.Setenv("KUBECONFIG", both); err != nil { // affects only carrick, which starts no child process after this
+	if err := os.Setenv("KUBECONFIG", both); err != nil { // affects only carrick: it starts no child processes after this
 		return err
 	}
 	env, err := box.Env(both)
@@ -96,15 +97,16 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil { // the wizard itself reports problems of the sides
+		if err != nil { // the wizard reports connection errors
 			adopted = " The existing set-up could not be adopted: " + clean.Text(err.Error())
 		}
-		o.Notes = append([]string{"It starts with a fault: " + fault + "." + adopted}, o.Notes...)
+		o.Notes = append([]string{"This demo starts with a fault: " + fault + "." + adopted}, o.Notes...)
 	}
 	return a.walk(ctx, o)
 }
 
-// answering wraps open so that it first adds the answers in with to a link, except those that the link already has.
+// answering returns a function that adds the answers in with to a link before it calls open. Existing answers have
+// precedence.
 func answering(
 	open func(*linkfile.Link) (*engine.Session, error), with map[string]string,
 ) func(*linkfile.Link) (*engine.Session, error) {
@@ -118,11 +120,11 @@ func answering(
 	}
 }
 
-// needStage returns an error if the demo has no terminal to be shown on or to read keys from.
+// needStage returns an error if the terminal cannot show the demo.
 func (a *app) needStage(walk demo.Autoplay) error {
 	switch {
 	case !walk.On:
-		return a.needSomebody("LINK")
+		return a.needInput("LINK")
 	case a.inLines():
 		return exit.Usagef(
 			"--autoplay requires the screen: leave out --autoplay, or run it on a terminal without --accessible",
@@ -131,8 +133,8 @@ func (a *app) needStage(walk demo.Autoplay) error {
 	return ui.NeedTerminal(a.in, a.tty)
 }
 
-// prepareDemo creates the objects that the guide expects in the clusters, injects the fault if one is requested, and
-// returns the configuration of autoplay; nil: no autoplay.
+// prepareDemo creates the objects that the guide expects and injects the fault, if fault is not "". It returns the
+// autoplay configuration, or nil without --autoplay.
 func (a *app) prepareDemo(
 	ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay,
 ) (*ui.Walk, error) {
@@ -143,20 +145,20 @@ func (a *app) prepareDemo(
 			return nil, err
 		}
 	}
-	fmt.Fprintf(a.err, "installing what the guide %s expects …\n", guide)
+	fmt.Fprintf(a.err, "installing the prerequisites of the guide %s …\n", guide)
 	seeded, err := box.Tell("seed " + guide)
 	if err != nil && !demo.IsUnknownCommand(err) {
 		return nil, fmt.Errorf("prepare the demo: %w", err)
-	} // a guide without expectations has no scenario
+	} // guides without expected objects have no scenario
 	box.Hosts, box.Here, box.Given = seeded.Hosts, seeded.Here, seeded.Given
 	w := walk.Plan(seeded.Answers)
 	if fault == "" {
 		return w, nil
 	}
 	seed := func() error {
-		fmt.Fprintf(a.err, "adding the fault: %s …\n", fault)
+		fmt.Fprintf(a.err, "adding the fault %s …\n", fault)
 		if _, err := box.Tell("seed " + guide + " " + fault); err != nil {
-			return fmt.Errorf("break the demo by %s: %w", fault, err)
+			return fmt.Errorf("add the fault %s: %w", fault, err)
 		}
 		return nil
 	}
@@ -168,7 +170,6 @@ func (a *app) prepareDemo(
 	return w, err
 }
 
-// demoScreen returns the options of the wizard on the demo's clusters, and on the folders that represent machines.
 func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
 	o := a.screen()
 	o.Passing = true
@@ -181,13 +182,13 @@ func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
 	for _, side := range steps.Sides {
 		end := box.End(side)
 		if end.Host != nil {
-			o.Hosts[side], folder = *end.Host, "A folder represents the machine: "+end.Host.Root
+			o.Hosts[side], folder = *end.Host, "A directory represents the machine: "+end.Host.Root
 			continue
 		}
 		o.Sides[side], context = end.Context, end.Context
 	}
 	o.Notes = []string{
-		"Your own clusters are not touched. To break things while carrick watches, in another terminal:",
+		"Your own clusters are not touched. To cause faults while carrick watches, run in another terminal:",
 		". " + env,
 		"kubectl --context " + context + " get all -A",
 	}

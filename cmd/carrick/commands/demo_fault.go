@@ -14,7 +14,7 @@ import (
 	"carrick/ui"
 )
 
-// listFaults prints the faults of a guide. It needs no terminal.
+// listFaults prints the faults of a guide. It works without a terminal.
 func (a *app) listFaults(ctx context.Context, guide string) error {
 	if faults := demo.KnownFaults(ctx, guide); len(faults) > 0 {
 		_, err := fmt.Fprintln(a.out, demo.FaultTable(faults))
@@ -33,8 +33,8 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 	return err
 }
 
-// adoptDemo starts the demo on the set-up that a fault leaves behind, as carrick adopt would: with the discovered
-// answers, not with a new link. It returns a text for the notes, or "" if there is no set-up.
+// adoptDemo starts the demo with the answers that carrick adopt discovers, instead of with a new link. It returns a
+// message for the notes, or "" if the fault left no set-up.
 func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (string, error) {
 	l := linkfile.New(o.Guide, o.Name)
 	l.Path = filepath.Join(box.Dir, o.Name+".yaml")
@@ -70,7 +70,7 @@ func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (
 	}
 	o.Link = s.Link()
 	return fmt.Sprintf(
-		" It includes an existing set-up: carrick adopted it and discovered %d answers.",
+		" The demo includes an existing set-up. carrick adopted the set-up and discovered %d answers.",
 		len(s.Link().Answers),
 	), nil
 }

@@ -10,8 +10,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// whatBreaks returns the cells that start to fail when do breaks the demo's clusters. It compares the verdicts before
-// and after, because a guide that has not been applied also fails elsewhere.
+// whatBreaks returns the cells that start to fail when do runs. It compares verdicts from before and after, because
+// other cells fail as long as the guide is not applied.
 func (a *app) whatBreaks(ctx context.Context, box *demo.Sandbox, guide string, do func() error) ([]steps.Cell, error) {
 	l := linkfile.New(guide, demoLink)
 	l.Local, l.Remote = box.End(steps.Local), box.End(steps.Remote)

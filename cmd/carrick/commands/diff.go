@@ -11,7 +11,7 @@ func (a *app) diff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff LINK", Short: "Show what apply would change", Args: a.needLink,
 		Long: "Shows what apply would change, from a dry run on both servers. Secrets are masked.\nExit code 0: no " +
-			"changes; 3: changes; 5: no changes as far as known now.",
+			"changes; 3: changes; 5: no changes known\nyet, but some can only be planned later.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.valid(true); err != nil {
 				return err

@@ -15,8 +15,8 @@ func (a *app) explain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "explain [GUIDE|STEP|CHECK]", Short: "Explain a check: what it verifies, why, and its upstream source",
 		Long: "Explains a check: what it asserts, on which side, what goes wrong if it fails, what fixes\nit, what depends " +
-			"on it, and the upstream source. It contacts no cluster.\nThe name is GUIDE, GUIDE/STEP, GUIDE/CHECK, an id of a " +
-			"report, or a step's or check's name alone.",
+			"on it, and the upstream source. It contacts no cluster.\nThe name is GUIDE, GUIDE/STEP, GUIDE/CHECK, an ID from " +
+			"a report, or only the\nname of a step or check.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one check at a time: %s", cmd.UseLine())

@@ -21,16 +21,16 @@ import (
 func (a *app) export() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "export LINK DIR", Short: "Write what apply would create as manifests for other tools",
-		Long: `Writes what apply would create, for GitOps tools and for kubectl:
+		Use: "export LINK DIR", Short: "Export everything that apply would create, for other tools",
+		Long: `Writes everything that apply would create, for GitOps tools and for kubectl:
   DIR/local, DIR/remote  a kustomization each, with rendered charts
   DIR/files              values of charts, bodies of requests, files of hosts
-  DIR/README.txt         the commands for the rest; secrets that are left out
-The export contains no secret, and changes nothing in a cluster. Exit code 5: something is
-not known yet, and is missing from it.`,
+  DIR/README.txt         commands for everything else, and the omitted secrets
+The export contains no secret, and changes nothing in a cluster. Exit code 5: some
+values are not known yet, so the export is incomplete.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return exit.Usagef("name one link file and one folder: %s", cmd.UseLine())
+				return exit.Usagef("name one link file and one directory: %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -40,7 +40,7 @@ not known yet, and is missing from it.`,
 	}
 	a.secrets.add(cmd.Flags())
 	cmd.Flags().BoolVar(
-		&force, "force", false, "write to a folder that is not empty: replaces local, remote, files and README.txt in it",
+		&force, "force", false, "write to a directory that is not empty: replaces local, remote, files and README.txt there",
 	)
 	return cmd
 }
@@ -80,7 +80,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 	return a.sayLeft(s, e)
 }
 
-// sayLeft prints what an export does not contain. README.txt explains how to do the rest.
+// sayLeft prints what the export does not contain. README.txt explains how to do those parts manually.
 func (a *app) sayLeft(s *engine.Session, e *engine.Export) error {
 	pending := false
 	for _, act := range e.Actions {

@@ -10,8 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// accessFlags are kubectl's flags for one side. There is none for a token or a password, because process lists and
-// shell histories would store it.
+// accessFlags are kubectl's flags for one side. There is no flag for tokens or passwords, because process lists and
+// shell histories would expose them.
 type accessFlags struct {
 	kubeconfig, context, as string
 	groups                  []string
@@ -34,7 +34,7 @@ func (f *accessFlags) access() kubeconfig.Access {
 	}
 }
 
-// sideFlag parses --side: local, remote, or the guide's name of a side.
+// sideFlag parses --side. It accepts local, remote and the guide's names for the sides.
 func sideFlag(value string, g *steps.Guide) (steps.Side, error) {
 	if value == "" {
 		return "", nil

@@ -18,7 +18,7 @@ func (a *app) listGuides() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "guides [GUIDE]", Short: "List the guides, their steps, questions, actions and checks",
 		Long: "Lists the guides. With the name of a guide it lists the steps, with their questions, actions and\nchecks. " +
-			"The names are those for --step, --only and --skip, and the keys of answers in a link file.",
+			"Use these names with --step, --only and --skip. Names of questions are the keys of answers in a link file.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Usagef("one guide at a time: %s", cmd.UseLine())

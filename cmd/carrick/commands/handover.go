@@ -16,7 +16,6 @@ import (
 	"carrick/steps/facts"
 )
 
-// handoverFlags are the flags of carrick handover.
 type handoverFlags struct {
 	side, file string
 	to         []string
@@ -29,8 +28,8 @@ func (a *app) handover() *cobra.Command {
 	var f handoverFlags
 	cmd := &cobra.Command{
 		Use: "handover LINK", Short: "Write a facts file of one side for the admin of the other",
-		Long: `Writes what the admin of the other side needs to continue without your credentials:
-facts, answers and verdicts of your side. The other admin names the file in the
+		Long: `Writes the facts, answers and verdicts of your side that the admin of the other side
+needs to continue without your credentials. The other admin names the file in the
 link file, instead of a context:
 
   remote: {facts: FILE}
@@ -39,8 +38,8 @@ Secrets are encrypted with age, for the recipient of --to or with a passphrase.
 Otherwise they are left out, and listed. It changes nothing in a cluster.
 
 The file is signed. carrick creates the key on first use, as carrick/signing-key
-in your configuration folder, and prints its fingerprint. Tell it to the other
-admin: their carrick asks them once to confirm the key.`,
+in your configuration directory, and prints its fingerprint. Send the fingerprint to
+the other admin: carrick asks them once to confirm the key.`,
 		Example: `  carrick handover milan-rome.yaml -o rome.facts
   carrick handover milan-rome.yaml --to "$(cat milan-admin.pub)"`,
 		Args: a.needLink,
@@ -104,7 +103,7 @@ func (a *app) runHandover(ctx context.Context, link string, f handoverFlags) err
 	return nil
 }
 
-// handedSide returns the side to hand over: that of --side, else the only local one.
+// handedSide returns the side in --side. Without the flag, it returns the only side that the user has access to.
 func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	side, err := sideFlag(flag, s.Guide())
 	if err != nil {
@@ -112,7 +111,8 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	}
 	if end := s.Endpoint(side); side != "" && end.Cluster == nil && end.Host == nil {
 		return "", exit.Usagef(
-			"%s: its facts are for its own admin to hand over; yours are %s", end.Absent, s.Guide().Sides[side.Peer()].Name,
+			"%s: only the admin of that side can hand over its facts; your side is the %s", end.Absent,
+			s.Guide().Sides[side.Peer()].Name,
 		)
 	}
 	if side != "" {
@@ -127,16 +127,16 @@ func handedSide(s *engine.Session, flag string) (steps.Side, error) {
 	if len(here) != 1 {
 		g := s.Guide()
 		return "", exit.Usagef(
-			"whose facts? --side %s or --side %s", g.Sides[steps.Local].Flag(), g.Sides[steps.Remote].Flag(),
+			"choose the side whose facts to hand over: --side %s or --side %s", g.Sides[steps.Local].Flag(),
+			g.Sides[steps.Remote].Flag(),
 		)
 	}
 	return here[0], nil
 }
 
-// recipients returns the recipients of the encrypted secrets.
 func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	if f.phrase && len(f.to) > 0 {
-		return facts.Recipients{}, exit.Usagef("--to and --passphrase exclude each other")
+		return facts.Recipients{}, exit.Usagef("--to and --passphrase cannot be used together")
 	}
 	if f.phrase {
 		return a.byPassphrase()
@@ -148,7 +148,7 @@ func (a *app) recipients(f handoverFlags) (facts.Recipients, error) {
 	return to, nil
 }
 
-// signingKey reads the key of --sign-with. nil means that the user's own key signs.
+// signingKey reads the key in --sign-with. It returns nil if path is "", and the user's own key then signs.
 func (a *app) signingKey(path string) (*facts.Key, error) {
 	if path == "" {
 		return nil, nil
@@ -187,12 +187,12 @@ func (a *app) byPassphrase() (facts.Recipients, error) {
 func (a *app) typedTwice() (string, error) {
 	first, err := a.typed("Passphrase for the secrets")
 	if errors.Is(err, errNoInput) {
-		return "", exit.Usagef("--passphrase: there is no terminal to ask on; give it with --passphrase-file FILE")
+		return "", exit.Usagef("--passphrase: cannot ask for it without a terminal; use --passphrase-file FILE")
 	}
 	if err != nil {
 		return "", err
 	}
-	again, err := a.typed("Repeat it")
+	again, err := a.typed("Repeat the passphrase")
 	if err != nil {
 		return "", err
 	}

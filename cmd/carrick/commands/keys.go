@@ -20,13 +20,13 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// keyFlags name the keys that decrypt a facts file, and the key that signs it.
+// keyFlags select the keys that decrypt a facts file, and the expected key of its signer.
 type keyFlags struct {
 	identity, passphrase, signer string
 
-	unsaved bool            // the link file does not contain --signer
-	told    facts.Keys      // keys from typed passphrases
-	asked   map[string]bool // files whose passphrase was requested
+	unsaved bool            // --signer is not in the link file yet
+	told    facts.Keys      // keys derived from typed passphrases
+	asked   map[string]bool // facts files whose passphrase carrick has already asked for
 }
 
 func (k *keyFlags) add(to *pflag.FlagSet) {
@@ -37,18 +37,18 @@ func (k *keyFlags) add(to *pflag.FlagSet) {
 	to.StringVar(&k.passphrase, "passphrase-file", "", "file with the passphrase of an encrypted facts file")
 	to.StringVar(
 		&k.signer, "signer", "",
-		"`fingerprint` of the key that signs the other admin's facts file (SHA256:…): confirms it without a question",
+		"`fingerprint` of the key that signs the other admin's facts file (SHA256:…): confirms the key without a question",
 	)
 }
 
-// confirm stores --signer in a link as the confirmed signer of each side that is a facts file.
+// confirm stores --signer in l as the confirmed signer of each side with a facts file.
 func (k *keyFlags) confirm(l *linkfile.Link) error {
 	if k.signer == "" {
 		return nil
 	}
 	if !fingerprint.MatchString(k.signer) {
 		return exit.Usagef(
-			"--signer %q is not a fingerprint: SHA256: and 43 characters, as carrick handover prints it", k.signer,
+			"--signer %q is not a fingerprint as carrick handover prints it: SHA256: and 43 characters", k.signer,
 		)
 	}
 	for _, side := range steps.Sides {
@@ -61,8 +61,8 @@ func (k *keyFlags) confirm(l *linkfile.Link) error {
 
 var fingerprint = regexp.MustCompile(`^SHA256:[A-Za-z0-9+/]{43}$`)
 
-// signers asks the user to confirm the keys that sign facts files, and stores the confirmed keys in the link file. If
-// the command changes nothing, it only reports the unconfirmed keys.
+// signers asks the user to confirm the keys that signed the facts files, and saves the confirmed keys in the link file.
+// If changes is false, it only prints the unconfirmed keys.
 func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool) error {
 	list, err := s.Unconfirmed(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool)
 		case !changes:
 			fmt.Fprintf(a.err, "%s, then confirm it with --signer %s or when carrick apply asks\n", said, k.Fingerprint)
 		case yes || !isTerminalStream(a.in):
-			return exit.Usagef("nothing was changed: %s. If it is theirs, add --signer %s", said, k.Fingerprint)
+			return exit.Usagef("nothing was changed: %s. If the key is theirs, add --signer %s", said, k.Fingerprint)
 		default:
 			fmt.Fprintf(a.err, "%s.\n", said)
 			if err := a.confirm(false, k.Question()); err != nil {
@@ -90,7 +90,6 @@ func (a *app) signers(ctx context.Context, s *engine.Session, changes, yes bool)
 	return nil
 }
 
-// keepSigner writes --signer to the link file, unless the file already contains it.
 func (a *app) keepSigner(s *engine.Session) error {
 	if !a.keys.unsaved {
 		return nil
@@ -99,7 +98,7 @@ func (a *app) keepSigner(s *engine.Session) error {
 	return s.Save()
 }
 
-// read returns the keys that decrypt facts files. On a terminal it asks for the passphrase of a file that requires one.
+// read returns the keys that decrypt the link's facts files. On a terminal, it asks for missing passphrases.
 func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	var out facts.Keys
 	if k.identity != "" {
@@ -132,7 +131,7 @@ func (k *keyFlags) read(a *app, l *linkfile.Link) (facts.Keys, error) {
 	return append(out, k.told...), nil
 }
 
-// ask asks once for the passphrase of each facts file that a link names, if there is a terminal.
+// ask asks once for the passphrase of each facts file in the link. It does nothing without a terminal.
 func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	for _, side := range steps.Sides {
 		path := l.Side(side).Facts
@@ -151,7 +150,7 @@ func (k *keyFlags) ask(a *app, l *linkfile.Link) error {
 	return nil
 }
 
-// unlock keeps a passphrase from the screen if it decrypts the facts file, else it returns an error.
+// unlock remembers phrase if it decrypts the facts file, and returns an error otherwise.
 func (k *keyFlags) unlock(path, phrase string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -166,13 +165,12 @@ func (k *keyFlags) unlock(path, phrase string) error {
 		return err
 	}
 	if err := f.Unseal(keys); err != nil {
-		return errors.New("this is not its passphrase")
+		return errors.New("wrong passphrase")
 	}
 	k.told = append(k.told, keys...)
 	return nil
 }
 
-// privateFile reads a key file.
 func (a *app) privateFile(flag, path string) ([]byte, error) {
 	data, err := a.secretFile(source{key: flag, file: path})
 	if err != nil {
@@ -181,8 +179,8 @@ func (a *app) privateFile(flag, path string) ([]byte, error) {
 	return data, nil
 }
 
-// askPassphrase asks for the passphrase of a file that has one, if there is a terminal. It ignores a file that it
-// cannot read. The code that opens the file reports the error.
+// askPassphrase asks for a passphrase if the facts file is encrypted with one and there is a terminal. It ignores
+// unreadable files, because the code that opens them later reports the error.
 func (a *app) askPassphrase(path string) (facts.Keys, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -202,10 +200,9 @@ func (a *app) askPassphrase(path string) (facts.Keys, error) {
 	return facts.Passphrase(phrase)
 }
 
-// errNoInput means that there is no terminal to ask on.
-var errNoInput = errors.New("there is no terminal to ask on")
+var errNoInput = errors.New("cannot ask without a terminal")
 
-// typed reads a line without echo.
+// typed prompts for a line and reads it without echo.
 func (a *app) typed(what string) (string, error) {
 	in, ok := a.in.(*os.File)
 	if !ok || !isTerminal(in) {

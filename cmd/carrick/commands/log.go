@@ -11,10 +11,10 @@ import (
 	"carrick/steps/engine"
 )
 
-// logged is the maximum size of the log of all runs in bytes. Above it, carrick starts a new log.
+// logged is the maximum size of the log file in bytes. Larger files are rotated.
 const logged = 5 << 20
 
-// logger returns a logger that writes to the user's state folder, and never to the screen.
+// logger returns a logger that writes to the user's state directory, and never to the screen.
 func (a *app) logger() *slog.Logger {
 	if a.log != nil {
 		return a.log

@@ -1,5 +1,5 @@
-// Package commands has the commands of carrick, one file each: check.go is carrick check. Printing, export, completion
-// and explanations are in the packages next to this one.
+// Package commands implements the subcommands of carrick. Each subcommand has its own file: carrick check is in
+// check.go.
 package commands
 
 import (
@@ -24,11 +24,10 @@ import (
 	"carrick/ui"
 )
 
-// app is the state that all commands share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	tty      io.Writer // the file behind out, for the screen
+	tty      io.Writer // out before it is wrapped; the screen requires an *os.File
 	name     string
 	Program
 
@@ -38,22 +37,22 @@ type app struct {
 	color         string
 	theme         string
 	ascii         bool
-	accessible    bool // lines instead of a screen
+	accessible    bool // line mode instead of the full screen
 	log           *slog.Logger
 	logFile       io.Writer
 	audit         *engine.Audit
-	unaudited     error // why changes cannot be recorded
-	attended      bool  // a user reads the output and can act on it
-	handing       bool  // an unusable facts file does not prevent writing one
-	onScreen      bool  // the screen is active: nothing else may write to the terminal
+	unaudited     error // why changes cannot be recorded in the audit log
+	attended      bool  // a user reads the output and can respond
+	handing       bool  // an invalid facts file is not an error, because it is about to be replaced
+	onScreen      bool  // the screen is active: only the screen writes to the terminal
 }
 
 const about = `carrick joins two clusters, step by step, and verifies each step with live checks
 on both sides.
 
-It shows each change before it makes it, uses server-side apply, and can undo
-everything. The clusters are the state: stop at any moment, start again, and
-carrick continues from there.`
+carrick shows each change before it makes the change, uses server-side apply,
+and can undo everything. It reads its state from the clusters: you can stop at
+any time and continue later.`
 
 func (a *app) root() *cobra.Command {
 	var guide, linkName string
@@ -96,7 +95,7 @@ func (a *app) root() *cobra.Command {
 	return cmd
 }
 
-// wrongFlag explains a flag that cannot be parsed.
+// wrongFlag adds a hint to the error from flag parsing.
 func wrongFlag(c *cobra.Command, err error) error {
 	more := ""
 	var value *pflag.InvalidValueError
@@ -114,7 +113,6 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return exit.Usagef("%w%s; see %s --help", err, more, c.CommandPath())
 }
 
-// oneLink requires at most one argument, and explains it otherwise.
 func (a *app) oneLink(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && filepath.Ext(args[0]) == "" {
 		_, err := os.Stat(args[0])
@@ -128,23 +126,22 @@ func (a *app) oneLink(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// needLink requires exactly one argument.
 func (a *app) needLink(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return exit.Usagef("name one link file: %s\n(no link yet? run %s and it writes one)", cmd.UseLine(), a.name)
+		return exit.Usagef("name one link file: %s\n(no link file yet? %s creates one)", cmd.UseLine(), a.name)
 	}
 	return nil
 }
 
 func (a *app) validColor() error {
 	if !slices.Contains(ui.Themes, a.theme) {
-		return exit.Usagef("--theme %q is none of %s", a.theme, strings.Join(ui.Themes, ", "))
+		return exit.Usagef("--theme %q is not one of %s", a.theme, strings.Join(ui.Themes, ", "))
 	}
 	switch a.color {
 	case "auto", "always", "never":
 		return nil
 	}
-	return exit.Usagef("--color %q is none of auto, always, never", a.color)
+	return exit.Usagef("--color %q is not one of auto, always, never", a.color)
 }
 
 func (a *app) printer() format.Printer { return format.Printer{Guides: a.Guides, ASCII: a.ascii} }

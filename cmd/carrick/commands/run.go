@@ -16,11 +16,11 @@ import (
 	"carrick/steps"
 )
 
-// Program is the content of carrick in addition to its commands.
+// Program contains the guides and files that carrick is built with.
 type Program struct {
 	Guides          []*steps.Guide
-	Assets          fs.FS  // a folder for each guide
-	Readme          string // of the command line: carrick help shows parts of it
+	Assets          fs.FS  // one directory per guide
+	Readme          string // README of the command line; carrick help shows parts of it
 	Release, Commit string
 }
 
@@ -30,8 +30,8 @@ func Root(p Program, in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return a.root()
 }
 
-// Run runs carrick and returns its exit code. args[0] may be kubectl-carrick, or the name by which kubectl calls its
-// completion.
+// Run runs carrick and returns its exit code. args[0] can also be kubectl-carrick, or the name under which kubectl
+// calls the completion of its plugin.
 func Run(ctx context.Context, p Program, args []string, in io.Reader, out, errOut io.Writer) int {
 	data := &data{Writer: out}
 	a := &app{in: in, out: data, tty: out, err: errOut, name: "carrick", Program: p}
@@ -54,7 +54,7 @@ func Run(ctx context.Context, p Program, args []string, in io.Reader, out, errOu
 	return code
 }
 
-// data is standard output. It keeps the first error, because lost data is a failure.
+// data is standard output. It remembers the first write error, because lost output must make the command fail.
 type data struct {
 	io.Writer
 	err error
@@ -68,7 +68,8 @@ func (d *data) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// judge returns the error of a command that wrote to d. A write error replaces success and a verdict.
+// judge returns the error from the command. If the command succeeded or returned a verdict, a write error replaces that
+// result.
 func (d *data) judge(err error) error {
 	if v := exit.Verdict(0); d.err != nil && (err == nil || errors.As(err, &v)) {
 		return fmt.Errorf("write the output: %w", d.err)

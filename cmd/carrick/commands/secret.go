@@ -19,14 +19,14 @@ import (
 	"carrick/steps"
 )
 
-// maxSecret is the maximum number of bytes to read, far above the size of any secret in a guide.
+// maxSecret is the size limit in bytes, far larger than any secret in a guide.
 const maxSecret = 1 << 20
 
-// secrets are the answers to secret questions, from files or standard input.
+// secrets are the answers from --secret.
 type secrets struct {
-	flags   []string // KEY=@FILE or KEY=-
-	sources []source // the parsed flags
-	stdin   bool     // one of them reads standard input
+	flags   []string
+	sources []source
+	stdin   bool // one of the sources is standard input
 	values  map[string]masked.Value
 }
 
@@ -34,8 +34,7 @@ func (s *secrets) add(to *pflag.FlagSet) {
 	to.StringArrayVar(&s.flags, "secret", nil, "answer to a secret question: `KEY=@FILE`, or KEY=- for standard input")
 }
 
-// source is the source of one answer.
-type source struct{ key, file string } // file "": standard input
+type source struct{ key, file string } // if file is "", the source is standard input
 
 func (s source) String() string {
 	if s.file == "" {
@@ -44,7 +43,7 @@ func (s source) String() string {
 	return "--secret " + s.key + "=@" + s.file
 }
 
-// parse parses the flags. Errors do not repeat a malformed flag, because it may be the secret itself.
+// parse parses the flags. Its errors do not repeat malformed flags, because these can contain the secret itself.
 func (s *secrets) parse() error {
 	seen := map[string]bool{}
 	for i, flag := range s.flags {
@@ -60,12 +59,12 @@ func (s *secrets) parse() error {
 				i+1,
 			)
 		case isFile && file == "":
-			return exit.Usagef("--secret %s=@ names no file", key)
+			return exit.Usagef("--secret %s=@ has no file name", key)
 		case seen[key]:
 			return exit.Usagef("--secret %s is given twice", key)
 		case from == "-" && s.stdin:
 			return exit.Usagef(
-				"--secret %s=-: another --secret already reads standard input; give this one as %s=@FILE", key, key,
+				"--secret %s=-: another --secret already reads standard input; pass this secret as %s=@FILE", key, key,
 			)
 		}
 		if !isFile {
@@ -78,18 +77,19 @@ func (s *secrets) parse() error {
 	return nil
 }
 
-// needYes refuses to read a secret from standard input without --yes, because the confirmation would come from there as
-// well.
+// needYes returns an error if a secret comes from standard input and yes is false. carrick could not read a
+// confirmation from standard input as well.
 func (s *secrets) needYes(yes bool) error {
 	if s.stdin && !yes {
 		return exit.Usagef(
-			"--secret KEY=- reads standard input, so carrick cannot ask: add --yes, or give the secret as KEY=@FILE",
+			"--secret KEY=- reads standard input, so carrick cannot ask for confirmation: add --yes, or pass the secret " +
+				"as KEY=@FILE",
 		)
 	}
 	return nil
 }
 
-// of returns the values of the secrets, and an error if the guide does not ask for one of them.
+// of returns the secrets by question key. It returns an error if the guide has no secret question with one of the keys.
 func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	for key := range s.values {
 		if _, err := secretQuestion(key, []*steps.Guide{g}); err != nil {
@@ -99,11 +99,10 @@ func (s *secrets) of(g *steps.Guide) (map[string]masked.Value, error) {
 	return s.values, nil
 }
 
-// readSecrets reads the sources in --secret before anything else is done. guides are the guides that may ask for these
-// secrets.
+// readSecrets reads all sources in --secret. guides are the guides that can ask for these secrets.
 func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 	var asked []*steps.Question
-	for _, s := range a.secrets.sources { // check all names before the first byte is read
+	for _, s := range a.secrets.sources { // check all names before reading any source
 		q, err := secretQuestion(s.key, guides)
 		if err != nil {
 			return err
@@ -121,7 +120,8 @@ func (a *app) readSecrets(ctx context.Context, guides ...*steps.Guide) error {
 	return nil
 }
 
-// secretQuestion returns the question of that key, which must be a secret one.
+// secretQuestion returns the secret question with the given key. It returns an error if the key is unknown or the
+// question is not secret.
 func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) {
 	var known, names []string
 	for _, g := range guides {
@@ -129,7 +129,7 @@ func secretQuestion(key string, guides []*steps.Guide) (*steps.Question, error) 
 		if q, _ := g.Question(key); q != nil && q.Secret {
 			return q, nil
 		} else if q != nil {
-			return nil, exit.Usagef("--secret %s: this answer is not secret; write it into the link file, under answers", key)
+			return nil, exit.Usagef("--secret %s: this answer is not secret; set it in the link file, under answers", key)
 		}
 		for i := range g.Steps {
 			for _, q := range g.Steps[i].Ask {
@@ -157,7 +157,7 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 			if err != nil {
 				return masked.Value{}, exit.Usagef("%s: %w", s, err)
 			}
-			defer func() { _ = term.Restore(int(in.Fd()), state) }() // ctrl+c may arrive while the echo is off
+			defer func() { _ = term.Restore(int(in.Fd()), state) }() // also after ctrl+c
 			read = func() ([]byte, error) { return a.typedSecret(in, q) }
 		}
 	}
@@ -171,20 +171,20 @@ func (a *app) readSecret(ctx context.Context, s source, q *steps.Question) (mask
 	text := string(bytes.TrimRight(raw, "\r\n"))
 	switch {
 	case text == "":
-		return masked.Value{}, exit.Usagef("%s: it is empty", s)
+		return masked.Value{}, exit.Usagef("%s: the secret is empty", s)
 	case len(raw) > maxSecret:
-		return masked.Value{}, exit.Usagef("%s: it is larger than 1 MiB", s)
+		return masked.Value{}, exit.Usagef("%s: the secret is larger than 1 MiB", s)
 	}
 	if _, err := q.Accept(text); err != nil {
 		if q.Kind != steps.Text || strings.Contains(err.Error(), text) {
-			err = fmt.Errorf("its content is not an answer of kind %s", q.Kind)
+			err = fmt.Errorf("its content is not of type %s", q.Kind)
 		}
 		return masked.Value{}, exit.Usagef("%s: %w", s, err)
 	}
 	return masked.New(text), nil
 }
 
-// beforeEnd calls read, but returns when ctx ends at the latest. A pipe may never end.
+// beforeEnd calls read, and returns early if ctx is canceled. Reading from a pipe can block indefinitely.
 func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type got struct {
 		b   []byte
@@ -203,10 +203,10 @@ func beforeEnd(ctx context.Context, read func() ([]byte, error)) ([]byte, error)
 	}
 }
 
-// secretFile reads a file, and warns if other users may read it.
+// secretFile reads a file. It prints a warning if other users can read the file.
 func (a *app) secretFile(s source) ([]byte, error) {
 	path := s.file
-	if rest, ok := strings.CutPrefix(path, "~/"); ok { // a shell does not expand ~/ after @
+	if rest, ok := strings.CutPrefix(path, "~/"); ok { // shells do not expand ~/ after @
 		if home, err := os.UserHomeDir(); err == nil {
 			path = filepath.Join(home, rest)
 		}
@@ -221,18 +221,17 @@ func (a *app) secretFile(s source) ([]byte, error) {
 		return nil, exit.FileError(err)
 	}
 	if info.IsDir() {
-		return nil, errors.New("this is a folder, not a file")
+		return nil, errors.New("it is a directory, not a file")
 	}
 	if info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
 		fmt.Fprintf(
-			a.err, "warning: %s: others on this machine may read this file; chmod 600 %s\n", clean.Text(s.String()),
+			a.err, "warning: %s: other users on this machine can read this file; chmod 600 %s\n", clean.Text(s.String()),
 			clean.Text(path),
 		)
 	}
 	return io.ReadAll(io.LimitReader(f, maxSecret+1))
 }
 
-// typedSecret reads a line without echo from a terminal.
 func (a *app) typedSecret(in *os.File, q *steps.Question) ([]byte, error) {
 	fmt.Fprintf(a.err, "%s (not shown): ", q.Title)
 	b, err := term.ReadPassword(int(in.Fd()))

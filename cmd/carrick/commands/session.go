@@ -13,7 +13,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// open reads a link and the secrets of --secret, and creates its session. It sends no request to a cluster yet.
+// open reads a link file and the secrets in --secret, and returns a session. It sends no requests to the clusters.
 func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine.Session, error) {
 	l, err := a.load(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *app) open(ctx context.Context, path string, o cluster.Options) (*engine
 	return a.session(l, o)
 }
 
-// load reads a link file, and reports the names in it that have been renamed since.
+// load reads a link file. It prints a note for each old name in the file.
 func (a *app) load(path string) (*linkfile.Link, error) {
 	l, err := linkfile.Load(path, a.Guides)
 	if err != nil {
@@ -41,7 +41,6 @@ func (a *app) load(path string) (*linkfile.Link, error) {
 	return l, nil
 }
 
-// session opens both sides of a link.
 func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	g, err := steps.FindGuide(a.Guides, l.Guide)
 	if err != nil {
@@ -52,7 +51,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	o.Log = a.logger()
-	words := a.err // also for login plugins and warnings of API servers
+	words := a.err // also receives the output of login plugins and the warnings from API servers
 	if a.onScreen {
 		words = a.logFile
 	}
@@ -71,9 +70,9 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		end, err := engine.OpenEndpoint(l, side, g, access, keys, o)
 		if err != nil && a.handing && l.Side(side).Facts != "" {
 			fmt.Fprintf(
-				a.err, "continuing without the other side's facts file, which can't be used: %s\n", clean.Text(err.Error()),
+				a.err, "continuing without the other side's facts file, which cannot be used: %s\n", clean.Text(err.Error()),
 			)
-			end, err = engine.Endpoint{Absent: "the facts file of the " + g.Sides[side].Name + " can't be used"}, nil
+			end, err = engine.Endpoint{Absent: "the facts file of the " + g.Sides[side].Name + " cannot be used"}, nil
 		}
 		if err != nil {
 			for _, e := range ends {
@@ -88,7 +87,7 @@ func (a *app) session(l *linkfile.Link, o cluster.Options) (*engine.Session, err
 		return nil, err
 	}
 	audit, err := engine.OpenAudit()
-	a.audit, a.unaudited = audit, err // without an audit log changes are refused, but checks are not
+	a.audit, a.unaudited = audit, err // without an audit log, changes are refused but checks still work
 	return engine.NewSession(engine.SessionOptions{
 		Guide: g, Link: l, Endpoints: ends, Assets: files, Secrets: secrets, Attended: a.attended, Log: a.logger(),
 		Audit: audit,

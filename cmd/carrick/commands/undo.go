@@ -14,16 +14,18 @@ func (a *app) undo() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
 		Use: "undo LINK", Short: "Delete what this link created", Args: a.needLink,
-		Long: "Shows what this link created, asks, and deletes it. What existed before, or is used by another\nlink, is " +
-			"kept. It reads the link's inventory, the ClusterRole carrick:NAME on each cluster. Objects\nthat only have the " +
-			"link's labels are listed, and deleted only if --found names them.",
+		Long: "Shows the objects that this link created, asks for confirmation, and deletes them. It keeps objects\nthat " +
+			"existed before or that another link uses. It reads the link's inventory, the ClusterRole\ncarrick:NAME on each " +
+			"cluster. It lists objects that have the link's labels but are not in the\ninventory, and deletes them only if " +
+			"--found names them.",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().StringArrayVar(
-		&f.found, "found", nil, "also undo this `object`, found by its labels, as the plan names it: \"Role renku/renku\"",
+		&f.found, "found", nil,
+		"also undo this `object`, which has the link's labels; use its name in the plan: \"Role renku/renku\"",
 	)
 	return cmd
 }
@@ -47,7 +49,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	if err := a.recordable(); err != nil {
 		return err
 	}
-	if err := a.confirm(f.yes, "Undo this?"); err != nil {
+	if err := a.confirm(f.yes, "Undo these changes?"); err != nil {
 		return err
 	}
 	outliveReaders()
@@ -57,8 +59,8 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	return leftFiles(p)
 }
 
-// leftFiles returns the verdict PartWay if an undo changed something and kept files that the link wrote. The plan and
-// the run have listed these files.
+// leftFiles returns the verdict PartWay if an undo changed something but did not delete all files that the link wrote.
+// The plan has already listed these files.
 func leftFiles(p *engine.Plan) error {
 	if p.Changes() && len(p.Left()) > 0 {
 		return exit.Verdict(exit.PartWay)

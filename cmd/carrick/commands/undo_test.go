@@ -8,7 +8,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// An undo that leaves files has come part of the way only if it changes something: run again, it ends with 0.
+// An undo that keeps files exits with PartWay only if it changes something. A second undo exits with 0.
 func TestTheExitCodeOfAnUndoThatLeavesFiles(t *testing.T) {
 	left := steps.Item{Verb: steps.Leave, What: "/etc/x", Left: true}
 	gone := steps.Item{Verb: steps.Delete, What: "/etc/y"}

@@ -12,13 +12,12 @@ import (
 	"carrick/cmd/carrick/format"
 )
 
-// versionDoc is the output of version with -o json|yaml.
 type versionDoc struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`   // of the source; empty if unknown
-	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes, as far as known
+	Commit   string `json:"commit,omitempty"`   // source revision; empty if unknown
+	Modified bool   `json:"modified,omitempty"` // the source had uncommitted changes
 	Go       string `json:"go"`
-	Platform string `json:"platform"` // linux/amd64
+	Platform string `json:"platform"` // for example linux/amd64
 }
 
 func versionOf(release, commit string) versionDoc {
@@ -52,7 +51,7 @@ func (a *app) version() *cobra.Command {
 		Use: "version", Short: "Print the version of carrick, its commit and its Go version",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("version takes no arguments")
+				return exit.Usagef("version accepts no arguments")
 			}
 			return format.Valid(output, format.ByCommand["version"]...)
 		},

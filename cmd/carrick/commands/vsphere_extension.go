@@ -11,9 +11,9 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// vsphereExtension returns the command that the guide for vSphere runs in a cluster. It is a command because it runs
-// from carrick's own image, and hidden because users do not run it. Its flags have the usual names of webhooks and
-// controllers (kubernetes/component-base: config/options; kubernetes-sigs/kubebuilder: cmd/main.go).
+// vsphereExtension returns a hidden command. The guide vsphere runs it in a cluster, from carrick's own image. The
+// flags have the usual names from webhooks and controllers (kubernetes/component-base: config/options;
+// kubernetes-sigs/kubebuilder: cmd/main.go).
 func (a *app) vsphereExtension() *cobra.Command {
 	var o extension.Options
 	var lease struct{ namespace, name string }
@@ -21,11 +21,11 @@ func (a *app) vsphereExtension() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "vsphere-extension", Hidden: true,
 		Short: "Run the webhook and profile controller of the guide vsphere (in a cluster)",
-		Long: "Runs a mutating webhook that changes the storage class of new ReadWriteMany claims, and a controller that " +
-			"lets pods start in the namespaces of Kubeflow profiles. The guide vsphere deploys it.",
+		Long: "Runs a mutating webhook that changes the StorageClass of new ReadWriteMany claims, and a controller that " +
+			"allows pods to start in the namespaces of Kubeflow profiles. The guide vsphere deploys it.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return exit.Usagef("vsphere-extension takes no argument")
+				return exit.Usagef("vsphere-extension accepts no arguments")
 			}
 			return nil
 		},
@@ -44,15 +44,15 @@ func (a *app) vsphereExtension() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Class, "class", "", "storage `class` for such claims; without it the webhook changes no claim")
-	f.StringSliceVar(&o.From, "from", nil, "storage `classes` to replace; claims without a class are changed, too")
+	f.StringVar(&o.Class, "class", "", "`StorageClass` for ReadWriteMany claims; without it the webhook changes no claim")
+	f.StringSliceVar(&o.From, "from", nil, "`StorageClasses` to replace; claims without a StorageClass are changed, too")
 	f.StringVar(&o.BindAddress, "bind-address", ":8443", "`address` of the webhook")
 	f.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz, /readyz and /metrics")
-	f.StringVar(&o.CertDir, "cert-dir", "", "`folder` of tls.crt and tls.key; renewed files are reloaded")
+	f.StringVar(&o.CertDir, "cert-dir", "", "`directory` of tls.crt and tls.key; renewed files are reloaded")
 	f.DurationVar(&o.ShutdownDelay, "shutdown-delay-duration", 5*time.Second,
-		"how long it keeps answering after SIGTERM")
-	f.StringVar(&o.PSPRole, "psp-role", "", "`ClusterRole` that ServiceAccounts in namespaces of profiles are bound to")
-	f.StringVar(&o.Level, "level", "", "`level` of pod security for namespaces of profiles that have none")
+		"how long the webhook keeps answering after SIGTERM")
+	f.StringVar(&o.PSPRole, "psp-role", "", "`ClusterRole` to which ServiceAccounts in profile namespaces are bound")
+	f.StringVar(&o.Level, "level", "", "Pod Security `level` for profile namespaces that have no level")
 	f.BoolVar(&o.Elects, "leader-elect", false,
 		"elect a leader among replicas with a Lease; only the leader creates objects")
 	f.StringVar(&lease.namespace, "leader-elect-resource-namespace", "", "`namespace` of that Lease")
@@ -63,7 +63,7 @@ func (a *app) vsphereExtension() *cobra.Command {
 	return cmd
 }
 
-// onlyOwnFlags rejects the global flags, which have no meaning for a command without a link and a screen.
+// onlyOwnFlags rejects the global flags, which have no effect on this command.
 func onlyOwnFlags(cmd *cobra.Command) (err error) {
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && err == nil {

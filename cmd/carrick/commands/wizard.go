@@ -20,13 +20,11 @@ import (
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// isTerminalStream reports whether a stream is a terminal.
 func isTerminalStream(end any) bool {
 	f, ok := end.(*os.File)
 	return ok && isTerminal(f)
 }
 
-// wizard opens the wizard on a new link or on an existing one.
 func (a *app) wizard(ctx context.Context, args []string, guide, name string) error {
 	o := a.screen()
 	if len(args) == 1 {
@@ -59,18 +57,18 @@ func (a *app) wizard(ctx context.Context, args []string, guide, name string) err
 	return a.walk(ctx, o)
 }
 
-// wizardSecrets reads the sources in --secret before the screen is active. If the guide is not chosen yet, any guide
-// may ask for them.
+// wizardSecrets reads the sources in --secret before the screen starts. If the user has not chosen a guide yet, it
+// accepts the secrets of all guides.
 func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	if a.secrets.stdin {
-		return exit.Usagef("--secret KEY=- reads standard input, which the wizard requires for keys: give it as KEY=@FILE, " +
-			"or type it in the wizard")
+		return exit.Usagef("--secret KEY=- reads standard input, which the wizard requires for key presses: pass the " +
+			"secret as KEY=@FILE, or type it in the wizard")
 	}
 	name, path := o.Guide, "LINK"
 	if o.Link != nil {
 		name, path = o.Link.Guide, o.Link.Path
 	}
-	if err := a.needSomebody(path); err != nil {
+	if err := a.needInput(path); err != nil {
 		return err
 	}
 	guides := a.Guides
@@ -80,7 +78,7 @@ func (a *app) wizardSecrets(ctx context.Context, o ui.Options) error {
 	return a.readSecrets(ctx, guides...)
 }
 
-// hint explains an argument that is a command or a guide.
+// hint returns a better error if arg is the name of a command or a guide.
 func (a *app) hint(arg string, err error) error {
 	if _, gerr := steps.FindGuide(a.Guides, arg); gerr == nil {
 		return exit.Usagef("%s is a guide, not a link file: %s --guide %s", arg, a.name, arg)
@@ -91,7 +89,6 @@ func (a *app) hint(arg string, err error) error {
 	return err
 }
 
-// screen returns the options of the wizard that do not depend on the link.
 func (a *app) screen() ui.Options {
 	log := a.logger()
 	a.onScreen, a.attended = true, true
@@ -111,7 +108,7 @@ func (a *app) screen() ui.Options {
 	}, Version: a.Release, Color: a.color, Theme: a.theme, Err: a.err}
 }
 
-// openOnScreen opens a session that may change things.
+// openOnScreen opens a session and ensures that changes can be recorded.
 func (a *app) openOnScreen(l *linkfile.Link) (*engine.Session, error) {
 	s, err := a.session(l, cluster.Options{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"carrick/ui/lines"
 )
 
-// walk runs the wizard on the screen, or in lines if that was requested or there is no screen.
+// walk runs the wizard on the full screen if possible, and otherwise in line mode.
 func (a *app) walk(ctx context.Context, o ui.Options) error {
 	if !a.inLines() {
 		return ui.Run(ctx, o)
@@ -20,13 +20,13 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Without a terminal, the user may read along only if lines were requested.
+	// Without a terminal, a user reads the output only if line mode was requested explicitly.
 	a.attended = a.spokenTo() || isTerminalStream(a.in) || isTerminalStream(a.tty)
 	outliveReaders()
 	interrupts := make(chan os.Signal, 8)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
-	// Ctrl+c cancels the current operation, and not the whole program immediately.
+	// Ctrl+c cancels only the current operation.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := lines.Run(ctx, lines.Options{Options: o.Options, Interrupts: interrupts})
@@ -39,14 +39,13 @@ func (a *app) walk(ctx context.Context, o ui.Options) error {
 	return err
 }
 
-// inLines reports whether the wizard runs in lines.
 func (a *app) inLines() bool { return a.spokenTo() || ui.NeedTerminal(a.in, a.tty) != nil }
 
-// spokenTo reports whether lines were requested.
+// spokenTo reports whether line mode was requested explicitly.
 func (a *app) spokenTo() bool { return a.accessible || os.Getenv("ACCESSIBLE") != "" }
 
-// needSomebody returns an error if no answer can ever arrive, because the input is closed or empty from the start.
-func (a *app) needSomebody(path string) error {
+// needInput returns an error if standard input is closed or empty, because the wizard could never read an answer.
+func (a *app) needInput(path string) error {
 	f, ok := a.in.(*os.File)
 	if !ok || isTerminal(f) {
 		return nil
@@ -56,8 +55,8 @@ func (a *app) needSomebody(path string) error {
 		return nil
 	}
 	return exit.Usagef(
-		"the wizard requires a terminal, or answers on standard input. Without questions: %[1]s check %[2]s checks, %[1]s "+
-			"apply %[2]s --yes applies",
+		"the wizard requires a terminal, or answers on standard input. To run without questions, use %[1]s check %[2]s or "+
+			"%[1]s apply %[2]s --yes",
 		a.name, path,
 	)
 }

@@ -1,4 +1,4 @@
-// Package completion completes command lines in a shell. It starts no login, no screen and no log.
+// Package completion implements shell completion. It never logs in, draws a screen or writes a log.
 package completion
 
 import (
@@ -16,23 +16,22 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// As is the name of the program that kubectl runs to complete arguments of its plugin carrick.
+// As is the name of the program that kubectl runs to complete arguments of the plugin carrick.
 const As = "kubectl_complete-carrick"
 
-// completer completes a word of a command line.
 type completer = cobra.CompletionFunc
 
 const noFile = cobra.ShellCompDirectiveNoFileComp
 
-// Options are the values that completion offers in addition to cobra's.
+// Options configure the completion.
 type Options struct {
 	Guides        []*steps.Guide
-	Local, Remote *string // kubeconfigs from flags
+	Local, Remote *string // values of --kubeconfig and --remote-kubeconfig
 }
 
 type completion struct{ Options }
 
-// Add sets the completions of every command's arguments and flags.
+// Add registers completions for the arguments and flags of all commands.
 func Add(root *cobra.Command, o Options) {
 	a := &completion{o}
 	root.ValidArgsFunction = a.completeRoot
@@ -49,13 +48,13 @@ func Add(root *cobra.Command, o Options) {
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if complete := flags[f.Name]; complete != nil {
-				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails if the command has registered its own
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails if the command has its own completion for the flag
 			}
 		})
 	}
 }
 
-// flagCompleters returns the completions of flags by flag name. A flag has the same meaning in every command.
+// flagCompleters returns the completions by flag name. A flag means the same in every command.
 func (a *completion) flagCompleters() map[string]completer {
 	fixed := func(values ...string) completer { return cobra.FixedCompletions(values, noFile) }
 	return map[string]completer{
@@ -77,7 +76,7 @@ func (a *completion) completeOutput(cmd *cobra.Command, _ []string, _ string) ([
 	if of := format.ByCommand[cmd.Name()]; of != nil {
 		return of, noFile
 	}
-	return nil, cobra.ShellCompDirectiveDefault // -o names a file here
+	return nil, cobra.ShellCompDirectiveDefault // here -o takes a file name
 }
 
 func (a *completion) completeGuide(
@@ -93,7 +92,7 @@ func (a *completion) completeGuide(
 	return begins(out, toComplete), noFile
 }
 
-// guidesOf returns the guides of a command line: that of its link, or all.
+// guidesOf returns the guide of the link file in args. It returns all guides if args contains no valid link file.
 func (a *completion) guidesOf(args []string) []*steps.Guide {
 	if len(args) == 0 {
 		return a.Guides
@@ -105,7 +104,8 @@ func (a *completion) guidesOf(args []string) []*steps.Guide {
 	return slices.DeleteFunc(slices.Clone(a.Guides), func(g *steps.Guide) bool { return g.Name != l.Guide })
 }
 
-// completeNames completes the last of several comma-separated names, without those that are listed already.
+// completeNames completes the last name in a comma-separated list. It does not offer names that are already in the
+// list.
 func (a *completion) completeNames(of func(*steps.Guide) []string) completer {
 	return func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		before := toComplete[:strings.LastIndex(toComplete, ",")+1]
@@ -140,7 +140,6 @@ func allNames(g *steps.Guide) []string {
 	return out
 }
 
-// completeSide offers local and remote, and the guide's names for the sides.
 func (a *completion) completeSide(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -156,7 +155,7 @@ func (a *completion) completeSide(
 	return begins(unique(out), toComplete), noFile
 }
 
-// completeContext offers the contexts of the kubeconfig from the flags.
+// completeContext offers the contexts in a kubeconfig. config is a pointer because the flags are not parsed yet.
 func (a *completion) completeContext(config *string) completer {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		contexts, err := kubeconfig.Contexts(*config)
@@ -171,7 +170,7 @@ func (a *completion) completeContext(config *string) completer {
 	}
 }
 
-// completeExplain offers guides, then steps and checks with their guide.
+// completeExplain offers guides first. It then offers steps and checks, each prefixed with its guide.
 func (a *completion) completeExplain(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -200,7 +199,7 @@ func completeHelp(cmd *cobra.Command, args []string, toComplete string) ([]strin
 	}
 	all := at.Commands()
 	if len(args) == 0 {
-		all = append(all[:len(all):len(all)], cmd.Commands()...) // the guides
+		all = append(all[:len(all):len(all)], cmd.Commands()...)
 	}
 	var out []string
 	for _, c := range all {
@@ -211,12 +210,11 @@ func completeHelp(cmd *cobra.Command, args []string, toComplete string) ([]strin
 	return begins(out, toComplete), noFile
 }
 
-// begins keeps the strings with that prefix.
 func begins(list []string, prefix string) []string {
 	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// unique drops duplicates.
+// unique removes entries whose text before the tab occurred before.
 func unique(list []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(list, func(s string) bool {

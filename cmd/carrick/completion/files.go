@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	linkSize  = 1 << 18 // maximum size of a link file; larger files are not read
-	filesRead = 500     // maximum number of files that are read in a folder
+	linkSize  = 1 << 18 // maximum size of a link file in bytes; larger files are skipped
+	filesRead = 500     // maximum number of files to read in one directory
 )
 
-// completeLink offers link files, or YAML files if the folder has none.
+// completeLink offers link files. If the directory has none, it offers YAML files.
 func (a *completion) completeLink(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -33,13 +33,13 @@ func (a *completion) completeLink(
 	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// completeRoot offers link files in addition to the commands.
+// completeRoot offers commands and link files.
 func (a *completion) completeRoot(
 	cmd *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
 	for _, c := range cmd.Commands() {
 		if len(args) == 0 && !c.Hidden && strings.HasPrefix(c.Name(), toComplete) {
-			return linkFiles(toComplete), noFile // the completions are not file extensions
+			return linkFiles(toComplete), noFile // completeLink could return file extensions, but cobra adds the commands
 		}
 	}
 	return a.completeLink(cmd, args, toComplete)
@@ -57,7 +57,7 @@ func (a *completion) completeExport(
 	return nil, noFile
 }
 
-// linkFiles returns the link files with that prefix, and the sides that they join.
+// linkFiles returns the link files with the given path prefix. Each has a description of its sides.
 func linkFiles(prefix string) []string {
 	folder, start := filepath.Split(prefix)
 	entries, err := os.ReadDir(filepath.Clean(folder))
@@ -79,7 +79,7 @@ func linkFiles(prefix string) []string {
 	return out
 }
 
-// linkHead parses a file, if it is a link file.
+// linkHead parses the file at path. ok is false if it is not a link file.
 func linkHead(path string) (l linkfile.Link, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > linkSize {
@@ -92,7 +92,7 @@ func linkHead(path string) (l linkfile.Link, ok bool) {
 	return l, l.Kind == "Link" && strings.HasPrefix(l.APIVersion, "carrick/")
 }
 
-// completeSecret offers the keys of secrets, then files.
+// completeSecret offers keys, and files after KEY=@.
 func (a *completion) completeSecret(
 	_ *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -113,7 +113,7 @@ func (a *completion) completeSecret(
 	return begins(unique(out), toComplete), noSpace
 }
 
-// filesThat returns the files and folders that begin with start, with prefix before each.
+// filesThat returns the files and directories whose paths begin with start. It adds prefix to each result.
 func filesThat(prefix, start string) []string {
 	folder, _ := filepath.Split(start)
 	entries, err := os.ReadDir(filepath.Clean(folder))
@@ -131,7 +131,7 @@ func filesThat(prefix, start string) []string {
 	return out
 }
 
-// completeFault completes the names of faults. It gets them from the sandbox program, without starting a control plane.
+// completeFault asks the sandbox program for its faults. This does not start a control plane.
 func (a *completion) completeFault(
 	cmd *cobra.Command, args []string, toComplete string,
 ) ([]string, cobra.ShellCompDirective) {

@@ -17,28 +17,28 @@ import (
 	"carrick/cmd/carrick/plain"
 )
 
-// FaultName matches valid names of faults, which become a word of a command.
+// FaultName matches valid fault names.
 var FaultName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// Fault is a fault that the sandbox can inject before the wizard opens.
+// Fault is a misconfiguration that the sandbox can inject before the wizard starts.
 type Fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 }
 
-// Faults returns the faults that the sandbox has for a guide.
+// Faults returns the sandbox's faults for a guide.
 func (b *Sandbox) Faults(guide string) ([]Fault, error) {
 	got, err := b.Tell("faults " + guide)
 	switch {
 	case IsUnknownCommand(err), err == nil && len(got.Faults) == 0:
 		return nil, exit.Usagef("this demo has no faults")
 	case err != nil:
-		return nil, fmt.Errorf("ask for the faults of %s: %w", guide, err)
+		return nil, fmt.Errorf("list the faults of %s: %w", guide, err)
 	}
 	return got.Faults, nil
 }
 
-// Fault returns the fault of that name, or an error if the sandbox does not have it.
+// Fault returns the fault with the given name, or a usage error if it does not exist.
 func (b *Sandbox) Fault(guide, name string) (Fault, error) {
 	faults, err := b.Faults(guide)
 	if err != nil {
@@ -47,17 +47,17 @@ func (b *Sandbox) Fault(guide, name string) (Fault, error) {
 	return FaultOf(faults, guide, name)
 }
 
-// FaultOf returns the fault of that name.
+// FaultOf returns the fault with the given name. If it does not exist, the usage error lists all faults.
 func FaultOf(faults []Fault, guide, name string) (Fault, error) {
 	for _, f := range faults {
 		if f.Name == name {
 			return f, nil
 		}
 	}
-	return Fault{}, exit.Usagef("no fault of %s is called %q; there are:\n%s", guide, name, FaultTable(faults))
+	return Fault{}, exit.Usagef("guide %s has no fault %q; its faults are:\n%s", guide, name, FaultTable(faults))
 }
 
-// FaultTable returns one line for each fault.
+// FaultTable formats faults, one per line.
 func FaultTable(faults []Fault) string {
 	var lines []string
 	for _, f := range faults {
@@ -71,11 +71,11 @@ func FaultTable(faults []Fault) string {
 	return strings.Join(lines, "\n")
 }
 
-// completeWithin is the timeout of the sandbox program during completion.
+// completeWithin limits how long shell completion waits for the sandbox program.
 const completeWithin = 2 * time.Second
 
-// KnownFaults returns the faults that the sandbox program has for a guide. It returns none if that program does not
-// exist or is too old to report them.
+// KnownFaults returns the faults that the sandbox program has for a guide. It returns nil if the program does not exist
+// or is too old to list faults.
 func KnownFaults(ctx context.Context, guide string) []Fault {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package demo starts and drives carrick-sandbox, the program that runs the two control planes of carrick demo.
+// Package demo runs carrick-sandbox, the program with the two control planes of carrick demo.
 package demo
 
 import (
@@ -20,22 +20,21 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Program is the program that runs the two control planes. It is built from its own module and installed next to
-// carrick.
+// Program is the name of the sandbox program. It is built from a separate module and installed next to carrick.
 const Program = "carrick-sandbox"
 
-// Sandbox is the child process that runs the control planes. It ends when its standard input is closed, even if carrick
-// crashes.
+// Sandbox is the child process that runs the control planes. It exits when its standard input is closed, even if
+// carrick crashes.
 type Sandbox struct {
 	Ready       bool                  `json:"ready"`
 	Dir         string                `json:"dir"`
 	Kubeconfigs map[string]string     `json:"kubeconfigs"`
 	Contexts    map[string]string     `json:"contexts"`
 	Kubectl     string                `json:"kubectl"`
-	Hosts       map[steps.Side]string `json:"-"` // folders that represent machines, by side, as reported by seed
-	Here        map[steps.Side]bool   `json:"-"` // sides whose machine has this machine's network
+	Hosts       map[steps.Side]string `json:"-"` // directories that represent machines
+	Here        map[steps.Side]bool   `json:"-"` // machines that share this machine's network
 
-	Given map[string]string // answers that the demo's links start with, by question key
+	Given map[string]string // initial answers of the demo's link, by question key
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	lines *bufio.Scanner
@@ -50,12 +49,12 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 	path := filepath.Join(filepath.Dir(self), Program)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, exit.Usagef(
-			"the demo requires %s next to carrick, which does not exist. In carrick's source: make demo", path,
+			"the demo requires %s, which does not exist. To build it, run in carrick's source: make demo", path,
 		)
 	}
 	box := &Sandbox{cmd: exec.Command(path)}
 	box.cmd.Stderr = progress
-	// The sandbox gets its own process group, because carrick handles ctrl+c.
+	// A separate process group, so that ctrl+c reaches only carrick.
 	box.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if box.stdin, err = box.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -75,12 +74,12 @@ func Start(ctx context.Context, progress io.Writer) (*Sandbox, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%s ended before it was ready; its output is above", Program)
+		return nil, fmt.Errorf("%s exited before it was ready; its output is above", Program)
 	}
 	return box, nil
 }
 
-// End returns the endpoint of a side of the demo.
+// End returns the link endpoint for one side of the demo.
 func (b *Sandbox) End(side steps.Side) linkfile.EndpointSpec {
 	if root := b.Hosts[side]; root != "" {
 		return linkfile.EndpointSpec{Host: &linkfile.HostSpec{Root: root, Here: b.Here[side]}}
@@ -88,8 +87,8 @@ func (b *Sandbox) End(side steps.Side) linkfile.EndpointSpec {
 	return linkfile.EndpointSpec{Context: b.Contexts[string(side)]}
 }
 
-// Env writes a shell file that sets up access to the demo's clusters, and returns its path, which is short enough to be
-// typed.
+// Env writes a shell file that configures kubectl for the demo's clusters. It returns the path, which is short enough
+// to type.
 func (b *Sandbox) Env(kubeconfig string) (string, error) {
 	path := filepath.Join(b.Dir, "env")
 	text := fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:$PATH\n", kubeconfig, filepath.Dir(b.Kubectl))
@@ -99,26 +98,25 @@ func (b *Sandbox) Env(kubeconfig string) (string, error) {
 	return path, nil
 }
 
-// answer is the sandbox's response to a command.
 type answer struct {
 	OK     bool    `json:"ok"`
 	Error  string  `json:"error"`
 	Faults []Fault `json:"faults"`
-	// Answers are what autoplay types, by question key.
+	// Answers contains the answers that autoplay types, by question key.
 	Answers map[string]string     `json:"answers"`
-	Given   map[string]string     `json:"given"` // answers that a link starts with
+	Given   map[string]string     `json:"given"` // initial answers of the link
 	Hosts   map[steps.Side]string `json:"hosts"`
 	Here    map[steps.Side]bool   `json:"here"`
 }
 
-// Tell sends one command to the sandbox and reads its response.
+// Tell sends one command to the sandbox and returns its response.
 func (b *Sandbox) Tell(command string) (answer, error) {
 	var got answer
 	if _, err := fmt.Fprintln(b.stdin, command); err != nil {
 		return got, err
 	}
 	if !b.lines.Scan() {
-		return got, fmt.Errorf("%s ended", Program)
+		return got, fmt.Errorf("%s exited", Program)
 	}
 	if err := json.Unmarshal(b.lines.Bytes(), &got); err != nil {
 		return got, err
@@ -129,7 +127,7 @@ func (b *Sandbox) Tell(command string) (answer, error) {
 	return got, nil
 }
 
-// IsUnknownCommand reports whether the sandbox does not support a command.
+// IsUnknownCommand reports whether err means that the sandbox does not support a command.
 func IsUnknownCommand(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "unknown command")
 }

@@ -1,4 +1,4 @@
-// Package exit defines the exit codes of carrick, and the errors and messages that lead to them.
+// Package exit defines carrick's exit codes and error messages.
 package exit
 
 import (
@@ -15,24 +15,24 @@ import (
 	"carrick/ui"
 )
 
-// The exit codes. If several apply, the first in this list is used.
+// Exit codes in order of precedence.
 const (
-	Interrupted = 130 // ctrl+c, or a signal
-	Deadline    = 124 // the timeout of --wait expired
-	Usage       = 2   // usage error, or a missing answer without a terminal to ask on
-	PartWay     = 6   // stopped after some changes; or an undo changed something and kept files that the link wrote
-	Failed      = 3   // a check failed; for diff: there are changes
-	Unknown     = 5   // something is unknown or still waiting; for diff: no changes, as far as known
-	Warnings    = 4   // warnings that --fail-on names
+	Interrupted = 130 // by ctrl+c or another signal
+	Deadline    = 124 // the timeout in --wait expired
+	Usage       = 2   // also for a missing answer without a terminal
+	PartWay     = 6   // stopped after some changes, or an undo kept files that the link wrote
+	Failed      = 3   // a check failed, or diff found changes
+	Unknown     = 5   // a verdict is unknown or pending, or diff could not determine all changes
+	Warnings    = 4   // warnings that --fail-on selects
 	Other       = 1
 )
 
-// Verdict is the result of a command that did its work: an exit code, not an error.
+// Verdict is the exit code of a command that succeeded technically. It is an error type, but there is no message.
 type Verdict int
 
 func (v Verdict) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 
-// usageError is an error in the command line, or in the input of the command.
+// usageError is an error in the command line or in an input file.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
@@ -41,10 +41,10 @@ func (e usageError) Unwrap() error { return e.err }
 // AsUsage returns err as a usage error.
 func AsUsage(err error) error { return usageError{err} }
 
-// Usagef returns a usage error.
+// Usagef formats a usage error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Code returns the exit code of a command that ended with err.
+// Code returns the exit code for err.
 func Code(ctx context.Context, err error) int {
 	var (
 		v       Verdict
@@ -73,15 +73,14 @@ func Code(ctx context.Context, err error) int {
 	return Other
 }
 
-// Message returns the message that standard error gets for an error, after the name of the program. It returns "" if
-// everything has been printed.
+// Message returns the line for standard error. It returns "" if the command has already printed everything.
 func Message(name string, err error) string {
 	var v Verdict
 	switch {
 	case err == nil, errors.As(err, &v):
 		return ""
 	case errors.Is(err, ui.ErrInterrupted), errors.Is(err, context.Canceled):
-		return name + ": interrupted; nothing is lost: run the same command again to continue"
+		return name + ": interrupted; nothing is lost. Run the same command again to continue"
 	}
 	text := name + ": " + clean.Text(err.Error())
 	var part *engine.StoppedError
@@ -91,15 +90,14 @@ func Message(name string, err error) string {
 	return text
 }
 
-// ErrDeadline is the cause of a run that timed out (--wait).
+// ErrDeadline is the cancellation cause when --wait times out.
 var ErrDeadline = errors.New("not green in time")
 
-// unanswered is an error because of which a result is unknown.
 type unanswered struct{ error }
 
 func (e unanswered) Unwrap() error { return e.error }
 
-// FileError returns a file error without its path, which the caller has printed already.
+// FileError removes the path from a file error, because the caller prints the path.
 func FileError(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,7 +111,7 @@ func FileError(err error) error {
 	return err
 }
 
-// DidYouMean suggests the name that is most similar to name, or returns "" if none is similar.
+// DidYouMean returns a hint with the entry of names most similar to name, or "" if none is similar.
 func DidYouMean(name string, names []string) string {
 	if near := nearest.Name(name, names); near != "" {
 		return " (did you mean " + near + "?)"
@@ -121,5 +119,5 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// Unanswered marks err as an error because of which a result is unknown.
+// Unanswered wraps err so that the exit code is Unknown.
 func Unanswered(err error) error { return unanswered{err} }

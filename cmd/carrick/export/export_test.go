@@ -14,7 +14,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// object is a ConfigMap with those data, as an action gives it.
+// object returns an exported action with one ConfigMap that has this data.
 func object(name string, data map[string]any) engine.ExportedAction {
 	o := &unstructured.Unstructured{
 		Object: map[string]any{
@@ -24,7 +24,7 @@ func object(name string, data map[string]any) engine.ExportedAction {
 	return engine.ExportedAction{Action: name, Side: steps.Local, Things: []action.Exported{{Object: o}}}
 }
 
-// A kustomization takes no object twice.
+// A kustomization rejects duplicate objects, so an object of two actions is exported once.
 func TestAnObjectOfTwoActionsStandsOnce(t *testing.T) {
 	t.Parallel()
 	e := &engine.Export{
@@ -55,8 +55,7 @@ func exportedObject(name string, side steps.Side, o map[string]any) engine.Expor
 	}
 }
 
-// Definitions stand apart, and are applied first where something of their kind
-// is in the same export.
+// CustomResourceDefinitions get a separate file. They are applied first if the export contains objects of their kind.
 func TestDefinitionsStandApart(t *testing.T) {
 	t.Parallel()
 	crd := exportedObject("op", steps.Remote, map[string]any{
@@ -91,7 +90,7 @@ func TestDefinitionsStandApart(t *testing.T) {
 	}
 }
 
-// A dry run needs the namespaces of what it is given, those of the export itself, too.
+// A dry run requires the namespaces of the exported objects, including namespaces that the export itself contains.
 func TestNamespacesOfADryRun(t *testing.T) {
 	t.Parallel()
 	r := &instructions{e: &engine.Export{Actions: []engine.ExportedAction{
@@ -109,7 +108,7 @@ func TestNamespacesOfADryRun(t *testing.T) {
 	}
 }
 
-// What fails half-way leaves the folder as it was.
+// If an export fails half-way, the folder is unchanged.
 func TestAnExportThatFailsHalfWay(t *testing.T) {
 	t.Parallel()
 	other, err := os.MkdirTemp("/dev/shm", "carrick-*") // another file system: nothing can be moved there

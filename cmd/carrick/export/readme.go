@@ -15,14 +15,14 @@ import (
 	"carrick/steps/engine"
 )
 
-// instructions explain an export: what to apply, what to do manually, and what each file is. They contain no time, so
-// that the same export has the same bytes. Only commands are indented by eight spaces.
+// instructions writes the README.txt of an export. It contains no timestamps, so that exports are reproducible. Only
+// commands are indented by eight spaces.
 type instructions struct {
 	strings.Builder
 	s         *engine.Session
 	e         *engine.Export
 	resources map[steps.Side][]string
-	file      string // path of the link file in commands
+	file      string // path of the link file in printed commands
 }
 
 func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
@@ -32,12 +32,12 @@ func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resourc
 		r.file = filepath.Base(link.Path)
 	}
 	r.line(
-		0, "%s, link %s: what carrick would create, for use with other tools.", s.Guide().Title, link.Name(),
+		0, "%s, link %s: everything that carrick would create, for use with other tools.", s.Guide().Title, link.Name(),
 	)
 	r.line(
 		0,
-		"It contains no secret, so you can commit it to a repository. Nothing in it has carrick's\nlabels: carrick undo "+
-			"does not delete what you create from it.",
+		"It contains no secret, so you can commit it to a repository. Its objects do not have\ncarrick's labels, so "+
+			"carrick undo does not delete them.",
 	)
 	r.sections(ctx)
 	return r.String()
@@ -54,16 +54,16 @@ func (r *instructions) sections(ctx context.Context) {
 	}
 	for _, side := range steps.Sides {
 		if absent := r.s.Endpoint(side).Absent; absent != "" {
-			r.line(0, "\nThe %s: nothing, because %s.", r.role(side), plain.OneLine(clean.Text(absent)))
+			r.line(0, "\nThe %s: nothing is exported, because %s.", r.role(side), plain.OneLine(clean.Text(absent)))
 		}
 	}
 	if slices.ContainsFunc(
 		r.e.Actions, func(a engine.ExportedAction) bool { return ByHand(a) || secretsOf(a) != nil || a.Pending != "" },
 	) {
-		title("Manual steps, in this order, in a shell in this folder")
+		title("Manual steps, in this order, in a shell in this directory")
 		r.line(
 			0,
-			"carrick can do each of them instead; it checks and asks first.\n%s is the path of the link file.",
+			"carrick can run each step instead. It checks first, and asks for confirmation.\n%s is the path of the link file.",
 			r.file,
 		)
 		for _, act := range r.e.Actions {
@@ -72,14 +72,15 @@ func (r *instructions) sections(ctx context.Context) {
 	}
 	title("Check the result")
 	if keys := r.secretKeys(); len(keys) > 0 {
-		r.line(8, "# with --secret KEY=@FILE it checks more: %s", strings.Join(keys, ", "))
+		r.line(8, "# with --secret KEY=@FILE it checks more; the keys are: %s", strings.Join(keys, ", "))
 	}
 	r.line(8, "carrick check %s --wait 2m", r.file)
 	title("Contents, in the order of the guide")
 	r.contents()
 }
 
-// apply explains what one command for each side, or a GitOps tool, can apply.
+// apply explains how to apply the manifests with kubectl and with GitOps tools. any reports whether the export has
+// manifests.
 func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (any bool) {
 	for _, side := range steps.Sides {
 		if len(r.resources[side]) == 0 {
@@ -92,7 +93,7 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 		r.line(2, "The %s:", r.role(side))
 		for _, name := range r.before(side) {
 			r.line(8, "%s apply --server-side -f %s/%s", r.s.Kubectl(ctx, side), side, name)
-			// kubectl wait fails if a CustomResourceDefinition has no conditions at all yet.
+			// kubectl wait fails while a CustomResourceDefinition has no conditions at all.
 			r.line(
 				8, "for try in 1 2 3 4 5; do %s wait --for=condition=Established -f %s/%s && break; sleep 1; done",
 				r.s.Kubectl(ctx, side), side, name,
@@ -106,15 +107,14 @@ func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (a
 	if any {
 		r.line(
 			2,
-			"If carrick or Helm already created some of it, add --force-conflicts.\n  Objects that carrick created keep its "+
-				"labels: carrick undo deletes them, even if others applied them since.",
+			"If carrick or Helm already created some of these objects, add --force-conflicts.\n  Objects that carrick created "+
+				"keep its labels: carrick undo deletes them, even if another tool applied them since.",
 		)
 	}
 	return any
 }
 
-// namespaces returns the namespaces that the export's objects are in, or that it contains. A dry run does not create
-// them.
+// namespaces returns the namespaces that must exist before a dry run, which creates none of them.
 func (r *instructions) namespaces() []string {
 	var out []string
 	for _, side := range steps.Sides {
@@ -132,7 +132,7 @@ func (r *instructions) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// before returns the files with the CustomResourceDefinitions of other exported objects on the same side.
+// before returns the files with CustomResourceDefinitions that other objects on the same side use.
 func (r *instructions) before(side steps.Side) []string {
 	used := map[string]bool{}
 	r.objects(side, func(_ engine.ExportedAction, t action.Exported) {
@@ -152,7 +152,7 @@ func (r *instructions) before(side steps.Side) []string {
 	return out
 }
 
-// guard explains what GitOps tools must consider.
+// guard explains how to configure GitOps tools for the export.
 func (r *instructions) guard() {
 	var danger []string
 	for _, side := range steps.Sides {
@@ -164,8 +164,8 @@ func (r *instructions) guard() {
 	}
 	r.line(
 		2,
-		"With Argo CD: one Application per folder, with the sync option ServerSideApply=true, because\n  large definitions "+
-			"are too big for client-side apply. With Flux: one Kustomization per folder.",
+		"With Argo CD: one Application per directory, with the sync option ServerSideApply=true, because\n  large "+
+			"definitions are too big for client-side apply. With Flux: one Kustomization per directory.",
 	)
 	if len(danger) > 0 {
 		r.line(
@@ -189,7 +189,6 @@ func (r *instructions) objects(side steps.Side, do func(engine.ExportedAction, a
 	}
 }
 
-// byHand explains the manual part of an action.
 func (r *instructions) byHand(act engine.ExportedAction) {
 	left := secretsOf(act)
 	if !ByHand(act) && left == nil && act.Pending == "" {
@@ -214,7 +213,6 @@ func (r *instructions) byHand(act engine.ExportedAction) {
 	r.line(4, "%s carrick apply %s --step %s", word, r.file, act.Step)
 }
 
-// contents lists the files and the notes of each action.
 func (r *instructions) contents() {
 	step := ""
 	for _, act := range r.e.Actions {
@@ -242,7 +240,7 @@ func contentsOf(act engine.ExportedAction) []string {
 			line = path.Join(string(act.Side), fileOf(act.Action, t.Object.GetKind()))
 		case t.Path != "":
 			if line = filePath(act.Side, t.Path); t.Mode != 0 {
-				line += fmt.Sprintf("  goes to /%s, mode %04o", t.Path, t.Mode)
+				line += fmt.Sprintf("  copy to /%s, mode %04o", t.Path, t.Mode)
 			}
 		case t.Note != "":
 			line = t.Note
@@ -254,7 +252,7 @@ func contentsOf(act engine.ExportedAction) []string {
 	return out
 }
 
-// ByHand reports whether a part of an action must be done manually.
+// ByHand reports whether part of the action must be done manually.
 func ByHand(act engine.ExportedAction) bool {
 	return slices.ContainsFunc(act.Things, func(t action.Exported) bool { return t.Hand != "" })
 }
@@ -268,7 +266,7 @@ func secretsOf(act engine.ExportedAction) (out []string) {
 	return out
 }
 
-// secretKeys returns the keys of the secret answers, which a link file never contains.
+// secretKeys returns the keys of secret answers. They are never in a link file.
 func (r *instructions) secretKeys() (out []string) {
 	for _, step := range r.s.Guide().Steps {
 		for _, q := range step.Ask {
@@ -282,8 +280,8 @@ func (r *instructions) secretKeys() (out []string) {
 
 func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }
 
-// line writes a text with the given indentation. From four spaces on, it also indents the further lines of the text: by
-// two spaces more, or by the same indentation in commands.
+// line writes text with the given indentation. With an indentation of 4 to 7, continuation lines get two more spaces.
+// With 8 or more, they get the same indentation, because they are commands.
 func (r *instructions) line(indent int, format string, args ...any) {
 	lead := strings.Repeat(" ", indent)
 	text := clean.Text(fmt.Sprintf(format, args...))

@@ -1,4 +1,4 @@
-// Package export converts what apply would create to manifests for other tools, and writes them to a folder.
+// Package export writes manifests for the objects that apply would create, so that other tools can apply them.
 package export
 
 import (
@@ -18,7 +18,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Tree has the files of an export, by slash-separated path.
+// Tree contains the files of an export, by slash-separated path.
 type Tree map[string]file
 
 type file struct {
@@ -26,7 +26,7 @@ type file struct {
 	mode    fs.FileMode
 }
 
-// New creates the files of an export: one for each action, and a kustomization for each side.
+// New returns the files of an export: one manifest per action and one kustomization per side.
 func New(ctx context.Context, s *engine.Session, e *engine.Export) (Tree, error) {
 	t := Tree{}
 	resources := map[steps.Side][]string{}
@@ -87,8 +87,8 @@ func (t Tree) addKustomization(side steps.Side, resources []string) error {
 
 const crdKind = "CustomResourceDefinition"
 
-// fileOf returns the file of an action's object. CustomResourceDefinitions get a separate file: deleting one deletes
-// all objects of its kind, so some users manage them elsewhere.
+// fileOf returns the file name for an object of the given kind. CustomResourceDefinitions are in separate files,
+// because some users manage them elsewhere. Deleting one deletes all objects of its kind.
 func fileOf(action, kind string) string {
 	if kind == crdKind {
 		return action + ".crds.yaml"
@@ -96,12 +96,11 @@ func fileOf(action, kind string) string {
 	return action + ".yaml"
 }
 
-// filesOf returns the files that an action may have.
 func filesOf(act engine.ExportedAction) []string {
 	return []string{fileOf(act.Action, crdKind), fileOf(act.Action, "")}
 }
 
-// rank sorts files by what others depend on: first namespaces, then CustomResourceDefinitions, then other objects.
+// rank returns a sort key: namespaces first, then CustomResourceDefinitions, then all other objects.
 func rank(docs [][]byte, name string) int {
 	space := func(doc []byte) bool { return bytes.Contains(doc, []byte("\nkind: Namespace\n")) }
 	switch {
@@ -113,8 +112,8 @@ func rank(docs [][]byte, name string) int {
 	return 2
 }
 
-// manifests returns the objects of a side as YAML, by file. It merges an object that two actions write, because a
-// kustomization rejects duplicate objects.
+// manifests returns the objects of a side as YAML, by file name. If two actions write the same object, it merges them,
+// because a kustomization rejects duplicates.
 func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	type id struct{ group, kind, namespace, name string }
 	whole := map[id]map[string]any{}
@@ -151,7 +150,7 @@ func manifests(e *engine.Export, side steps.Side) (map[string][][]byte, error) {
 	return out, nil
 }
 
-// merge merges two parts of one object. A conflict is an error.
+// merge merges two partial versions of an object. It returns an error if both set a field to different values.
 func merge(a, b map[string]any, at string) (map[string]any, error) {
 	out := maps.Clone(a)
 	for k, v := range b {

@@ -11,19 +11,19 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// Names are the names of the entries that an export creates in its folder.
+// Names lists the top-level entries of an export directory.
 var Names = []string{"local", "remote", "files", "README.txt"}
 
-// CheckFolder rejects a folder that an export cannot use, such as a non-empty one without force. Callers call it before
-// any request to a cluster.
+// CheckFolder returns an error if dir cannot hold an export. Unless force is set, dir must be empty or must not exist.
+// Callers check this before the first request to a cluster.
 func CheckFolder(dir string, force bool) error {
 	if dir == "" {
-		return exit.Usagef("the folder of an export has no name")
+		return exit.Usagef("the name of the export directory is empty")
 	}
 	if at, err := os.Lstat(filepath.Clean(dir)); err == nil && at.Mode()&fs.ModeSymlink != 0 {
 		to, _ := filepath.EvalSymlinks(dir)
 		return exit.Usagef(
-			"%s is a symlink, and carrick writes nothing through links; name the folder itself: %s", dir,
+			"%s is a symlink, and carrick does not write through symlinks; name the target directory: %s", dir,
 			cmp.Or(to, "its target does not exist"),
 		)
 	}
@@ -31,7 +31,7 @@ func CheckFolder(dir string, force bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		parent, err := os.Stat(filepath.Dir(filepath.Clean(dir)))
 		if err != nil || !parent.IsDir() {
-			return exit.Usagef("%s: the parent folder does not exist; mkdir -p %s", dir, filepath.Dir(filepath.Clean(dir)))
+			return exit.Usagef("%s: the parent directory does not exist; mkdir -p %s", dir, filepath.Dir(filepath.Clean(dir)))
 		}
 		return nil
 	}
@@ -39,7 +39,7 @@ func CheckFolder(dir string, force bool) error {
 		return exit.Usagef("%s: %w", dir, exit.FileError(err))
 	}
 	if !info.IsDir() {
-		return exit.Usagef("%s is a file; an export needs a folder", dir)
+		return exit.Usagef("%s is a file; an export requires a directory", dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -47,23 +47,23 @@ func CheckFolder(dir string, force bool) error {
 	}
 	if len(entries) > 0 && !force {
 		return exit.Usagef(
-			"%s is not empty; name another folder, or add --force: it replaces local, remote, files and README.txt there and "+
-				"leaves the rest",
+			"%s is not empty; name another directory, or add --force, which replaces only local, remote, files and "+
+				"README.txt there",
 			dir,
 		)
 	}
 	return nil
 }
 
-// Write writes an export atomically: it prepares the export next to the destination, and then renames it.
+// Write writes an export atomically. It first writes to a temporary directory next to dir and then renames it.
 func Write(dir string, t Tree, force bool) error {
 	dir = filepath.Clean(dir)
-	if err := CheckFolder(dir, force); err != nil { // the folder may have changed since the caller checked it
+	if err := CheckFolder(dir, force); err != nil { // dir could have changed since the caller checked it
 		return err
 	}
 	_, err := os.Stat(dir)
 	fresh := errors.Is(err, fs.ErrNotExist)
-	around := dir // existing entries of dir are moved within one file system
+	around := dir // entries are renamed, so both paths must be on the same file system
 	if fresh {
 		around = filepath.Dir(dir)
 	}
@@ -91,7 +91,7 @@ func Write(dir string, t Tree, force bool) error {
 	return nil
 }
 
-// notRestored means that moved entries could not be moved back.
+// notRestored is returned if a failed swap could not move the old entries back.
 type notRestored struct{ err error }
 
 func (e *notRestored) Error() string { return e.err.Error() }
@@ -103,11 +103,11 @@ func writeAt(path string, f file) error {
 	if err := os.WriteFile(path, f.content, f.mode); err != nil {
 		return err
 	}
-	return os.Chmod(path, f.mode) // independent of the umask
+	return os.Chmod(path, f.mode) // ignores the umask
 }
 
-// swap moves existing entries of dir that have the names of an export to old, and replaces them with those in made. On
-// an error it moves everything back.
+// swap moves the old export entries from dir to old, and the new ones from made to dir. On error it restores the
+// previous state.
 func swap(dir, made, old string) (err error) {
 	var undo []func() error
 	defer func() {

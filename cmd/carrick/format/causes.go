@@ -10,10 +10,11 @@ import (
 	"carrick/steps/engine"
 )
 
-// mostCauses is the maximum number of printed causes. The others follow after these are fixed.
+// mostCauses is the maximum number of causes in one report.
 const mostCauses = 5
 
-// Causes prints what to fix first: checks that fail on their own, in dependency order, with the checks that they block.
+// Causes prints what to fix first. These are the checks that fail but are not blocked, in dependency order, each with
+// the checks that it blocks.
 func (p Printer) Causes(w io.Writer, r engine.Report) {
 	g, err := steps.FindGuide(p.Guides, r.Guide)
 	if err != nil {
@@ -42,7 +43,7 @@ func (p Printer) Causes(w io.Writer, r engine.Report) {
 		}
 		fmt.Fprintf(w, "  %s %-8s %s%s: %s\n", p.glyph(c.Status), g.Sides[c.Side].Name, c.Title, more, plain.OneLine(c.Found))
 		if c.Fix != "" && c.Fix == last {
-			fmt.Fprintln(w, "      fix: the same")
+			fmt.Fprintln(w, "      fix: same as above")
 		} else if c.Fix != "" {
 			first, _, more := strings.Cut(strings.TrimSpace(c.Fix), "\n")
 			fmt.Fprintf(w, "      fix: %s%s\n", first, map[bool]string{true: " …"}[more])
@@ -54,7 +55,6 @@ func (p Printer) Causes(w io.Writer, r engine.Report) {
 	}
 }
 
-// others says how many other checks a cause blocks: "1 other", "6 others".
 func others(n int) string {
 	if n == 1 {
 		return "1 other"
@@ -62,7 +62,7 @@ func others(n int) string {
 	return fmt.Sprintf("%d others", n)
 }
 
-// Dots replaces the dots between counts by commas if the output is ASCII.
+// Dots replaces separator dots with commas for ASCII output.
 func (p Printer) Dots(s string) string {
 	if p.ASCII {
 		return strings.ReplaceAll(s, " · ", ", ")

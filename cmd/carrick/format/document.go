@@ -1,4 +1,4 @@
-// Package format writes reports and plans in the formats of -o: tables, JSON, YAML and JUnit.
+// Package format implements the output formats of -o: tables, JSON, YAML and JUnit.
 package format
 
 import (
@@ -12,14 +12,14 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// ByCommand are the formats of -o by command; the first is the default.
+// ByCommand lists the valid formats of each command. The first one is the default.
 var ByCommand = map[string][]string{
 	"check": {"table", "json", "yaml", "junit"}, "diff": {"table", "json", "yaml"},
 	"apply": {"table", "json", "yaml"}, "undo": {"table", "json", "yaml"},
 	"explain": {"text", "json", "yaml"}, "guides": {"text", "json", "yaml"}, "version": {"text", "json", "yaml"},
 }
 
-// Document writes one document; the format is json or yaml.
+// Document writes doc. format is json or yaml.
 func Document(w io.Writer, format string, doc any) error {
 	if format == "yaml" {
 		b, err := yaml.Marshal(doc)
@@ -35,10 +35,10 @@ func Document(w io.Writer, format string, doc any) error {
 	return enc.Encode(doc)
 }
 
-// Valid returns a usage error for an invalid value of -o.
+// Valid returns a usage error unless of contains value.
 func Valid(value string, of ...string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	return exit.Usagef("-o %q is none of %s", value, strings.Join(of, ", "))
+	return exit.Usagef("-o %q is not one of %s", value, strings.Join(of, ", "))
 }

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// The JUnit document for CI systems: a suite for each step, a case for each cell.
+// The JUnit document has one suite per step and one test case per cell.
 type junitSuites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	Name    string   `xml:"name,attr"`
@@ -35,15 +35,15 @@ type junitCounts struct {
 	Time     seconds `xml:"time,attr"`
 }
 
-// seconds is a duration in seconds, formatted with milliseconds: "0.012".
+// seconds is encoded with three decimals: "0.012".
 type seconds float64
 
-// MarshalText formats the number.
+// MarshalText implements encoding.TextMarshaler.
 func (s seconds) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%.3f", float64(s)), nil }
 
 type junitCase struct {
-	Class     string     `xml:"classname,attr"` // renku.identity
-	Name      string     `xml:"name,attr"`      // role-binding@remote: a RoleBinding …
+	Class     string     `xml:"classname,attr"` // for example renku.identity
+	Name      string     `xml:"name,attr"`      // for example role-binding@remote: The RoleBinding …
 	Time      seconds    `xml:"time,attr"`
 	Failure   *junitText `xml:"failure"`
 	Error     *junitText `xml:"error"`
@@ -57,7 +57,7 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit converts a report to a JUnit document. A cell that was not checked never counts as a pass.
+// junit converts a report to JUnit. A cell that was not checked never counts as passed.
 func junit(r engine.Report) junitSuites {
 	out := junitSuites{Name: "carrick " + r.Guide + " " + r.Link}
 	for _, c := range r.Checks {
@@ -86,7 +86,7 @@ func (n *junitCounts) count(c junitCase) {
 	}
 }
 
-// junitCell converts one cell. A verdict other than pass and warning becomes a failure, an error or a skip.
+// junitCell converts one cell. Any verdict except pass and warning becomes a failure, an error or a skip.
 func junitCell(guide string, c engine.ReportCheck) junitCase {
 	one := junitCase{
 		Class: guide + "." + c.Step, Name: fmt.Sprintf("%s@%s: %s", c.Check, c.Side, c.Title), Time: seconds(c.Seconds),
@@ -101,13 +101,12 @@ func junitCell(guide string, c engine.ReportCheck) junitCase {
 	case steps.Skip:
 		said.Type, said.Text = "", ""
 		one.Skipped = said
-	default: // unknown, waiting, not checked
+	default: // unknown, waiting or not checked
 		one.Error = said
 	}
 	return one
 }
 
-// junitDetail returns the details below a verdict: the fix, and further reading.
 func junitDetail(guide string, c engine.ReportCheck) string {
 	var b strings.Builder
 	if c.Fix != "" {

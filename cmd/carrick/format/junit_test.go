@@ -11,7 +11,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Each verdict is one kind of case, and the counts are those of the cases.
+// Each verdict becomes one kind of test case, and the totals match the cases.
 func TestJUnit(t *testing.T) {
 	r := engine.Report{Link: "milan-rome", Guide: "renku", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for i, s := range []steps.Status{

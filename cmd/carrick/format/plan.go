@@ -11,7 +11,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Plan lists what changes; with diff it also prints the diffs.
+// Plan prints the changes in a plan. If diff is true, it also prints their diffs.
 func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	step := ""
 	for _, act := range p.Actions {
@@ -27,7 +27,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			)
 		}
 		for _, it := range act.Change.Items {
-			if diff && act.Pending != "" { // the items are only the most that the action may change
+			if diff && act.Pending != "" { // the items of a pending action are only an upper bound
 				continue
 			}
 			note := ""
@@ -46,7 +46,8 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	switch held := len(p.Held()) > 0; {
 	case held:
 		fmt.Fprintf(
-			out, "What others use is kept. When they no longer use it: carrick undo %s\n", steps.Quoted(s.Link().Path),
+			out, "Objects that others use are kept. When they are no longer used, run: carrick undo %s\n",
+			steps.Quoted(s.Link().Path),
 		)
 	case p.Empty() && len(p.Unentered()) > 0:
 		fmt.Fprintln(out, "Nothing is undone: the inventory of this link does not list the objects above.")

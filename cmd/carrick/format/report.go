@@ -10,7 +10,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// glyphs are one column wide in every locale. A status is always printed as a glyph and a word.
+// Every glyph is one column wide in all locales. The status is always printed as a word, too.
 var glyphs = map[steps.Status]string{
 	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌",
 	steps.Pending: "◌",
@@ -21,7 +21,7 @@ var asciiGlyphs = map[steps.Status]string{
 	steps.Pending: ".",
 }
 
-// Printer formats output for users, in ASCII or with symbols.
+// Printer writes reports for users.
 type Printer struct {
 	Guides []*steps.Guide
 	ASCII  bool
@@ -34,14 +34,14 @@ func (p Printer) glyph(s steps.Status) string {
 	return glyphs[s]
 }
 
-// Line formats a verdict of a watched check.
+// Line formats the verdict of one cell for check --watch.
 func (p Printer) Line(g *steps.Guide, c steps.Cell, v steps.Result) string {
 	return fmt.Sprintf(
 		"%s %-7s %-8s %-28s %s", p.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
 	)
 }
 
-// Report writes a report; the format is table, json, yaml or junit.
+// Report writes r. format is table, json, yaml or junit.
 func (p Printer) Report(w io.Writer, r engine.Report, format string) error {
 	switch format {
 	case "json", "yaml":
@@ -52,7 +52,7 @@ func (p Printer) Report(w io.Writer, r engine.Report, format string) error {
 	return p.table(w, r)
 }
 
-// table writes a line for each cell, with the fix below each cell that needs one.
+// table writes one line per cell and the fix below it.
 func (p Printer) table(w io.Writer, r engine.Report) error {
 	var b strings.Builder
 	g, err := steps.FindGuide(p.Guides, r.Guide)

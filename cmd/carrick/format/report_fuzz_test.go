@@ -18,8 +18,7 @@ import (
 	"carrick/steps/guides/renku"
 )
 
-// Whatever is found, a report is one document that can be read again, and a line
-// of the table is a line.
+// Whatever a check finds, a report is one parseable document, and each cell is one line of the table.
 func FuzzReports(f *testing.F) {
 	for _, text := range hostile.Texts {
 		f.Add(text, text)

@@ -1,4 +1,4 @@
-// Package guides is the list of all guides.
+// Package guides lists all guides of carrick.
 package guides
 
 import (
@@ -12,8 +12,8 @@ import (
 	"carrick/steps/guides/vsphere"
 )
 
-// All returns all guides, in the order of the first screen. A new guide is a folder under steps, one under assets, and
-// a line here.
+// All returns all guides in the order of the start screen. To add a guide, create a directory below steps/guides and
+// one below assets, and add a line here.
 func All() []*steps.Guide {
 	all := []*steps.Guide{
 		renku.Guide(),

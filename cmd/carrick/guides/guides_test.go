@@ -9,7 +9,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// What chooses an address, a program, an image or a chart comes from no other admin's file.
+// An answer that chooses an address, a program, an image or a chart is never used from another admin's facts file.
 func TestNoFileChoosesWhatIsRun(t *testing.T) {
 	found := 0
 	for _, g := range All() {

@@ -11,8 +11,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// Whatever is typed to a question of a guide is refused in words that show no
-// secret, or is an answer that a link file keeps as it is.
+// Any typed text is either rejected by an error that shows no secret, or is an answer that a link file preserves.
 func FuzzQuestions(f *testing.F) {
 	type asked struct {
 		guide *steps.Guide

@@ -1,4 +1,4 @@
-// Package help implements carrick help: commands by group, their flags, and topics from the READMEs.
+// Package help implements carrick help for commands, flags and topics. The topics come from READMEs.
 package help
 
 import (
@@ -14,7 +14,7 @@ import (
 	"carrick/steps"
 )
 
-// The groups in carrick --help.
+// Command groups in carrick --help.
 const (
 	groupSetUp  = "set-up"
 	groupLook   = "look"
@@ -29,16 +29,17 @@ var guideGroup = &cobra.Group{ID: groupGuides, Title: "Guides"}
 var groups = []*cobra.Group{
 	{ID: groupSetUp, Title: "Set up"},
 	{ID: groupLook, Title: "Look"},
-	{ID: groupHandOn, Title: "Hand on"},
+	{ID: groupHandOn, Title: "Hand over"},
 	{ID: groupHelp, Title: "Help"},
 	guideGroup,
 	{ID: groupTopics, Title: "Topics"},
 }
 
-// helped describes a command in carrick --help. The example is not used for a command that has its own.
+// helped contains the group and the example of a command. example applies only if the command has no example of its
+// own.
 type helped struct {
 	group   string
-	near    bool // it accesses no cluster of the user's
+	near    bool // the command does not access the clusters
 	example string
 }
 
@@ -47,7 +48,7 @@ var helps = map[string]helped{
   carrick demo liqo                       another guide
   carrick demo liqo --list                list the faults to start with
   carrick demo --fault operator-version   find the fault and fix it`},
-	"apply": {groupSetUp, false, `  carrick apply milan-rome.yaml                   show it, ask, do it
+	"apply": {groupSetUp, false, `  carrick apply milan-rome.yaml                   show the plan, ask, apply
   carrick apply milan-rome.yaml --dry-run -o yaml
   carrick apply milan-rome.yaml --yes --step identity,kubeconfig
   carrick apply milan-rome.yaml --yes --secret renku.token=@token`},
@@ -84,21 +85,20 @@ var helps = map[string]helped{
   carrick completion fish | source`},
 }
 
-// Options are the options of help.
+// Options configure the help.
 type Options struct {
-	Name   string // name of the program: carrick, or kubectl carrick
+	Name   string // carrick or kubectl carrick
 	Guides []*steps.Guide
-	Readme string // of the command line
+	Readme string // README of the command line
 }
 
-// Add sets the group and the example of every command, and makes its help fit on a terminal.
+// Add sets the group, the example and the help function of every command.
 func Add(root *cobra.Command, o Options) {
 	a := &helper{o}
 	root.Example = a.named(root.Example)
 	a.add(root)
 }
 
-// helper writes help.
 type helper struct{ Options }
 
 func (a *helper) add(root *cobra.Command) {
@@ -127,12 +127,12 @@ func (a *helper) add(root *cobra.Command) {
 	})
 }
 
-// named replaces carrick in commands with the program's name, such as kubectl carrick.
+// named replaces carrick with the program's name in example commands.
 func (a *helper) named(example string) string {
 	return strings.ReplaceAll("\n"+example, "\n  carrick ", "\n  "+a.Name+" ")[1:]
 }
 
-// help returns the command carrick help. Unlike cobra's it rejects unknown topics.
+// help returns the command carrick help. Unlike cobra's default, it rejects unknown topics.
 func (a *helper) help() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "help [COMMAND|GUIDE|TOPIC]", Short: "Help on a command, a guide or a topic",
@@ -141,7 +141,7 @@ func (a *helper) help() *cobra.Command {
 			for _, name := range args {
 				next := Child(at, name)
 				if next == nil {
-					return exit.Usagef("there is no help topic %q%s; %s help lists commands, guides and topics",
+					return exit.Usagef("help topic %q does not exist%s; %s help lists commands, guides and topics",
 						strings.Join(args, " "), exit.DidYouMean(name, append(Names(at), Names(cmd)...)), a.Name)
 				}
 				at = next
@@ -155,7 +155,7 @@ func (a *helper) help() *cobra.Command {
 	return cmd
 }
 
-// Child returns the command or topic of that name below a command, or nil if there is none.
+// Child returns the visible subcommand or topic with the given name, or nil.
 func Child(of *cobra.Command, name string) *cobra.Command {
 	for _, c := range of.Commands() {
 		if c.Name() == name && !c.Hidden {
@@ -165,7 +165,7 @@ func Child(of *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// Names returns the names of the commands and topics below a command.
+// Names returns the names of all visible subcommands and topics.
 func Names(of *cobra.Command) []string {
 	var out []string
 	for _, c := range of.Commands() {
@@ -176,7 +176,6 @@ func Names(of *cobra.Command) []string {
 	return out
 }
 
-// isTopic returns 1 for a topic, 0 for a command.
 func isTopic(c *cobra.Command) int {
 	if c.IsAdditionalHelpTopicCommand() {
 		return 1
@@ -210,7 +209,6 @@ func (a *helper) printHelp(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// printCommands lists the commands below c, by group.
 func printCommands(w io.Writer, c *cobra.Command) {
 	wide := 0
 	subs := c.Commands()
@@ -220,7 +218,7 @@ func printCommands(w io.Writer, c *cobra.Command) {
 		}
 	}
 	if help := Child(c, "help"); help != nil {
-		subs = append(subs, help.Commands()...) // the guides
+		subs = append(subs, help.Commands()...) // help on guides
 	}
 	for _, g := range append(c.Groups(), &cobra.Group{Title: "Commands"}) {
 		var rows, topics []plain.Row
@@ -239,14 +237,14 @@ func printCommands(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// printFlags lists a command's own flags, then the global ones. Of the flags for both sides it lists only the local
-// ones: the others differ only by their prefix.
+// printFlags prints the command's own flags first and the global flags after them. It omits the --remote-* flags,
+// because they correspond to the local ones.
 func printFlags(w io.Writer, c *cobra.Command) {
 	own, sides, all := pflag.NewFlagSet(
 		"", pflag.ContinueOnError,
 	), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	root := c.Root().PersistentFlags()
-	c.InheritedFlags() // merges them into Flags
+	c.InheritedFlags() // as a side effect, this adds the global flags to Flags
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		switch {
 		case root.Lookup(f.Name) != f:
@@ -266,10 +264,10 @@ func printFlags(w io.Writer, c *cobra.Command) {
 	}
 	section("Flags", own)
 	if c.Hidden {
-		return // it accepts no others: onlyOwnFlags
+		return // hidden commands reject the global flags: see onlyOwnFlags
 	}
 	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
-		section("kubectl's flags, for the local side; with the prefix --"+RemotePrefix+" for the other", sides)
+		section("kubectl's flags for the local side (for the remote side: --"+RemotePrefix+"NAME)", sides)
 	}
 	section("Flags of all commands", all)
 }

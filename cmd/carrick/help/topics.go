@@ -16,11 +16,9 @@ import (
 	"carrick/ui/lines"
 )
 
-// topic is a part of a README that carrick help shows: a section, or the whole README if section is "". Each package
-// embeds the README of its own folder.
+// topic is a README section that carrick help prints. If section is "", the topic is the whole README.
 type topic struct{ name, short, readme, section string }
 
-// topics returns the topics of carrick help in addition to commands and guides.
 func (a *helper) topics() []topic {
 	return []topic{
 		{"accessible", "The wizard as lines of text", lines.Readme, ""},
@@ -32,17 +30,17 @@ func (a *helper) topics() []topic {
 		{"gitops", "Apply the manifests with other tools", a.Readme, "GitOps"},
 		{"keys", "The keys of the screen", ui.Readme, "Keys"},
 		{"link-file", "The format of link files", a.Readme, "Link files"},
-		{"security", "What carrick trusts, and what it does not", steps.Readme, "Security"},
+		{"security", "What carrick trusts and does not trust", steps.Readme, "Security"},
 		{"speed", "Speed, and how it is measured", cluster.Readme, "Speed"},
 		{"troubleshooting", "Messages, their causes and what to do", a.Readme, "Troubleshooting"},
 		{"two-admins", "Each admin has access to one side only", facts.Readme, ""},
 	}
 }
 
-// LinkSchema is the only topic that is not in a README: its text is a file to save.
+// LinkSchema is the only topic that is not part of a README. It prints the JSON schema, so that users can save it to a
+// file.
 const LinkSchema = "link-schema"
 
-// guideTopics returns a topic for each guide that has a README.
 func (a *helper) guideTopics() []topic {
 	var out []topic
 	for _, g := range a.Guides {
@@ -53,7 +51,8 @@ func (a *helper) guideTopics() []topic {
 	return out
 }
 
-// topicCommands returns a command for each topic, as cobra requires. A topic is rendered only when it is shown.
+// topicCommands returns one command per topic, because cobra represents topics as commands. Their text is rendered only
+// on demand.
 func (a *helper) topicCommands() []*cobra.Command {
 	out := []*cobra.Command{{Use: LinkSchema, Short: "The JSON schema of link files", GroupID: groupTopics}}
 	for _, t := range a.topics() {
@@ -62,8 +61,8 @@ func (a *helper) topicCommands() []*cobra.Command {
 	return out
 }
 
-// guideCommands returns the same for the guides. They are subcommands of help, not of carrick: carrick GUIDE is an
-// error that explains how to use the guide.
+// guideCommands returns one help topic per guide. These are subcommands of help, because carrick GUIDE must remain an
+// error.
 func (a *helper) guideCommands() []*cobra.Command {
 	var out []*cobra.Command
 	for _, t := range a.guideTopics() {
@@ -72,7 +71,6 @@ func (a *helper) guideCommands() []*cobra.Command {
 	return out
 }
 
-// printTopic prints the text of a topic.
 func (a *helper) printTopic(w io.Writer, name string) {
 	if name == LinkSchema {
 		fmt.Fprintln(w, strings.TrimRight(string(linkfile.Schema), "\n"))
@@ -81,7 +79,7 @@ func (a *helper) printTopic(w io.Writer, name string) {
 	fmt.Fprintln(w, a.named(plain.Text(Topic(a.Options, name))))
 }
 
-// Topic returns the Markdown of a topic, or "" if it does not exist.
+// Topic returns the Markdown of a topic, or "" if the topic does not exist.
 func Topic(o Options, name string) string {
 	a := &helper{o}
 	for _, t := range append(a.guideTopics(), a.topics()...) {
@@ -92,7 +90,7 @@ func Topic(o Options, name string) string {
 	return ""
 }
 
-// markdown returns the topic's part of its README, without the heading.
+// markdown returns the text without its heading.
 func (t topic) markdown() string {
 	if t.section == "" {
 		_, text, _ := strings.Cut(t.readme, "\n")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Patterns of the Markdown in this repository's READMEs.
+// Patterns for the Markdown in this repository's READMEs.
 
 var (
 	mdHeading = regexp.MustCompile(`^(#+) (.*)$`)
@@ -16,11 +16,11 @@ var (
 	mdRule    = regexp.MustCompile(`^\|[-:| ]*-[-:| ]*\|$`)
 )
 
-// Fence delimits a code block.
+// Fence starts and ends a code block.
 const Fence = "```"
 
-// Section returns the text below a heading, up to the next heading of its level or a higher one, or "" if there is no
-// such heading.
+// Section returns the text below the heading title, up to the next heading of the same or a higher level. It returns ""
+// if the heading does not exist.
 func Section(text, title string) string {
 	level, inFence := 0, false
 	var out []string
@@ -44,16 +44,15 @@ func Section(text, title string) string {
 	return strings.Join(out, "\n")
 }
 
-// textWriter collects a text block by block.
 type textWriter struct {
 	out       []string
 	paragraph []string
-	indent    string // of the current list item
-	bullet    string // of a list item that has just begun
+	indent    string // indentation of the current list item
+	bullet    string // bullet or number, until the item's first line is written
 }
 
-// Text renders Markdown for a terminal. Code blocks are only indented. Other text is at most 80 columns wide, except
-// for longer words.
+// Text renders Markdown for a terminal. It indents code blocks without wrapping them, and wraps all other text at 80
+// columns.
 func Text(markdown string) string {
 	w := &textWriter{}
 	lines := strings.Split(markdown, "\n")
@@ -96,7 +95,6 @@ func Text(markdown string) string {
 	return strings.Trim(strings.Join(w.out, "\n"), "\n")
 }
 
-// flush writes the paragraph that has been collected.
 func (w *textWriter) flush() {
 	if len(w.paragraph) == 0 {
 		return
@@ -109,14 +107,14 @@ func (w *textWriter) flush() {
 	w.paragraph, w.bullet = nil, ""
 }
 
-// blank writes an empty line, but never two.
+// blank writes an empty line unless the previous line is empty.
 func (w *textWriter) blank() {
 	if n := len(w.out); n > 0 && w.out[n-1] != "" {
 		w.out = append(w.out, "")
 	}
 }
 
-// Inline removes the markup of links, emphasis and code, and keeps the content of code.
+// Inline removes the markup of links, emphasis and inline code.
 func Inline(text string) string {
 	text = mdLink.ReplaceAllString(text, "$1")
 	var b strings.Builder
@@ -130,7 +128,7 @@ func Inline(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(b.String(), "**", ""), `\|`, "|")
 }
 
-// tableCells returns the cells of a table as Markdown, the header first.
+// tableCells returns the cells of a Markdown table by row. The first row is the header.
 func tableCells(lines []string) [][]string {
 	const bar = "\x00"
 	var out [][]string
@@ -143,7 +141,7 @@ func tableCells(lines []string) [][]string {
 		for _, cell := range strings.Split(line, "|") {
 			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), bar, `\|`))
 		}
-		if len(out) > 0 { // as many cells as the header has
+		if len(out) > 0 { // pad to the number of columns in the header
 			cells = append(cells, make([]string, len(out[0]))...)[:len(out[0])]
 		}
 		out = append(out, cells)
@@ -151,7 +149,7 @@ func tableCells(lines []string) [][]string {
 	return out
 }
 
-// TableRows returns the rows of the first two-column table of a text, rendered.
+// TableRows returns the rows of the first two-column table in markdown, without the header.
 func TableRows(markdown string) []Row {
 	var lines []string
 	for _, line := range strings.Split(markdown, "\n") {

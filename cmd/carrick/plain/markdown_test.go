@@ -2,7 +2,7 @@ package plain
 
 import "testing"
 
-// Each construct that the READMEs use, as the terminal shows it.
+// The test covers each Markdown construct in the READMEs, as the terminal shows it.
 func TestPlainText(t *testing.T) {
 	for name, c := range map[string]struct{ markdown, want string }{
 		"inline": {

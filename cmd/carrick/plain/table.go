@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Row is a name and its meaning. Both may contain Markdown.
+// Row is a name with its description. Both can contain Markdown.
 type Row struct{ Name, Means string }
 
-// mostName is the maximum width of the column of names.
+// mostName is the maximum width of the name column.
 const mostName = 24
 
-// tableText renders a table for a terminal. The first row is the header. It uses columns if they fit, else a block for
-// each row.
+// tableText renders a table whose first row is the header. If the columns do not fit, it renders one block per row.
 func tableText(cells [][]string) string {
 	if len(cells) == 0 {
 		return ""
@@ -38,8 +37,7 @@ func tableText(cells [][]string) string {
 	return blocks(head, body)
 }
 
-// table renders names in one column and meanings in another. A name that is longer than
-// mostName is above its meaning.
+// table renders two columns. A name longer than mostName is on a separate line above its description.
 func table(rows []Row) string {
 	wide := 0
 	for _, r := range rows {
@@ -50,7 +48,7 @@ func table(rows []Row) string {
 	return Aligned(rows, wide)
 }
 
-// Aligned renders rows with names in a column of that width.
+// Aligned renders rows in two columns. The name column is wide columns wide.
 func Aligned(rows []Row, wide int) string {
 	var b strings.Builder
 	for _, r := range rows {
@@ -66,7 +64,7 @@ func Aligned(rows []Row, wide int) string {
 	return b.String()
 }
 
-// pairs renders rows of two long cells, each under the name of its column.
+// pairs renders each row as a block of two lines. The column names are the labels.
 func pairs(head []string, rows []Row) string {
 	wide := max(Width(Inline(head[0])), Width(Inline(head[1])))
 	var b strings.Builder
@@ -79,7 +77,7 @@ func pairs(head []string, rows []Row) string {
 	return b.String()
 }
 
-// inColumns renders a table in columns, and reports whether each row fits on one line.
+// inColumns renders a table in columns. It reports whether every row fits on one line.
 func inColumns(cells [][]string) (string, bool) {
 	wide := make([]int, len(cells[0]))
 	for _, row := range cells {
@@ -106,7 +104,7 @@ func inColumns(cells [][]string) (string, bool) {
 	return b.String(), true
 }
 
-// blocks renders each row as a block: its first cell, and below it each non-empty cell with the name of its column.
+// blocks renders each row as a block: the first cell, and below it all other non-empty cells with their column names.
 func blocks(head []string, body [][]string) string {
 	wide := 0
 	for _, h := range head[1:] {

@@ -1,5 +1,5 @@
-// Package plain writes plain text for terminals of 80 columns: wrapped paragraphs, tables, and the Markdown of
-// carrick's READMEs.
+// Package plain formats plain text for terminals of 80 columns: paragraphs, tables and the Markdown in carrick's
+// READMEs.
 package plain
 
 import (
@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Columns is the width of help and explanations.
+// Columns is the maximum line width.
 const Columns = 80
 
-// Width returns the number of columns of a line.
+// Width returns the width of s in columns.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Hanging wraps a text into lines of at most 80 columns, each after indent. A word that is too long gets its own line.
+// Hanging wraps text at 80 columns and indents every line. A longer word gets its own line.
 func Hanging(text, indent string) string {
 	var lines []string
 	line := ""
@@ -29,7 +29,7 @@ func Hanging(text, indent string) string {
 	return strings.Join(append(lines, indent+line), "\n")
 }
 
-// Wrapped rewraps the paragraphs of a text. It keeps lines that begin with a space.
+// Wrapped rewraps the paragraphs of text. It keeps lines that begin with a space.
 func Wrapped(text string) string {
 	var out, running []string
 	flush := func() {
@@ -50,5 +50,5 @@ func Wrapped(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// OneLine returns a text with each run of white space as one space.
+// OneLine replaces each run of white space with one space.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -10,11 +10,11 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// A login that waits for a person shows where to go for as long as it waits.
+// A login that waits for a person shows the address to open for as long as it waits.
 func TestLoginInTheWizard(t *testing.T) {
 	t.Parallel()
 	p := carricktest.OnTrial(t, "link.yaml")
-	p.Wait(`there is no token`)
+	p.Wait(`the token is not set`)
 	p.Types("a")
 	p.Wait(`login at the shelf`)
 	p.Types("y")
@@ -23,7 +23,7 @@ func TestLoginInTheWizard(t *testing.T) {
 	p.Wait(`copied: https://login.example.org/realms/Trial/device\?user_code=WDJB-MJHT`)
 	p.Approve()
 	p.Wait(`applied Login: 1 change`)
-	p.Wait(`the shelf takes the token +✓ ok`)
+	p.Wait(`The shelf accepts the token +✓ ok`)
 	if strings.Contains(p.Text(), "WDJB-MJHT") {
 		t.Errorf("the code still stands there:\n%s", p.Text())
 	}
@@ -40,7 +40,7 @@ func TestLoginInTheWizard(t *testing.T) {
 func TestLoginWithoutTheWizard(t *testing.T) {
 	t.Parallel()
 	p := carricktest.OnTrial(t, "apply", "link.yaml", "--step", "login")
-	p.Wait(`Apply this\? \[y/N\]`)
+	p.Wait(`Apply these changes\? \[y/N\]`)
 	p.Types("y\n")
 	p.WaitPrinted(`type the code\s+WDJB-MJHT`)
 	p.Approve()
@@ -62,7 +62,7 @@ func TestASecretIsTyped(t *testing.T) {
 	if code := p.Leaves(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.Text())
 	}
-	p.Wait(`token taken`)
+	p.Wait(`the\s+shelf\s+accepts`)
 	if p.Wrote(carricktest.TrialToken) {
 		t.Error("the token was shown")
 	}
@@ -83,9 +83,9 @@ func TestASecretIsTyped(t *testing.T) {
 func TestASecretForTheWizard(t *testing.T) {
 	t.Parallel()
 	p := carricktest.OnTrial(t, "link.yaml", "--secret", "trial.token=@token")
-	p.Wait(`there is no note`)
+	p.Wait(`/etc/note\.conf does not exist`)
 	p.Types("1")
-	p.Wait(`token taken`)
+	p.Wait(`the\s+shelf\s+accepts`)
 	p.Types("q")
 	if code := p.Leaves(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -122,7 +122,7 @@ echo "$line" >>"$2"
 	drafts := t.TempDir()
 	cmd := carricktest.TrialCommand(t, "link.yaml", "--secret", "trial.token=@token")
 	p := carricktest.StartOnTerminal(t, cmd, "VISUAL="+editor+" --wait", "TMPDIR="+drafts)
-	p.Wait(`there is no note`)
+	p.Wait(`/etc/note\.conf does not exist`)
 	p.Types("e")
 	p.Wait(`(?s)# who may read.*open: true.*ctrl\+e editor`)
 	p.Types("\x05")
@@ -132,7 +132,7 @@ echo "$line" >>"$2"
 	p.Types("\x05")
 	p.Wait(`editing, what to add\?`)
 	p.Types("closed: true\n")
-	p.Wait(`Rules: line 3: closed is no rule`)
+	p.Wait(`Rules: line 3: closed is not a rule`)
 	p.Wait(`closed: true`)
 	p.Types("\x7f\x15open2: 1\r")
 	p.Wait(`open2: 1`)

@@ -10,8 +10,8 @@ import (
 	"carrick/cmd/carrick/demo"
 )
 
-// Faults are completed from what the sandbox program says without starting
-// anything; a program of before, or none, completes nothing and says nothing.
+// Completion gets the names of faults from the sandbox program, which starts nothing for that. If that program is too
+// old or does not exist, completion offers nothing and prints nothing.
 func TestFaultsAreCompleted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

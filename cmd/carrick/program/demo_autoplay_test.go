@@ -13,13 +13,13 @@ func TestAutoplayFlagsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	for want, args := range map[string][]string{
-		"--pace requires --autoplay":                   {"--pace", "slow"},
-		"--undo requires --autoplay":                   {"--undo"},
-		"--list and --autoplay exclude each other":     {"--list", "--autoplay"},
-		`--pace "hasty": want slow, normal, fast, or`:  {"--autoplay", "--pace", "hasty"},
-		`--pace "0": want slow, normal, fast, or a fa`: {"--autoplay", "--pace", "0"},
-		`--pace "NaN": want slow, normal, fast, or a `: {"--autoplay", "--pace", "NaN"},
-		"--autoplay requires the screen":               {"--autoplay", "--pace", "1.5"},
+		"--pace requires --autoplay":                      {"--pace", "slow"},
+		"--undo requires --autoplay":                      {"--undo"},
+		"--list and --autoplay cannot be used together":   {"--list", "--autoplay"},
+		`--pace "hasty": must be slow, normal, fast, or`:  {"--autoplay", "--pace", "hasty"},
+		`--pace "0": must be slow, normal, fast, or a fa`: {"--autoplay", "--pace", "0"},
+		`--pace "NaN": must be slow, normal, fast, or a `: {"--autoplay", "--pace", "NaN"},
+		"--autoplay requires the screen":                  {"--autoplay", "--pace", "1.5"},
 	} {
 		out, said, code := carricktest.Finish(t, demoCommand(t, path, args...))
 		if out != "" || code != exit.Usage || !strings.Contains(said, want) {

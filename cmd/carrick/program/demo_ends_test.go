@@ -7,7 +7,7 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// However a demo ends, it leaves no process and no folder.
+// However a demo ends, it leaves no process and no folder behind.
 func TestADemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	cases.Run(

@@ -13,11 +13,11 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// twoFaults is what a sandbox answers that can break something.
+// twoFaults is the response of a sandbox that has two faults.
 const twoFaults = `{"ok":true,"faults":[{"name":"no-binding","title":"somebody deleted the RoleBinding"},{"name":"old-token","title":"the token \u001b[31mhas ended"}]}`
 
-// withSandbox puts carrick beside a sandbox program that starts nothing, notes
-// what it is told in told, and answers so to faults.
+// withSandbox puts carrick next to a fake sandbox program, which starts nothing. The program writes the commands that
+// it receives to the file told, and responds to faults with the given text.
 func withSandbox(t *testing.T, faults string) (path, told string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func demoCommand(t *testing.T, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// The list needs no terminal.
+// Listing the faults requires no terminal.
 func TestFaultsAreListed(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
@@ -65,7 +65,7 @@ func TestFaultsAreListed(t *testing.T) {
 	}
 }
 
-// A sandbox of before, or a guide without faults.
+// The sandbox is an older version, or the guide has no faults.
 func TestADemoWithoutFaults(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{
@@ -90,11 +90,11 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	for want, args := range map[string][]string{
-		"--list and --fault exclude each other":      {"--list", "--fault", "no-binding"},
+		"--list and --fault cannot be used together": {"--list", "--fault", "no-binding"},
 		`--fault "no binding" is not the name`:       {"--fault", "no binding"},
 		`--fault "" is not the name`:                 {"--fault", ""},
 		"the wizard requires a terminal, or answers": {"--fault", "no-binding"},
-		`there is no guide "nope"`:                   {"nope", "--list"},
+		`guide "nope" does not exist`:                {"nope", "--list"},
 		"flag needs an argument: --fault":            {"--fault"},
 		"--fault \"x\\nstop remote\" is not the n":   {"--fault", "x\nstop remote"},
 	} {
@@ -112,12 +112,12 @@ func TestFaultFlagsThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, said, code := carricktest.Finish(t, demoCommand(t, path, "--fault", "nope"))
-	if code != exit.Usage || !strings.Contains(said, `no fault of renku is called "nope"; there are:`) {
+	if code != exit.Usage || !strings.Contains(said, `guide renku has no fault "nope"; its faults are:`) {
 		t.Errorf("without a terminal: exit code %d, %q", code, said)
 	}
 }
 
-// A demo in lines says which clusters these are, and that they are gone in the end.
+// A demo in lines says which clusters it uses, and at the end that they are deleted.
 func TestADemoInLines(t *testing.T) {
 	t.Parallel()
 	path, _ := withSandbox(t, twoFaults)
@@ -136,7 +136,8 @@ contexts: [{name: %s, context: {cluster: c, user: u}}]
 	cmd.Stdin = strings.NewReader("q\n")
 	out, said, code := carricktest.Finish(t, cmd)
 	for _, want := range []string{
-		"demo: two control planes on this machine", "kubectl --context a", "Step 1 of 9", "The clusters of the demo are deleted",
+		"demo: two control planes on this machine", "kubectl --context a", "Step 1 of 9",
+		"The clusters of the demo are deleted",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it never said %q:\n%s", want, out)
@@ -151,7 +152,7 @@ func TestADemoBeginsWithItsFault(t *testing.T) {
 	t.Parallel()
 	path, told := withSandbox(t, twoFaults)
 	p := carricktest.StartOnTerminal(t, demoCommand(t, path, "renku", "--fault", "old-token"), "TERM=xterm-256color")
-	p.Wait(`It starts with a fault: old-token\.`)
+	p.Wait(`This demo starts with a fault: old-token\.`)
 	p.Types("\x03")
 	p.Leaves()
 	if text, _ := carricktest.ReadFile(told); text != "faults renku\nseed renku\nseed renku old-token\n" {
@@ -163,7 +164,7 @@ func TestADemoBeginsWithItsFault(t *testing.T) {
 	if code := p.Leaves(); code != exit.Usage {
 		t.Errorf("exit code %d", code)
 	}
-	p.Wait(`(?s)no fault of renku is called "nope"; there are:\s+no-binding .*old-token`)
+	p.Wait(`(?s)guide renku has no fault "nope"; its faults are:\s+no-binding .*old-token`)
 	if text, _ := carricktest.ReadFile(told); text != "faults renku\n" {
 		t.Errorf("the sandbox was told %q", text)
 	}

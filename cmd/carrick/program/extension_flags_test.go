@@ -9,7 +9,7 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// The extension's flags are those of other webhooks. It takes none that it would ignore.
+// The extension has the usual flags of webhooks, and rejects flags that it would ignore.
 func TestFlagsOfTheExtension(t *testing.T) {
 	t.Parallel()
 	run := func(args ...string) (out, said string, code int) {

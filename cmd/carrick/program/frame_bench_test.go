@@ -19,9 +19,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// BenchmarkFirstFrame is the time from the start of the program to its first
-// frame in a terminal that answers no question, with clusters that do not answer
-// either.
+// BenchmarkFirstFrame measures the time from the start of carrick to its first frame. Neither the terminal nor the
+// clusters reply to anything.
 func BenchmarkFirstFrame(b *testing.B) {
 	program := carricktest.Program(b)
 	dir := b.TempDir()
@@ -47,8 +46,7 @@ func BenchmarkFirstFrame(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// silentClusters is a kubeconfig of two clusters that take connections and answer
-// nothing.
+// silentClusters returns a kubeconfig of two clusters that accept connections and never respond.
 func silentClusters(b *testing.B) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,8 +17,8 @@ import (
 
 const duoLink = "apiVersion: carrick/v1alpha1\nkind: Link\nmetadata: {name: milan-rome}\nguide: duo\n"
 
-// duoFolder is a folder with both admins' link files, the house's facts file, and
-// what its sides hold.
+// duoFolder returns a folder with both admins' link files, a facts file of the side house, and the folders of both
+// sides.
 func duoFolder(t *testing.T) (dir string, run func(args ...string) (out, said string, code int)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -47,21 +47,20 @@ func duoFolder(t *testing.T) (dir string, run func(args ...string) (out, said st
 	return dir, run
 }
 
-// By keys alone: a side is handed over, and what to ask of the other admin is said; a
-// newer file in the place of the old one is read at once, one that can't be used is
-// unknown.
+// The admin hands over a side with keys only, and sees what to request from the other admin. carrick immediately reads
+// a newer file in the same place. An unusable file makes the checks unknown.
 func TestHandingOverByKeys(t *testing.T) {
 	t.Parallel()
 	dir, run := duoFolder(t)
 	cmd := exec.Command("carrick-duo", "guest.yaml")
 	cmd.Dir = dir
 	p := carricktest.StartOnTerminal(t, cmd, "A=B")
-	p.Wait(`the guest knows the house +✗ FAIL`)
+	p.Wait(`The guest has the house's name +✗ FAIL`)
 	p.Types("h")
 	p.Wait(`Hand over the guest`)
 	p.Wait(`secrets for +none`)
 	p.Wait(`carrick handover guest.yaml`)
-	p.Wait(`the house's admin, with your file in their link file`)
+	p.Wait(`the house's admin adds your file to their link file`)
 	p.Types("\r")
 	p.Types("milan")
 	p.Types("\r")
@@ -110,8 +109,8 @@ func TestHandingOverByKeys(t *testing.T) {
 	}
 }
 
-// confirmedIn fails where the link file of the guest does not have the key that signed the house's file, or has one
-// although no one has confirmed it.
+// confirmedIn fails the test unless the guest's link file names the key that signed the house's file or, if want is
+// false, names no key.
 func confirmedIn(t *testing.T, dir string, want bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "theirs.facts"))
@@ -131,8 +130,8 @@ func confirmedIn(t *testing.T, dir string, want bool) {
 	}
 }
 
-// Whose key signed the file is asked before the first change, kept in the link file, and not asked again: on the
-// screen, in lines and by apply.
+// Before the first change, carrick asks whose key signed the file. It stores the answer in the link file and does not
+// ask again. This holds on the screen, in lines and for apply.
 func TestASignerIsConfirmedByKeys(t *testing.T) {
 	t.Parallel()
 	dir, _ := duoFolder(t)
@@ -140,14 +139,14 @@ func TestASignerIsConfirmedByKeys(t *testing.T) {
 		cmd := exec.Command("carrick-duo", "guest.yaml")
 		cmd.Dir = dir
 		p := carricktest.StartOnTerminal(t, cmd, "A=B")
-		p.Wait(`the guest knows the house +(✗ FAIL|✓)`)
+		p.Wait(`The guest has the house's name +(✗ FAIL|✓)`)
 		return p
 	}
 	p := start()
 	p.Types("a")
 	p.Wait(`Is this the key of the house's admin\?`)
 	p.Wait(`SHA256:`)
-	p.Wait(`compare it with`)
+	p.Wait(`compare the key with`)
 	p.Types("n")
 	p.Wait(`nothing was changed`)
 	confirmedIn(t, dir, false)
@@ -156,8 +155,8 @@ func TestASignerIsConfirmedByKeys(t *testing.T) {
 	p.Types("y")
 	p.Wait(`Apply Names\?`)
 	p.Types("y")
-	p.Wait(`(?s)can do alone is done.*q quit`)
-	p.Wait(`the guest knows the house +✓`)
+	p.Wait(`(?s)the others wait for.*q quit`)
+	p.Wait(`The guest has the house's name +✓`)
 	confirmedIn(t, dir, true)
 	p.Types("u")
 	p.Wait(`Undo Names\?`)
@@ -201,7 +200,8 @@ func TestASignerIsConfirmedInLines(t *testing.T) {
 	confirmedIn(t, dir, false)
 	out, said, code = talk("a\ny\ny\nq\n")
 	if code != 0 || !strings.Contains(out, question) || !strings.Contains(out, "is signed with the key SHA256:") ||
-		!strings.Contains(out, "compare it with the house's admin.") || !strings.Contains(out, "created /etc/greeting.") {
+		!strings.Contains(out, "compare the key with the house's admin.") ||
+		!strings.Contains(out, "created /etc/greeting.") {
 		t.Errorf("yes: exit code %d: %s\n%s", code, out, said)
 	}
 	confirmedIn(t, dir, true)
@@ -234,7 +234,7 @@ func TestASignerIsConfirmedByApply(t *testing.T) {
 	p := start("apply", "guest.yaml")
 	p.Wait(`Is this the key of the house's admin\? \[y/N\]`)
 	p.Types("y\r")
-	p.Wait(`Apply this\? \[y/N\]`)
+	p.Wait(`Apply these changes\? \[y/N\]`)
 	confirmedIn(t, dir, true)
 	p.Types("y\r")
 	if code := p.Leaves(); code != 5 {
@@ -245,7 +245,7 @@ func TestASignerIsConfirmedByApply(t *testing.T) {
 	}
 }
 
-// In lines of text: the same questions, one after the other.
+// The line-based wizard asks the same questions, one after the other.
 func TestHandingOverInLines(t *testing.T) {
 	t.Parallel()
 	key, err := age.GenerateX25519Identity()
@@ -262,7 +262,7 @@ func TestHandingOverInLines(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Wrote mine.facts", "encrypted for age1",
-		"Next, the guest's admin, with your file in their link file: carrick apply LINK --side guest",
+		"Next, the guest's admin adds your file to their link file and runs: carrick apply LINK --side guest",
 		"guest.yaml: already exists and is not a facts file of this link", "milan is not a valid recipient",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {

@@ -13,15 +13,15 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// timeout is how long anything may take that only fails late.
+// timeout is the time limit for steps that take long only on failure.
 const timeout = 5 * time.Minute
 
-// promptly is far longer than an interrupted command takes to end, also on a machine that is many times slower, and far
-// shorter than those that are told to wait would wait. Of the others the exit code tells that they did not end by their
-// own limit.
+// promptly is far longer than an interrupted command takes to exit, even on a machine that is many times slower. It is
+// far shorter than the time limits of commands that wait. For other commands the exit code shows that they were
+// interrupted.
 const promptly = time.Minute
 
-// Every command ends soon after ctrl+c, also where an API server takes the connection and then says nothing.
+// Every command exits soon after ctrl+c, even if an API server has accepted the connection and never responds.
 func TestInterruptEndsWhatWaits(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
@@ -66,7 +66,7 @@ func TestInterruptEndsWhatWaits(t *testing.T) {
 	}
 }
 
-// Who reads the output may leave: nobody wants to hear of that.
+// If the reader of the output exits early, no command reports an error about that.
 func TestAReaderThatHasLeft(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"--help", "guides renku", "explain", "check link.yaml", "check link.yaml -o json"} {
@@ -94,7 +94,7 @@ func TestAReaderThatHasLeft(t *testing.T) {
 	}
 }
 
-// silent takes connections and never answers. asked is closed with the first.
+// silent starts a server that accepts connections and never responds. asked is closed at the first connection.
 func silent(t *testing.T) (address string, asked <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,8 +10,7 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// The wizard speaks in lines where that was asked for, on a terminal that can do
-// no more, and where there is none.
+// The wizard runs in lines if the user requests that, on a terminal without cursor movement, and without a terminal.
 func TestTheWizardSpeaksInLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -37,8 +36,7 @@ func TestTheWizardSpeaksInLines(t *testing.T) {
 	}
 }
 
-// On a terminal a secret is typed without echo, a login shows where to go, and
-// an editor has the terminal.
+// On a terminal, a secret is typed without echo, a login shows the address to open, and an editor owns the terminal.
 func TestLinesOnATerminal(t *testing.T) {
 	t.Parallel()
 	editor := filepath.Join(t.TempDir(), "editor")
@@ -52,12 +50,12 @@ func TestLinesOnATerminal(t *testing.T) {
 	p.Types("y\n")
 	p.WaitPrinted(`(?s)Your turn:.*user_code=WDJB-MJHT\r?\n?.*type the\s+code WDJB-MJHT`)
 	p.Approve()
-	p.Wait(`ok: the shelf takes the token`)
+	p.Wait(`ok: The shelf accepts the token`)
 	p.Types("e\n")
 	p.Wait(`Already given`)
 	p.UntilSilent()
 	p.Types(carricktest.TrialToken + "\n")
-	p.Wait(`It is kept until you quit`)
+	p.Wait(`carrick keeps the answer until you quit`)
 	p.Types("b\nb\n2\n")
 	p.Wait(`Step 2, Write:`)
 	p.Types("e\n")
@@ -80,8 +78,8 @@ func TestLinesOnATerminal(t *testing.T) {
 	}
 }
 
-// Ctrl+c cancels what runs, and leaves where nothing does; a secret that was
-// being typed leaves the echo on.
+// Ctrl+c cancels a running operation. If nothing is running, it exits the wizard. If a secret was being typed, the echo
+// is on again.
 func TestLinesAreInterrupted(t *testing.T) {
 	t.Parallel()
 	p := carricktest.OnTrial(t, "--accessible", "link.yaml")
@@ -102,9 +100,8 @@ func TestLinesAreInterrupted(t *testing.T) {
 	}
 }
 
-// By pipes: answers come as lines, and where they end it is said what does
-// without. A login is refused where nobody reads along, and waited for where
-// lines were asked for.
+// With pipes, each line is an answer. At the end of the input, the wizard names the command that needs no input. A
+// login is rejected if no one reads along, and waits if lines were requested.
 func TestLinesFromAPipe(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -116,7 +113,7 @@ func TestLinesFromAPipe(t *testing.T) {
 	}{
 		{
 			"2\na\ny\nu\ny\nq\n", nil, 0,
-			[]string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: the note is there.", "deleted /etc/note.conf."},
+			[]string{"step 2 of 2, shelf: created /etc/note.conf.", "shelf: ok: The note exists.", "deleted /etc/note.conf."},
 			"",
 		},
 		{
@@ -129,7 +126,7 @@ func TestLinesFromAPipe(t *testing.T) {
 		{"a\ny\nq\n", nil, 0, []string{"no terminal to log in on; give a token: --secret trial.token=@FILE"}, ""},
 		{
 			"e\n\n" + "no-number-4711\n\n\nq\n", nil, 0,
-			[]string{"Invalid answer: the input is not of kind number."},
+			[]string{"Invalid answer: the input is not of type number."},
 			"",
 		},
 		{"q\n", []string{"--ascii", "--color", "always"}, 0, []string{"Step 1, Login"}, ""},
@@ -153,8 +150,8 @@ func TestLinesFromAPipe(t *testing.T) {
 	}
 }
 
-// Lines that were asked for have somebody who reads them: a login waits for that person, also by a pipe, and its
-// address is on a line of its own.
+// If lines were requested, a person reads them. So a login waits for that person, even with a pipe, and prints its
+// address on a separate line.
 func TestALoginInLinesThatWereAskedFor(t *testing.T) {
 	t.Parallel()
 	cmd := carricktest.TrialCommand(t, "--accessible", "link.yaml")
@@ -163,7 +160,7 @@ func TestALoginInLinesThatWereAskedFor(t *testing.T) {
 	}
 	cmd.Stdin = strings.NewReader("a\ny\nq\n")
 	out, said, code := carricktest.Finish(t, cmd)
-	if code != 0 || said != "" || !strings.Contains(out, "ok: the shelf takes the token") {
+	if code != 0 || said != "" || !strings.Contains(out, "ok: The shelf accepts the token") {
 		t.Errorf("exit code %d, %q on standard error:\n%s", code, said, out)
 	}
 	if !strings.Contains(out, "\nhttps://login.example.org/realms/Trial/device?user_code=WDJB-MJHT\n") {
@@ -171,7 +168,7 @@ func TestALoginInLinesThatWereAskedFor(t *testing.T) {
 	}
 }
 
-// The output of a reader who has left ends the wizard, not a change.
+// If the reader of the output exits early, the wizard ends, but not a change in progress.
 func TestAReaderOfLinesWhoHasLeft(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()

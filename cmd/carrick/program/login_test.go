@@ -21,7 +21,7 @@ import (
 	"carrick/cmd/carrick/exit"
 )
 
-// A token that the API server does not take.
+// The API server rejects the token.
 func TestATokenThatIsRefused(t *testing.T) {
 	t.Parallel()
 	server := carricktest.Served(t, &tls.Config{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -38,7 +38,7 @@ func TestATokenThatIsRefused(t *testing.T) {
 	)
 }
 
-// A client certificate that has expired is not a server that is down.
+// An expired client certificate is not reported as a server that is down.
 func TestAClientCertificateThatHasExpired(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,10 +56,12 @@ func TestAClientCertificateThatHasExpired(t *testing.T) {
 	}, "client certificate: it has expired")
 }
 
-// ofAnswers are the checks of a set-up's answers alone, which need no cluster.
-var ofAnswers = regexp.MustCompile(`The session path is|Sessions are served over|Renku accepts the pool|Each class fits`)
+// ofAnswers matches the checks that use only the answers and need no cluster.
+var ofAnswers = regexp.MustCompile(
+	`The session path is|Sessions are served over|Renku accepts the pool|Each resource class fits`,
+)
 
-// passed tells whether something passed that takes a login.
+// passed reports whether a check passed that requires a login.
 func passed(out string) bool {
 	for l := range strings.Lines(out) {
 		if strings.Contains(l, " pass ") && !strings.Contains(l, "but rejects these credentials") &&
@@ -70,7 +72,7 @@ func passed(out string) bool {
 	return false
 }
 
-// refused fails unless check and apply say of a login why it is not taken.
+// refused fails the test unless check and apply report why a login is rejected.
 func refused(t *testing.T, l carricktest.Login, why string) {
 	t.Helper()
 	const patient, remotePatient = "--request-timeout=5m", "--remote-request-timeout=5m" // of a machine that is busy
@@ -88,7 +90,7 @@ func refused(t *testing.T, l carricktest.Login, why string) {
 	}
 }
 
-// What an API server says of itself must not reach the terminal as it is.
+// Text that an API server returns is cleaned before it reaches the terminal.
 func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
 	t.Parallel()
 	const evil = `\u001b]0;owned\u0007\u001b[2J\u009b31m`
@@ -119,8 +121,7 @@ func TestAnAPIServerThatWritesEscapeSequences(t *testing.T) {
 	}
 }
 
-// expired writes clerk.crt, a client certificate that ended an hour ago, and
-// clerk.key.
+// expired writes clerk.crt, a client certificate that expired an hour ago, and clerk.key.
 func expired(t *testing.T, dir string) *x509.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,5 +1,5 @@
-// Package program tests the program on a terminal, interrupted, without a login and before a demo: without control
-// planes but for the ends of a demo.
+// Package program tests carrick on a terminal, with interrupts, without a login and before a demo. It needs no control
+// planes, except for the tests of how a demo ends.
 package program
 
 import (

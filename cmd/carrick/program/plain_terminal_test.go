@@ -12,8 +12,7 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// A terminal that answers nothing must hold up no plain command, and is not
-// asked anything.
+// A terminal that never replies must not delay commands without a screen. Such commands send no query.
 func TestPlainCommandsAskTheTerminalNothing(t *testing.T) {
 	t.Parallel()
 	path := carricktest.Program(t)

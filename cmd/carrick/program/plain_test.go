@@ -11,8 +11,7 @@ import (
 	"carrick/cmd/carrick/guides"
 )
 
-// No command writes an escape sequence or a stack trace where nobody looks at a
-// terminal, not even where colours are forced.
+// Without a terminal no command writes an escape sequence or a stack trace, even if colors are forced.
 func TestNoCommandWritesEscapeSequences(t *testing.T) {
 	t.Parallel()
 	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}

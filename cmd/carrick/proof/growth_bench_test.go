@@ -12,7 +12,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// BenchmarkGrowth checks many links at once, of each guide.
+// BenchmarkGrowth measures checks of many links at once, for each guide.
 func BenchmarkGrowth(b *testing.B) {
 	box := clustertest.Start(b)
 	many := []int{1, 10, 100}

@@ -24,7 +24,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// onFolders is carrick with the guide trial, in a folder, and what it is about.
+// onFolders returns a carrick command with the guide trial, whose link and state are in folders.
 func onFolders(t *testing.T, state string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "carrick-trial", args...)
@@ -63,7 +63,7 @@ func linked(t *testing.T, from, to string) {
 	}
 }
 
-// precious is a file of the user's that a link leads to.
+// precious creates a file of the user to which a hostile link points.
 func precious(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "precious")
@@ -80,7 +80,7 @@ func isMine(t *testing.T, path string) {
 	}
 }
 
-// Where carrick writes a file it writes through no link.
+// carrick writes no file through a symbolic link.
 func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "link file", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 			cmd := onFolders(t, "", "export", "link.yaml", "out", "--secret", "trial.token=@token")
 			linked(t, filepath.Join(cmd.Dir, "out"), to)
 			if out, said, code := carricktest.Finish(t, cmd); code != exit.Usage || out != "" ||
-				!strings.Contains(said, "is a symlink, and carrick writes nothing through links") {
+				!strings.Contains(said, "is a symlink, and carrick does not write through symlinks") {
 				t.Errorf("exit code %d: %s", code, said)
 			}
 		}
@@ -156,8 +156,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 	})
 }
 
-// On a full disk what stood there stands there still, nothing is half written, and
-// it is said.
+// On a full disk existing files are unchanged, no file is half-written, and carrick reports the error.
 func TestHostileFullDisks(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "full disk: link file", func(t *testing.T) {
@@ -232,7 +231,7 @@ func TestHostileFullDisks(t *testing.T) {
 		cmd.Dir = dir
 		hostile.Fill(t, dir)
 		p := carricktest.StartOnTerminal(t, cmd, "XDG_STATE_HOME="+home)
-		p.Wait(`there is no note`)
+		p.Wait(`/etc/note\.conf does not exist`)
 		p.Types("s")
 		p.Wait(`the report was not saved: no space left`)
 		p.Types("q")
@@ -272,8 +271,7 @@ func TestHostileFullDisks(t *testing.T) {
 	})
 }
 
-// A certificate that is not valid yet may mean that this machine's clock is wrong,
-// and is said so.
+// If a certificate is not valid yet, the finding says that this machine's clock may be wrong.
 func TestHostileClockIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, span := range map[string][2]time.Duration{

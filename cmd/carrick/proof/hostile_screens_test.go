@@ -9,7 +9,7 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// madeByThen is when a walk sees what a link made.
+// madeByThen is the label of the walk that sees what a link has created.
 const madeByThen = "before undo"
 
 // walkScreens goes through the wizard: every step, every row, every overlay.
@@ -70,8 +70,8 @@ func (o *office) walkScreens(when string) {
 	o.runs = append(o.runs, h)
 }
 
-// pagesThrough goes down the summary, which is longer than the screen, until it has
-// said what the link made: that takes it a moment.
+// pagesThrough scrolls down the summary, which is longer than the screen, until it shows what the link has created. The
+// summary takes a moment to compute that.
 func (o *office) pagesThrough(p *carricktest.Terminal, see func(), when string) {
 	made := when != madeByThen
 	for end := time.Now().Add(carricktest.ShownWithin); time.Now().Before(end); {
@@ -88,6 +88,6 @@ func (o *office) pagesThrough(p *carricktest.Terminal, see func(), when string) 
 	o.Errorf("the summary never said what this link created:\n%s", p.Text())
 }
 
-// firstIsIn matches where the selected row has been looked at on every side: what the
-// API servers say of themselves is on the screen then.
+// firstIsIn matches a screen on which the selected row has verdicts for every side. The screen then contains text from
+// the API servers.
 const firstIsIn = `(?m)▸ [^◌\n]*[✓!✗?][^◌\n]*$`

@@ -23,9 +23,8 @@ import (
 	"carrick/cluster/masked"
 )
 
-// hostileServer stands before the API server of a side, and puts into whatever it
-// says for people, and into names, what a stranger could: messages, annotations,
-// labels, versions, logs, warnings. It returns a kubeconfig that leads to it.
+// hostileServer is a proxy of a side's API server that puts hostile text wherever another user could put text:
+// messages, annotations, labels, versions, logs, warnings and names. It returns a kubeconfig for the proxy.
 func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile(box.Kubeconfigs[side])
@@ -77,7 +76,7 @@ func hostileServer(t *testing.T, box *clustertest.Sandbox, side, dir string) str
 	return path
 }
 
-// jsonAlone is what a request accepts, without what is not JSON.
+// jsonAlone returns an Accept header without types other than JSON.
 func jsonAlone(r *http.Request) string {
 	var out []string
 	for _, a := range strings.Split(r.Header.Get("Accept"), ",") {

@@ -24,16 +24,15 @@ func pemOf(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// raw are the parts of hostile texts that do something to a terminal, and that
-// carrick writes none of by itself.
+// raw lists the parts of hostile texts that control a terminal and that carrick itself never writes.
 var raw = []string{
 	"\x1b]0;owned", "\x1b]52;c;cm0gLXJm", "\x1b]8;;https://evil", "\x1bP$qm", "\x1b[6n\x1b[c", "\x1b[1;1Hall is green",
 	"\u009b", "\u0090", "\u009d",
 	"\u202e", "\u2066", "\u200f", "\u061c", "\U000e0041", "\ufeff", "\u2028", "\x00after",
 }
 
-// Two clusters that lie in whatever they say for people: nothing of it reaches a
-// terminal, a file or a log as it is.
+// Two clusters return hostile text in every field that people read. None of it reaches a terminal, a file or a log
+// uncleaned.
 func TestVerifyHostileClusters(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
@@ -90,11 +89,11 @@ func TestVerifyHostileClusters(t *testing.T) {
 	})
 }
 
-// screens stands for the wizard among commands.
+// screens is the name of the wizard among the commands.
 const screens = "the screen"
 
-// hostileScreens goes through the wizard: none of what does something to a
-// terminal gets there, and the rest of it does.
+// hostileScreens goes through the wizard. No control sequence of a hostile text reaches the terminal, but the rest of
+// the text does.
 func (o *office) hostileScreens() {
 	o.walkScreens("of hostile clusters")
 	shown := o.runs[len(o.runs)-1].text.String()
@@ -111,8 +110,8 @@ func (o *office) hostileScreens() {
 	}
 }
 
-// cleanFiles fails where a file that carrick wrote holds what is not fit to be
-// shown, or a log is not one thing a line.
+// cleanFiles fails the test if a file that carrick wrote contains text that is unsafe to display, or if a log entry has
+// more than one line.
 func (o *office) cleanFiles(t *testing.T) {
 	t.Helper()
 	n := map[string]int{}
@@ -140,8 +139,8 @@ func (o *office) cleanFiles(t *testing.T) {
 	}
 }
 
-// A kubeconfig in a Secret is whoever's who may write there: it runs nothing, reads
-// nothing and leads nowhere, and is named.
+// A kubeconfig in a Secret is written by anyone who can write the Secret. carrick runs no program from it, reads no
+// file that it names, and does not connect to its servers. It reports such entries.
 func TestVerifyForeignKubeconfigs(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
@@ -195,9 +194,9 @@ func TestVerifyForeignKubeconfigs(t *testing.T) {
 	})
 }
 
-// Two carricks that apply one link at the same time: what stands in the end is what
-// one alone would have made, and both say how it went. What keeps them apart is the engine's: one guide with an API's
-// rows and one with a machine's files show it.
+// Two carrick processes apply one link at the same time. The result is the same as with one process, and both report
+// how they ended. The engine keeps them apart, so two guides are enough: one with rows of an API and one with files of
+// a machine.
 func TestVerifyTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	two := slices.DeleteFunc(guides.All(), func(g *steps.Guide) bool { return g.Name != "renku" && g.Name != "ondemand" })
@@ -237,7 +236,7 @@ func TestVerifyTwoAtOnce(t *testing.T) {
 	})
 }
 
-// cleanAudit fails where two that wrote at once tore each other's lines.
+// cleanAudit fails the test if two concurrent writers broke each other's lines.
 func (o *office) cleanAudit(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(o.dir, "state/carrick/audit.jsonl"))

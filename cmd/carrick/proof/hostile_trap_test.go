@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// trap is what a foreign kubeconfig would touch if it were followed: a program
-// that leaves a mark, a file that is read, a proxy that is talked to.
+// trap detects whether carrick follows a hostile kubeconfig: a program that leaves a file, a file that is watched for
+// reads, and a proxy that counts connections.
 type trap struct {
 	mark, file, program string
 	proxy               string
@@ -55,9 +55,9 @@ func newTrap(t *testing.T) *trap {
 	return tr
 }
 
-// byCarrick reports whether the connection between those ports of this machine was opened by a carrick process: what
-// the sandbox runs may follow a kubeconfig that Liqo itself would follow. Both ports count, because a connection to
-// another server may come from the same port.
+// byCarrick reports whether a carrick process opened the connection between these ports of this machine. Programs of
+// the sandbox may follow a kubeconfig, as Liqo itself would. Both ports count, because a connection to another server
+// may come from the same port.
 func byCarrick(from, to int) bool {
 	inodes := map[string]bool{}
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -89,7 +89,7 @@ var (
 	clusterOf = regexp.MustCompile(`(?m)^(\s*)cluster:\s*\n(\s+)\S`)
 )
 
-// kubeconfigs are a good one with something in it that must not be followed.
+// kubeconfigs returns variants of a good kubeconfig, each with an entry that must not be followed.
 func (tr *trap) kubeconfigs(good string) map[string]string {
 	user := func(line string) string { return inserted(good, userOf, line) }
 	cluster := func(line string) string { return inserted(good, clusterOf, line) }
@@ -109,7 +109,7 @@ func (tr *trap) kubeconfigs(good string) map[string]string {
 	}
 }
 
-// inserted puts lines into the first mapping that a pattern finds.
+// inserted inserts lines into the first mapping that a pattern matches.
 func inserted(text string, at *regexp.Regexp, lines string) string {
 	m := at.FindStringSubmatchIndex(text)
 	if m == nil {
@@ -119,7 +119,7 @@ func inserted(text string, at *regexp.Regexp, lines string) string {
 	return text[:m[4]] + indent + strings.ReplaceAll(lines, "\n", "\n"+indent) + "\n" + text[m[4]:]
 }
 
-// untouched fails where the trap was stepped into.
+// untouched fails the test if the trap was triggered.
 func (tr *trap) untouched(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(tr.mark); err == nil {

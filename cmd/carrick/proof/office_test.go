@@ -18,8 +18,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// letOut is all that one command let out: its output, what stood in the list of
-// processes, what it left in files.
+// letOut has everything that one command leaked: its output, its entries in the process list, and the content of its
+// files.
 type letOut struct {
 	name   string
 	text   bytes.Buffer // what it said
@@ -27,8 +27,7 @@ type letOut struct {
 	code   int
 }
 
-// office is a folder in which every command of a guide is run, by somebody whose
-// secrets are known.
+// office is a folder in which a test runs every command of a guide, as a user whose secrets are known.
 type office struct {
 	site
 	dir        string
@@ -65,12 +64,12 @@ func (s site) office() *office {
 	return o
 }
 
-// given is where what the user gave stands: the only place where a secret may.
+// given is the prefix of files with the user's own input. Only these files may contain a secret.
 const given = "given-"
 
 func (o *office) secretFile(key string) string { return filepath.Join(o.dir, given+key) }
 
-// secrets are the flags for all that is secret.
+// secrets returns the flags for all secrets.
 func (o *office) secrets() []string {
 	var out []string
 	for key := range o.answers {
@@ -81,14 +80,13 @@ func (o *office) secrets() []string {
 	return out
 }
 
-// run runs a command to its end, or for as long as it is let, and keeps all that
-// it lets out.
+// run runs a command until it exits, or for the given time, and returns everything that it leaked.
 func (o *office) run(let time.Duration, args ...string) *letOut {
 	o.Helper()
 	return o.start(let, 0, args...)
 }
 
-// runUntil interrupts a command that does not end by itself, once it has said so many lines.
+// runUntil interrupts a command that does not exit on its own, once it has printed this many lines.
 func (o *office) runUntil(lines int, args ...string) *letOut {
 	o.Helper()
 	h := o.start(carricktest.CommandWithin, lines, args...)
@@ -128,7 +126,7 @@ func (o *office) start(let time.Duration, lines int, args ...string) *letOut {
 	return h
 }
 
-// listener keeps what is said, and calls heard once that has so many lines; 0: never.
+// listener stores output, and calls heard once the output has this many lines; 0: never.
 type listener struct {
 	to    *bytes.Buffer
 	lines int
@@ -143,8 +141,7 @@ func (l *listener) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// processes are what the list of processes shows of one and its children until it
-// has ended.
+// processes returns the process list's entries of a process and its children until the process has exited.
 func processes(pid int, ended chan struct{}) chan []byte {
 	out := make(chan []byte, 1)
 	look := time.NewTicker(20 * time.Millisecond)
@@ -188,7 +185,7 @@ func childrenOf(pid int) []int {
 	return out
 }
 
-// files are all that stands in the folder, but what the user gave, as one run.
+// files returns the content of the folder, except for the user's own input, as one letOut.
 func (o *office) files() *letOut {
 	h := &letOut{name: "files"}
 	n := 0

@@ -21,16 +21,16 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// mostRounds is how often somebody may have to ask an admin for rights: what can't
-// be looked at yet hides what is behind it.
+// mostRounds is the maximum number of times that a user has to ask an admin for permissions. Objects that can't be read
+// yet hide further requirements.
 const mostRounds = 2
 
-// several is how many rights are taken away at once at first. One that is then
-// not named, because what others would show is hidden, is taken away alone.
+// several is how many permissions are removed at once at first. A permission that is then not reported, because other
+// missing permissions hide it, is removed alone.
 const several = 12
 
-// Somebody without rights is told so before anything is written, and what was
-// printed is enough. Of all that, each right is missed when it is taken away.
+// A user without permissions gets an error before anything is written, and the printed roles are sufficient. Each
+// permission in them is necessary: if it is removed, carrick reports it.
 func TestVerifyRights(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
@@ -51,7 +51,7 @@ func TestVerifyRights(t *testing.T) {
 	})
 }
 
-// clerk is a user of one side; the other side is seen by its admin.
+// clerk is a user of one side. An admin reads the other side.
 type clerk struct {
 	site
 	side   steps.Side
@@ -65,7 +65,7 @@ func (s site) clerk(side steps.Side, name string, groups ...string) *clerk {
 	return &clerk{site: s, side: side, name: name, groups: groups}
 }
 
-// session is theirs; it ends with the test.
+// session opens a session of the clerk. The test's cleanup closes it.
 func (c *clerk) session(o cluster.Options) *engine.Session {
 	c.Helper()
 	ends := map[steps.Side]engine.Endpoint{}
@@ -92,12 +92,12 @@ func (c *clerk) session(o cluster.Options) *engine.Session {
 	return stepstest.OpenWith(c, c.guide, c.assets, "proof", c.answers, ends)
 }
 
-// refused is what apply says before it writes anything; nil: it would go on.
+// refused returns the error of apply before it writes anything; nil: apply would continue.
 func (c *clerk) refused(ctx context.Context, s *engine.Session) (*engine.Plan, error) {
 	return commands.PlanApply(ctx, s, c.takesOver())
 }
 
-// nothingWritten fails where anything was written.
+// nothingWritten fails the test if anything was written.
 func (c *clerk) nothingWritten() {
 	c.Helper()
 	if n := c.writes.Count(); n > 0 {
@@ -126,9 +126,8 @@ func (s site) rights(side steps.Side) {
 	}
 }
 
-// without takes rights away from somebody who has all the others, so many at
-// once, and returns those of which nothing can be told because others were away,
-// too, and those that apply would begin without.
+// without removes permissions from users who have all others, this many at once. It returns the permissions that cannot
+// be judged because others were also missing, and the permissions without which apply would begin.
 func (s site) without(
 	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int,
 ) (left, idle []stepstest.Lacked) {
@@ -178,15 +177,15 @@ func (s site) without(
 	return left, idle
 }
 
-// makes tells whether the guide makes anything on a side.
+// makes reports whether the guide creates anything on a side.
 func (s site) makes(side steps.Side) bool {
 	return slices.ContainsFunc(s.guide.Steps, func(step steps.Step) bool {
 		return slices.ContainsFunc(step.Actions, func(a steps.Action) bool { return a.On.Covers(side) })
 	})
 }
 
-// askUntilGranted is somebody who has nothing and asks an admin, again where
-// carrick says that more can be told by then.
+// askUntilGranted is a user without permissions who asks an admin, and asks again if carrick says that more
+// requirements can be determined by then.
 func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted {
 	var granted []stepstest.Granted
 	for round := 0; ; round++ {
@@ -203,7 +202,7 @@ func (s site) askUntilGranted(side steps.Side, name string) []stepstest.Granted 
 			s.Errorf("exit code %d", code)
 		}
 		text := err.Error()
-		head, yaml, ok := strings.Cut(text, "This would grant them:\n\n")
+		head, yaml, ok := strings.Cut(text, "These manifests grant them:\n\n")
 		if !ok || hostile.Unfit(text) != "" {
 			s.Fatalf("no role is printed: %s", text)
 		}
@@ -226,15 +225,15 @@ func groupsOf(granted []stepstest.Granted) []string {
 	return out
 }
 
-// access is the admin's to a side. It bears an API server that is late: a hundred users ask at once.
+// access returns the admin's access to a side. Its timeout tolerates a slow API server, because a hundred users send
+// requests at once.
 func (s site) access(side steps.Side) kubeconfig.Access {
 	return kubeconfig.Access{
 		Kubeconfig: s.box.Kubeconfigs[string(side)], Context: s.box.Contexts[string(side)], Timeout: 5 * time.Minute,
 	}
 }
 
-// known returns once the API server counts with what was granted: the last
-// right of each role.
+// known returns once the API server honors the granted roles: the last permission of each role.
 func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
 	for _, g := range granted {
 		if len(g.Rules) == 0 {
@@ -248,7 +247,7 @@ func (s site) known(side steps.Side, user string, granted []stepstest.Granted) {
 	}
 }
 
-// may returns once a user may do something.
+// may returns once a user has a permission.
 func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGroup string, names []string) {
 	s.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -274,8 +273,7 @@ func (s site) may(side steps.Side, user, group, namespace, verb, resource, apiGr
 	}
 }
 
-// each are users who lack those rights, so many each, once the API server knows
-// of them.
+// each creates users without these permissions, this many for each user, and returns once the API server knows them.
 func (s site) each(
 	side steps.Side, granted []stepstest.Granted, rights []stepstest.Lacked, many int,
 ) []stepstest.Without {
@@ -286,8 +284,8 @@ func (s site) each(
 	return all
 }
 
-// missed tells which of the rights that somebody lacks are named before anything
-// is written, or that apply would begin without them.
+// missed returns which of a user's missing permissions apply names before it writes anything. refused is false if apply
+// would begin.
 func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluster) (named []bool, refused bool) {
 	c := s.clerk(side, w.User, w.Groups...)
 	c.other = other
@@ -299,7 +297,7 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 	if code := exit.Code(s.Context(), err); code != exit.Other {
 		s.Errorf("exit code %d", code)
 	}
-	head, _, printed := strings.Cut(err.Error(), "This would grant them:\n\n")
+	head, _, printed := strings.Cut(err.Error(), "These manifests grant them:\n\n")
 	if !printed {
 		s.Errorf("no role is printed: %v", err)
 	}
@@ -312,7 +310,7 @@ func (s site) missed(side steps.Side, w stepstest.Without, other *cluster.Cluste
 	return named, true
 }
 
-// isNamed tells whether a right stands in what is said of those that are missing.
+// isNamed reports whether the list of missing permissions contains a permission.
 func isNamed(head string, right permission.Rule) bool {
 	kind := right
 	kind.Verb = ""
@@ -329,8 +327,8 @@ func isNamed(head string, right permission.Rule) bool {
 	return false
 }
 
-// enough applies as a user with the permissions in granted but those in idle, which carrick does not ask for: they
-// are printed so that everything can be checked. For a user with all of them everything is green then.
+// enough applies as a user with the permissions in granted, except for those in idle. carrick prints those only so that
+// everything can be checked. For a user with all of them, all checks pass afterwards.
 func (s site) enough(side steps.Side, name string, granted []stepstest.Granted, idle []stepstest.Lacked) {
 	user, groups := name, groupsOf(granted)
 	if len(idle) > 0 {

@@ -17,11 +17,10 @@ import (
 	"carrick/steps"
 )
 
-// plantedPassword stands in the values of every Helm release, as a password of a
-// database would.
+// plantedPassword is a value in every Helm release, like a database password.
 const plantedPassword = "pl4nted-Passw0rd/of+a-release=zQ7"
 
-// storedSecret is a Secret as kubectl shows it.
+// storedSecret is a Secret as kubectl prints it.
 type storedSecret struct {
 	Metadata struct {
 		Name, Namespace     string
@@ -42,10 +41,9 @@ func (s site) stored(side steps.Side) []storedSecret {
 	return list.Items
 }
 
-// plant puts somebody else's Secrets into both clusters, for a guide may have to do
-// with none of its own; a password into the values of every release; and into every
-// Secret what kubectl apply would note there. It returns a seeker that knows all that
-// is secret so far.
+// plant creates another user's Secrets in both clusters, because some guides have no Secrets of their own. It adds a
+// password to the values of every release, and the annotation of kubectl apply to every Secret. It returns a seeker
+// that knows all secrets so far.
 func (s site) plant() *hostile.Seeker {
 	s.box.Bystanders(s)
 	out := &hostile.Seeker{}
@@ -92,7 +90,7 @@ func applied1(secret storedSecret) string {
 	return string(text)
 }
 
-// withPassword is a release with the planted password among its values.
+// withPassword returns a stored release with the planted password among its values.
 func (s site) withPassword(stored []byte) []byte {
 	s.Helper()
 	packed, err := base64.StdEncoding.DecodeString(string(stored))
@@ -125,12 +123,12 @@ func (s site) withPassword(stored []byte) []byte {
 	return []byte(base64.StdEncoding.EncodeToString(text))
 }
 
-// public are keys of Secrets that hold no secret: what anybody may know.
+// public matches keys of Secrets that hold public values.
 var public = regexp.MustCompile(
 	`(?i)^(namespace|.*\.crt|.*\.csr|public.*|.*(url|host|user|username|name|server|type|email|issuer|affinity|tolerations|selector|class|annotations|client_id|ca_certs).*)$`,
 )
 
-// collect adds what the Secrets of both clusters hold.
+// collect adds the values of the Secrets in both clusters.
 func (s site) collect(out *hostile.Seeker, least int) {
 	s.Helper()
 	n := 0
@@ -166,7 +164,7 @@ func (s site) add(out *hostile.Seeker, name, secret string) {
 	}
 }
 
-// addKubeconfig adds what is secret in a kubeconfig.
+// addKubeconfig adds the secrets in a kubeconfig.
 func (s site) addKubeconfig(out *hostile.Seeker, name string, text []byte) {
 	s.Helper()
 	var file struct {

@@ -9,9 +9,8 @@ import (
 	"carrick/steps"
 )
 
-// lookAtSpoilt has every command show what would become of Secrets that somebody has
-// written over: the planted password stands where carrick wants a secret of its own.
-// It puts all back.
+// lookAtSpoilt makes every command show how it would handle Secrets that another user has overwritten with the planted
+// password. It restores them afterwards.
 func (o *office) lookAtSpoilt(link string) {
 	o.Helper()
 	n := 0

@@ -19,8 +19,7 @@ import (
 	"carrick/steps"
 )
 
-// Every command of every guide, with secrets in the clusters that are known:
-// none is in anything that comes out.
+// The secrets in the clusters are known, and every command of every guide runs. No secret may occur in any output.
 func TestVerifySecrets(t *testing.T) {
 	t.Parallel()
 	eachGuide(t, func(s site) {
@@ -59,7 +58,7 @@ func TestVerifySecrets(t *testing.T) {
 	})
 }
 
-// useAll runs every command, before and after the set-up is there.
+// useAll runs every command, before and after the set-up exists.
 func (o *office) useAll() {
 	o.run(carricktest.Quick, "version")
 	o.run(carricktest.Quick, "guides")
@@ -110,8 +109,8 @@ func (o *office) useAll() {
 	o.run(carricktest.Quick, "check", "bad.yaml")
 }
 
-// allCommands fails for a command that was not run. The demo has its own clusters,
-// with nothing of anybody's in them.
+// allCommands fails the test for a command that was not run. The demo is exempt, because it has its own clusters
+// without other users' data.
 func (o *office) allCommands() {
 	ran := map[string]bool{"demo": true}
 	for _, h := range o.runs {
@@ -125,7 +124,7 @@ func (o *office) allCommands() {
 	}
 }
 
-// committed are goldens and other files for tests, as one run.
+// committed returns golden files and other test files as one letOut.
 func (s site) committed() *letOut {
 	h := &letOut{name: "what is committed for tests"}
 	n := 0

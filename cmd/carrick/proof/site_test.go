@@ -19,9 +19,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// sites are what a guide needs to be applied to the scenario of its name, beyond
-// what it finds out by itself: answers, secret ones among them. A guide that is
-// not here needs nothing.
+// sites maps guides to the answers, including secret ones, that they need to be applied to the scenario of their name.
+// A guide that is not listed needs none.
 var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	"renku": func(t testing.TB, box *clustertest.Sandbox) map[string]any {
 		return map[string]any{"renku.token": carricktest.RenkuToken(t, box)}
@@ -44,10 +43,11 @@ var sites = map[string]func(testing.TB, *clustertest.Sandbox) map[string]any{
 	},
 }
 
-// takers are guides that edit what somebody else made, such as a chart or a file in a ConfigMap: apply is told to.
+// takers lists guides that edit another user's objects, such as a chart or a file in a ConfigMap. apply needs
+// --take-over for them.
 var takers = []string{"interlink", "vsphere"}
 
-// site is a sandbox in which a guide can be applied, and what it takes.
+// site is a sandbox in which a guide can be applied, and the answers for it.
 type site struct {
 	*testing.T
 	box     *clustertest.Sandbox
@@ -56,14 +56,14 @@ type site struct {
 	answers map[string]any
 }
 
-// takesOver reports whether apply is told to take over, and options are the same for a session.
+// takesOver reports whether apply needs --take-over. options returns the equivalent for a session.
 func (s site) takesOver() bool { return slices.Contains(takers, s.guide.Name) }
 
 func (s site) options() steps.ApplyOptions {
 	return steps.ApplyOptions{TakeOver: s.takesOver()}
 }
 
-// end is what a link names on a side: a context, or the folder that stands for a machine.
+// end returns the link's description of a side: a context, or the folder that represents a machine.
 func (s site) end(side steps.Side) linkfile.EndpointSpec {
 	if s.guide.Sides[side].Kind == steps.Host {
 		return linkfile.EndpointSpec{
@@ -73,7 +73,7 @@ func (s site) end(side steps.Side) linkfile.EndpointSpec {
 	return linkfile.EndpointSpec{Context: s.box.Contexts[string(side)]}
 }
 
-// machine is the end of a side that is a machine; not ok: it is a cluster.
+// machine returns the endpoint of a side that is a machine. ok is false if the side is a cluster.
 func (s site) machine(side steps.Side) (_ engine.Endpoint, ok bool) {
 	s.Helper()
 	if s.guide.Sides[side].Kind != steps.Host {
@@ -87,11 +87,11 @@ func (s site) machine(side steps.Side) (_ engine.Endpoint, ok bool) {
 	return engine.Endpoint{Host: h, Name: h.Root}, true
 }
 
-// eachGuide tries something with every guide, or those that CARRICK_GUIDES names, each in a sandbox of its own with the
+// eachGuide runs a test with every guide, or with the guides in CARRICK_GUIDES, each in a separate sandbox with the
 // scenario of its name.
 func eachGuide(t *testing.T, try func(s site)) { eachOf(t, guides.All(), try) }
 
-// eachOf is eachGuide for some guides.
+// eachOf is like eachGuide, for the given guides.
 func eachOf(t *testing.T, of []*steps.Guide, try func(s site)) {
 	for _, g := range of {
 		t.Run(g.Name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func eachOf(t *testing.T, of []*steps.Guide, try func(s site)) {
 	}
 }
 
-// A site that no guide has would be looked at by nobody.
+// A site for an unknown guide would never be used.
 func TestSitesAreOfGuides(t *testing.T) {
 	for name := range sites {
 		if !slices.ContainsFunc(guides.All(), func(g *steps.Guide) bool { return g.Name == name }) {

@@ -1,4 +1,4 @@
-// Package reference describes guides and their checks without a cluster, for carrick explain and carrick guides.
+// Package reference describes guides and checks for carrick explain and carrick guides. It accesses no cluster.
 package reference
 
 import (
@@ -10,45 +10,43 @@ import (
 // APIVersion is the version of all documents.
 const APIVersion = "carrick/v1alpha1"
 
-// CheckList is the output of explain with -o json|yaml.
+// CheckList is the output of explain -o json and -o yaml.
 type CheckList struct {
-	APIVersion string     `json:"apiVersion"` // carrick/v1alpha1
-	Kind       string     `json:"kind"`       // CheckList
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
 	Checks     []checkDoc `json:"checks"`
 }
 
-// GuideList is the output of guides with -o json|yaml.
+// GuideList is the output of guides -o json and -o yaml.
 type GuideList struct {
-	APIVersion string     `json:"apiVersion"` // carrick/v1alpha1
-	Kind       string     `json:"kind"`       // GuideList
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
 	Guides     []guideDoc `json:"guides"`
 }
 
-// GuideOnly is the output of guides GUIDE with -o json|yaml.
+// GuideOnly is the output of guides GUIDE -o json and -o yaml.
 type GuideOnly struct {
-	APIVersion string `json:"apiVersion"` // carrick/v1alpha1
-	Kind       string `json:"kind"`       // Guide
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	guideDoc   `json:",inline"`
 }
 
-// guideDoc is a guide. It has steps only in a GuideOnly.
+// guideDoc describes a guide. Only a GuideOnly includes its steps.
 type guideDoc struct {
 	Name  string                 `json:"name"`
 	Title string                 `json:"title"`
 	About string                 `json:"about"`
-	Page  string                 `json:"page"` // the published page that it replaces
+	Page  string                 `json:"page"` // URL of the upstream instructions that the guide automates
 	Sides map[steps.Side]roleDoc `json:"sides"`
 	Steps []stepDoc              `json:"steps,omitempty"`
 }
 
-// roleDoc is a side of a guide.
 type roleDoc struct {
-	Name     string     `json:"name"` // the guide's name of the side
+	Name     string     `json:"name"` // the guide's name for the side
 	Kind     steps.Kind `json:"kind"` // cluster or host
 	Optional bool       `json:"optional,omitempty"`
 }
 
-// stepDoc is one step.
 type stepDoc struct {
 	Name      string        `json:"name"`
 	Title     string        `json:"title"`
@@ -58,7 +56,7 @@ type stepDoc struct {
 	Checks    []checkDoc    `json:"checks,omitempty"`
 }
 
-// questionDoc is one question. Key is the key of the answer in the link file.
+// Key is the key of the answer in the link file.
 type questionDoc struct {
 	Key    string           `json:"key"`
 	Title  string           `json:"title"`
@@ -70,29 +68,27 @@ type questionDoc struct {
 	Of     []string         `json:"choices,omitempty"`
 }
 
-// actionDoc is one change.
 type actionDoc struct {
 	Name  string     `json:"name"`
 	Title string     `json:"title"`
 	On    steps.Side `json:"on"` // local, remote or both
 }
 
-// checkDoc describes a check, without its verdict on a cluster.
 type checkDoc struct {
-	ID    string     `json:"id"` // "renku/token-filled"
+	ID    string     `json:"id"` // for example "renku/token-filled"
 	Guide string     `json:"guide"`
 	Step  string     `json:"step"`
 	Name  string     `json:"name"`
-	Title string     `json:"title"`          // holds if the check passes
-	Why   string     `json:"why"`            // what fails later if it does not
+	Title string     `json:"title"`          // an assertion that is true if the check passes
+	Why   string     `json:"why"`            // what breaks if it does not pass
 	On    steps.Side `json:"on"`             // local, remote or both
-	From  string     `json:"from,omitempty"` // where it runs, if not against the side's API
-	// checks that block it if they fail; "peer/…" is the other side's
+	From  string     `json:"from,omitempty"` // where the check runs, unless it runs against the side's API server
+	// Checks that block this check when they fail. The prefix "peer/" refers to the other side.
 	Needs      []string    `json:"needs,omitempty"`
-	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that it blocks if it fails
-	Waits      string      `json:"waits,omitempty"`      // how long it may be waiting
+	NeededBy   []string    `json:"neededBy,omitempty"`   // checks that this check blocks when it fails
+	Waits      string      `json:"waits,omitempty"`      // maximum time in status waiting
 	FixedBy    []actionDoc `json:"mendedBy,omitempty"`   // actions that fix it
-	NotChecked string      `json:"notChecked,omitempty"` // what checking would require
+	NotChecked string      `json:"notChecked,omitempty"` // what would be required to check it
 	See        []seeDoc    `json:"see"`
 }
 
@@ -102,12 +98,12 @@ type seeDoc struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// Guide returns the output of guides GUIDE with -o json|yaml.
+// Guide returns the output of guides GUIDE -o json and -o yaml.
 func Guide(g *steps.Guide) GuideOnly {
 	return GuideOnly{APIVersion, "Guide", describe(g, true)}
 }
 
-// Guides returns the output of guides with -o json|yaml.
+// Guides returns the output of guides -o json and -o yaml.
 func Guides(guides []*steps.Guide) GuideList {
 	list := GuideList{APIVersion: APIVersion, Kind: "GuideList"}
 	for _, g := range guides {
@@ -173,7 +169,7 @@ func describeCheck(g *steps.Guide, s *steps.Step, c *steps.Check) checkDoc {
 	return d
 }
 
-// neededBy returns the checks that a check blocks if it fails.
+// neededBy returns the checks that c blocks when it fails.
 func neededBy(g *steps.Guide, c *steps.Check) []string {
 	var out []string
 	for _, cell := range g.Cells() {

@@ -10,10 +10,10 @@ import (
 	"carrick/steps"
 )
 
-// Picked are the checks that a name refers to.
+// Picked contains the checks that Pick selected.
 type Picked struct {
 	checks []pickedCheck
-	whole  bool // the name refers to one check: print all its details
+	whole  bool // the name selected a check by its own name: print all details
 }
 
 type pickedCheck struct {
@@ -22,7 +22,7 @@ type pickedCheck struct {
 	check *steps.Check
 }
 
-// Document returns the output of explain with -o json|yaml.
+// Document returns the output of explain -o json and -o yaml.
 func (p Picked) Document() CheckList {
 	list := CheckList{APIVersion, "CheckList", []checkDoc{}}
 	for _, c := range p.checks {
@@ -31,9 +31,8 @@ func (p Picked) Document() CheckList {
 	return list
 }
 
-// Pick returns the checks that a name refers to. "" refers to all checks. Otherwise guides have precedence over checks,
-// and checks over steps. program is the name of the program in errors. A check may have the suffix @SIDE, as in a
-// report.
+// Pick returns the checks that name selects. "" selects all checks. Guide names have precedence over check names, and
+// check names over step names. The suffix @SIDE is ignored. program is the name of the program in error messages.
 func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	name, _, _ = strings.Cut(name, "@")
 	guide, rest, qualified := strings.Cut(name, "/")
@@ -72,7 +71,8 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	)
 }
 
-// explicable returns all names that explain knows, qualified by their guide if requested.
+// explicable returns all names that explain accepts. If qualified is true, names of steps and checks have their guide
+// as prefix.
 func explicable(guides []*steps.Guide, qualified bool) []string {
 	var out []string
 	for _, g := range guides {
@@ -90,8 +90,8 @@ func explicable(guides []*steps.Guide, qualified bool) []string {
 	return out
 }
 
-// Print prints a line for each check, by step. If the name refers to one check, also in several guides, it prints all
-// details.
+// Print prints one line per check, grouped by step. If the name is the name of a check, Print prints all details
+// instead.
 func (p Picked) Print(w io.Writer) {
 	var guide *steps.Guide
 	var step *steps.Step
@@ -118,7 +118,6 @@ func (p Picked) Print(w io.Writer) {
 	}
 }
 
-// explainCheck prints all details of a check.
 func explainCheck(w io.Writer, c pickedCheck) {
 	d := describeCheck(c.guide, c.step, c.check)
 	fmt.Fprintf(w, "%s: %s\n\n", d.ID, d.Title)
@@ -126,7 +125,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	say := func(word, text string) {
 		fmt.Fprintf(w, "  %-9s%s\n", word, strings.TrimLeft(plain.Hanging(text, hang), " "))
 	}
-	list := func(word string, i int, text string) { // keeps the lines of one entry together
+	list := func(word string, i int, text string) { // keeps all lines of an entry together
 		lines := strings.ReplaceAll(plain.Hanging(text, hang), "\n", "\n  ")
 		fmt.Fprintf(w, "  %-9s%s\n", first(i, word), strings.TrimLeft(lines, " "))
 	}
@@ -134,7 +133,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 		say("Not", "checked by carrick: "+d.NotChecked)
 	}
 	say("Why", d.Why)
-	say("Looks", place(c.guide, d))
+	say("Where", place(c.guide, d))
 	say("Step", fmt.Sprintf("%d %s (%s)", number(c.guide, c.step), c.step.Title, d.Step))
 	for i, need := range d.Needs {
 		of, _ := c.guide.Check(strings.TrimPrefix(need, "peer/"))
@@ -142,17 +141,17 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	}
 	for i, by := range d.NeededBy {
 		of, _ := c.guide.Check(by)
-		list("Silences", i, by+": "+of.Title)
+		list("Blocks", i, by+": "+of.Title)
 	}
 	if d.Waits != "" {
-		say("Waits", "at most "+d.Waits+", from the object's own timestamp; then it fails")
+		say("Waits", "at most "+d.Waits+", counted from the object's timestamp; after that the check fails")
 	}
 	for i, act := range d.FixedBy {
 		_, by := c.guide.Action(act.Name)
 		list("Fix", i, fmt.Sprintf("carrick apply LINK --step %s (%s: %s)", by.Name, act.Name, act.Title))
 	}
 	if len(d.FixedBy) == 0 && d.NotChecked == "" {
-		say("Fix", "no action of carrick: the finding of the check says what to do")
+		say("Fix", "carrick has no action for this check; its finding contains the fix")
 	}
 	if d.NotChecked == "" {
 		say("Run", "carrick check LINK --only "+d.Name)
@@ -167,11 +166,10 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	}
 }
 
-// place says where a check runs.
 func place(g *steps.Guide, d checkDoc) string {
-	where := "at both sides: " + g.Sides[steps.Local].Name + " and " + g.Sides[steps.Remote].Name
+	where := "on both sides: " + g.Sides[steps.Local].Name + " and " + g.Sides[steps.Remote].Name
 	if d.On != steps.Both {
-		where = "at the " + g.Sides[d.On].Name + " " + string(g.Sides[d.On].Kind)
+		where = "on the " + g.Sides[d.On].Name + " " + string(g.Sides[d.On].Kind)
 	}
 	if d.From != "" {
 		where += ", from: " + d.From
@@ -188,7 +186,7 @@ func number(g *steps.Guide, s *steps.Step) int {
 	return 0
 }
 
-// first returns the word for the first of several lines, and "" for the others.
+// first returns word for the first line of a list and "" for all others.
 func first(i int, word string) string {
 	if i > 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 //	https://… (what it says)              an address
 //	liqotech/liqo#2692                    an issue
 //	liqotech/liqo issue 2692, PR 2700     the same
-//	liqotech/liqo: pkg/a.go (Name), docs  files and folders
+//	liqotech/liqo: pkg/a.go (Name), docs  files and directories
 //	kubernetes/ingress-nginx: x.go, issues 10501, 12648
 var (
 	ofRepo   = regexp.MustCompile(`^([\w.-]+/[\w.-]+?)(?:: | |#)(.*)$`)
@@ -22,7 +22,7 @@ var (
 
 const github = "https://github.com/"
 
-// addresses returns the full addresses that a citation names, or none.
+// addresses returns the URLs for a citation, or nil if it has none.
 func addresses(note string) []string {
 	if strings.HasPrefix(note, "https://") {
 		address, _, _ := strings.Cut(note, " ")
@@ -32,7 +32,7 @@ func addresses(note string) []string {
 	for _, part := range strings.Split(note, "; ") {
 		repo := ofRepo.FindStringSubmatch(part)
 		if repo == nil || aPath.MatchString(part) {
-			repo = []string{"", lastRepo(out), part} // continues in the repository of the previous part
+			repo = []string{"", lastRepo(out), part} // the same repository as in the previous part
 		}
 		if repo[1] != "" {
 			out = append(out, inRepository(repo[1], repo[2])...)
@@ -41,7 +41,6 @@ func addresses(note string) []string {
 	return out
 }
 
-// lastRepo returns the repository of the last address.
 func lastRepo(addresses []string) string {
 	if len(addresses) == 0 {
 		return ""
@@ -50,8 +49,8 @@ func lastRepo(addresses []string) string {
 	return words[0] + "/" + words[1]
 }
 
-// inRepository returns the addresses of the files, folders and issues in a list. Words in parentheses after a folder
-// are files in that folder if they look like file names.
+// inRepository returns the URLs of the files, directories and issues in list. File names in parentheses after a
+// directory are files in that directory.
 func inRepository(repo, list string) []string {
 	var out []string
 	folder := ""
@@ -66,7 +65,7 @@ func inRepository(repo, list string) []string {
 			continue
 		}
 		if folder != "" && !strings.Contains(item, "/") && path.Ext(item) != "" {
-			item = path.Join(folder, item) // another file in the same folder
+			item = path.Join(folder, item) // another file in the same directory
 		}
 		if folder = item; path.Ext(item) != "" {
 			folder = path.Dir(item)
@@ -85,11 +84,10 @@ func inRepository(repo, list string) []string {
 	return out
 }
 
-// inSource are the extensions of the files that guides cite.
 var inSource = map[string]bool{".go": true, ".py": true, ".yaml": true, ".md": true}
 
-// inTree returns the address of a file or folder on the default branch. For a pattern it returns the address of the
-// folder.
+// inTree returns the URL of a file or directory on the default branch. For a glob pattern, it returns the URL of the
+// directory.
 func inTree(repo, name string) string {
 	if strings.Contains(name, "*") {
 		name = path.Dir(name)
@@ -100,7 +98,7 @@ func inTree(repo, name string) string {
 	return github + repo + "/tree/HEAD/" + name
 }
 
-// outsideBraces splits a list at its commas, except those in parentheses.
+// outsideBraces splits list at commas that are not in parentheses.
 func outsideBraces(list string) []string {
 	depth := 0
 	return strings.FieldsFunc(list, func(r rune) bool {

@@ -72,7 +72,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Every note of every guide leads somewhere.
+// Every citation in every guide gives at least one address.
 func TestSeeLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	seen := 0

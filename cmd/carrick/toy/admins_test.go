@@ -9,8 +9,8 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// Two admins, neither with the other's kubeconfig, come to a green link by handing each other files of facts. The
-// token crosses over sealed. Each undoes their side, with the other's last file and without any.
+// Two admins, neither with the other's kubeconfig, make all checks of a link pass by exchanging facts files. The token
+// in a facts file is encrypted. Each admin undoes their own side, with the other's last file and without any file.
 func TestToyByTwoAdmins(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string]bool{"undo with the files": true, "undo of one side alone": false} {

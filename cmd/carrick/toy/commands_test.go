@@ -18,7 +18,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A link whose file is lost is found again by its marks and by what exists, and undone with what was found.
+// If the link file is lost, adopt discovers the link by its marks and the existing objects. An undo with the discovered
+// answers works.
 func TestToyIsAdopted(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -47,7 +48,7 @@ func TestToyIsAdopted(t *testing.T) {
 	}
 	cmd := y.command(adopt...)
 	_, said, code := carricktest.Finish(t, cmd)
-	if code != 0 || !strings.Contains(said, "carrick created some of it for link lines") {
+	if code != 0 || !strings.Contains(said, "carrick created part of this set-up for link lines") {
 		t.Errorf("exit code %d, and it does not say whose it is:\n%s", code, said)
 	}
 	again := filepath.Join(cmd.Dir, "lines.yaml")
@@ -68,8 +69,8 @@ local: {context: sandbox-local}
 remote: {context: sandbox-remote}
 `
 
-// What is exported, applied as README.txt says, and the one Secret that is left out, created by hand, make a link
-// whose checks pass. The export holds no token, and is the same whoever applied it.
+// The user applies an export as README.txt says, and creates the one omitted Secret manually. All checks of the link
+// then pass. The export contains no token, and does not depend on who applied the link.
 func TestToyExportIsEnough(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -129,7 +130,7 @@ func TestToyExportIsEnough(t *testing.T) {
 	g.Run("carrick-toy", "check", "link.yaml")
 }
 
-// An interrupt ends an apply at once, says so, and leaves what was done: the same command continues.
+// An interrupt stops an apply immediately, with a message. The changes so far are kept, and the same command continues.
 func TestToyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -169,7 +170,7 @@ func TestToyIsInterrupted(t *testing.T) {
 	y.nothingLeft()
 }
 
-// run runs a command that has to end with that exit code, and says no token.
+// run runs a command, and fails the test unless it exits with that code and prints no token.
 func (y *toyAt) run(want int, args ...string) (out, said string) {
 	y.Helper()
 	out, said, code := carricktest.Finish(y, y.command(args...))

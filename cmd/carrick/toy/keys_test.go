@@ -18,14 +18,14 @@ import (
 
 var throughToy = carricktest.Walk{Steps: 3, Titles: map[int]string{2: "Account", 3: "Register"}}
 
-// What the toy guide shows.
+// Patterns for the screens of the toy guide.
 const (
 	toyGreen = `1✓ 2✓ 3✓ +11 ok · 1 skipped`
 	toyNone  = `(?s)6 ok · 2 failed · 4 skipped.*there is no Namespace toy`
 	toyWaits = `(?s)\+ spoke: create Secret toy/hub-token.*applying Account.*ServiceAccount toy/hub is not approved yet`
 )
 
-// toyAt is a sandbox for the toy guide, and what it held before.
+// toyAt is a sandbox for the toy guide, with a snapshot of its initial content.
 type toyAt struct {
 	*testing.T
 	box        *clustertest.Sandbox
@@ -47,7 +47,7 @@ func (y *toyAt) link(answers steps.Given) string {
 	return path
 }
 
-// command is carrick with the toy guide, in a folder of its own.
+// command returns a carrick command with the toy guide, in a separate folder.
 func (y *toyAt) command(args ...string) *exec.Cmd {
 	y.Helper()
 	cmd := exec.CommandContext(y.Context(), "carrick-toy", args...)
@@ -56,19 +56,19 @@ func (y *toyAt) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// onTerminal starts that command on a terminal.
+// onTerminal starts such a command on a terminal.
 func (y *toyAt) onTerminal(args ...string) *carricktest.Terminal {
 	y.Helper()
 	return carricktest.StartOnTerminal(y.T, y.command(args...), y.kubeconfig)
 }
 
-// approve does what the spoke's admin does where the link waits for approval.
+// approve acts as the spoke's admin while the link waits for approval.
 func (y *toyAt) approve() {
 	y.Helper()
 	y.box.Run(y, clustertest.Remote, "", "-n", "toy", "annotate", "serviceaccount", "hub", "toy/approved=yes")
 }
 
-// nothingLeft fails the test unless both clusters hold what they held before.
+// nothingLeft fails the test unless both clusters have their initial content.
 func (y *toyAt) nothingLeft() {
 	y.Helper()
 	if d := cmp.Diff(y.before, stepstest.Snapshot(y.T, y.box)); d != "" {
@@ -76,8 +76,8 @@ func (y *toyAt) nothingLeft() {
 	}
 }
 
-// From nothing, not even a link file, to a green link and back to nothing by keys. An answer is changed on the
-// way, and the wizard waits for somebody else while it applies.
+// The test starts without a link file, applies the link with keys only until all checks pass, and undoes everything. It
+// changes an answer on the way, and the wizard waits for another user while it applies.
 func TestToyByKeys(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -137,7 +137,7 @@ func TestToyByKeys(t *testing.T) {
 	y.nothingLeft()
 }
 
-// A wizard that is killed while it applies leaves nothing that the next one cannot go on from, and undo.
+// If the wizard is killed during an apply, the next run can continue, and undo leaves nothing behind.
 func TestToySurvivesAKill(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -165,13 +165,13 @@ func TestToySurvivesAKill(t *testing.T) {
 	y.nothingLeft()
 }
 
-// Ctrl+c stops an apply, and the wizard says what was done and what comes next; once more it leaves.
+// Ctrl+c stops an apply, and the wizard says what was done and what to do next. Another ctrl+c exits the wizard.
 func TestToyIsInterruptedByAKey(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
 	p := y.halfway(y.link(steps.Given{"account.approval": true}))
 	p.Types("\x03")
-	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*it is kept.*` +
+	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*these\s+changes\s+are\s+kept.*` +
 		`a continues.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
 	y.approve()
 	p.Wait(`The ServiceAccount is approved +✓ ok`)
@@ -188,7 +188,7 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	y.nothingLeft()
 }
 
-// halfway is a wizard that has created the account, and waits until somebody approves it.
+// halfway returns a wizard that has created the account, and waits for its approval.
 func (y *toyAt) halfway(link string) *carricktest.Terminal {
 	y.Helper()
 	p := y.onTerminal(link)

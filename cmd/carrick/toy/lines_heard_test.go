@@ -14,8 +14,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// inLines are the answers that walk through a guide and take it back: a step
-// that changes something is applied, then the summary.
+// inLines returns the input that goes through a guide in lines and undoes it: it applies each step that changes
+// something, and then opens the summary.
 func inLines(w carricktest.Walk, before map[int]string) string {
 	var out strings.Builder
 	for step := 1; step <= w.Steps; step++ {
@@ -27,14 +27,14 @@ func inLines(w carricktest.Walk, before map[int]string) string {
 	return out.String() + "summary\nu\ny\nq\n"
 }
 
-// heard fails unless a walk was made and taken back, and says why not.
+// heard fails the test unless the output shows that a walk was applied and undone.
 func heard(t *testing.T, w carricktest.Walk, out, said string, code int, green, gone string) {
 	t.Helper()
 	if code != 0 || carricktest.Unfit(out+said) != "" {
 		t.Errorf("exit code %d, %q on standard error", code, said)
 	}
 	at := 0
-	for _, want := range append(onTheWay(w), green, `Undo these [0-9]+ things\? \[y/N\]`, `Done: [0-9]+ changes in `, gone) {
+	for _, want := range append(onTheWay(w), green, `Undo these [0-9]+ resources\? \[y/N\]`, `Done: [0-9]+ changes in `, gone) {
 		found := regexp.MustCompile(want).FindStringIndex(out[at:])
 		if found == nil {
 			t.Fatalf("after what was said before, it never said %q:\n%s", want, out)
@@ -48,7 +48,7 @@ func heard(t *testing.T, w carricktest.Walk, out, said string, code int, green, 
 	}
 }
 
-// onTheWay is what is said on the way.
+// onTheWay returns texts that a walk must print.
 func onTheWay(w carricktest.Walk) (out []string) {
 	for step := 1; step <= w.Steps; step++ {
 		out = append(out, fmt.Sprintf(`(?m)^Step %d of %d: `, step, w.Steps))
@@ -65,8 +65,7 @@ func onTheWay(w carricktest.Walk) (out []string) {
 
 const greenInLines = `(?m)^All checks pass: `
 
-// linkOn is a link between both sides of a sandbox, and the environment in which
-// it can be used.
+// linkOn returns a link between both sides of a sandbox, and the environment for its commands.
 func linkOn(t *testing.T, box *clustertest.Sandbox, guide string, answers steps.Given) (path, kubeconfig string) {
 	t.Helper()
 	link := linkfile.New(guide, "lines")

@@ -9,7 +9,7 @@ import (
 	"carrick/steps"
 )
 
-// There and back by answers that come from a pipe.
+// The input comes from a pipe: it applies the guide and undoes it.
 func TestToyInLines(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -18,7 +18,7 @@ func TestToyInLines(t *testing.T) {
 	out, said, code := carricktest.Finish(t, cmd)
 	heard(t, throughToy, out, said, code, greenInLines, `(?m)^Not all checks pass: `)
 	for _, want := range []string{
-		"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 does it: Create the namespace.",
+		"hub: sandbox-local", "spoke: sandbox-remote", "Fix: f 1 runs the fix: Create the namespace.",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it did not say %q:\n%s", want, out)
@@ -30,7 +30,7 @@ func TestToyInLines(t *testing.T) {
 	y.nothingLeft()
 }
 
-// The same on a terminal that can do nothing but lines. Ctrl+c stops an apply there, too.
+// The same test on a terminal without cursor movement. Ctrl+c also stops an apply there.
 func TestToyOnAPlainTerminal(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
@@ -55,7 +55,7 @@ func TestToyOnAPlainTerminal(t *testing.T) {
 	p.Types("s\n")
 	p.Wait(`All checks pass|In total|Summary:\s*$`)
 	p.Types("u\n")
-	p.Wait(`Undo these [0-9]+ things\? \[y/N\]\s*$`)
+	p.Wait(`Undo these [0-9]+ resources\? \[y/N\]\s*$`)
 	p.Types("y\n")
 	p.Wait(`(?s)Step 3, Register: .*Summary:\s*$`)
 	p.Types("q\n")

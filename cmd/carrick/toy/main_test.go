@@ -1,4 +1,5 @@
-// Package toy tests what the front ends do in every guide, on a guide that is applied in a second.
+// Package toy tests the behavior of the front ends that does not depend on a guide. It uses a guide that can be applied
+// in a second.
 package toy
 
 import (

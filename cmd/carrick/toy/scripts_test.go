@@ -7,8 +7,8 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// TestToyScripts runs what needs two clusters and no guide in particular. The scripts share the clusters: each has a
-// link name and namespaces of its own.
+// TestToyScripts runs scripts that need two clusters and no particular guide. The scripts share the clusters. Each has
+// its own link name and namespaces.
 func TestToyScripts(t *testing.T) {
 	t.Parallel()
 	box := clustertest.Start(t)

@@ -20,12 +20,12 @@ import (
 	"carrick/steps/engine"
 )
 
-// toyMain runs carrick with the toy guide alone.
+// toyMain runs carrick with the toy guide only.
 func toyMain() {
 	carricktest.RunProgram(commands.Program{Guides: []*steps.Guide{toy()}, Assets: toyAssets})
 }
 
-// toyAssets are the manifests of the toy guide. Two links share the namespace and its ServiceAccount.
+// toyAssets has the manifests of the toy guide. Two links share the namespace and its ServiceAccount.
 var toyAssets = fstest.MapFS{
 	"toy/namespace.yaml": {Data: []byte(`apiVersion: v1
 kind: Namespace
@@ -58,10 +58,10 @@ stringData: {token: "${peer.token}"}
 `)},
 }
 
-// toy is the smallest guide between two clusters that has everything the front ends show: facts that cross over
-// both ways, one of them secret; a question whose default is discovered, one that adopt answers, and one that asks
-// for a check which waits; actions on both sides; a check that needs the other side; a row that nothing checks.
-// The tests of the front ends use it: it is applied in a second.
+// toy returns the smallest guide between two clusters that has all features of the front ends: shared facts in both
+// directions, one of them secret; a question whose default is discovered, a question that adopt answers, and a question
+// that enables a waiting check; actions on both sides; a check that needs the other side; a row that is not checked. It
+// can be applied in a second.
 func toy() *steps.Guide {
 	return &steps.Guide{
 		Name: "toy", Title: "Toy", Page: "https://example.org/toy",
@@ -156,7 +156,7 @@ func toyRegister() steps.Step {
 	}
 }
 
-// slow is how long a check of the toy guide may wait.
+// slow is the timeout of a waiting check of the toy guide.
 const slow = 10 * time.Minute
 
 func toyPermissions(ctx context.Context, e steps.Env) steps.Result {
@@ -169,7 +169,7 @@ func toyPermissions(ctx context.Context, e steps.Env) steps.Result {
 	return check.MayI(ctx, e.Cluster, rights, steps.Grant("carrick-"+e.Link, rights, ns))
 }
 
-// toyNamespace finds the namespace of an account that exists.
+// toyNamespace discovers the namespace of an existing account.
 func toyNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	found, err := e.Cluster.List(ctx, check.Namespaces, "", cluster.Selector{Labels: "app.kubernetes.io/part-of=toy"})
 	if err != nil || len(found) == 0 {
@@ -178,7 +178,7 @@ func toyNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	return found[0].GetName(), "its label", nil
 }
 
-// toySecret reads the token in a Secret. It is zero where there is none.
+// toySecret reads the token in a Secret. The value is zero if there is none.
 func toySecret(ctx context.Context, e steps.Env, ns, name string) (token masked.Value, made time.Time, err error) {
 	s, err := e.Cluster.Secret(ctx, ns, name, "token")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// A set-up whose link file is lost is found again by its marks and by what stands, and
-// taken back with what was found.
+// If the link file is lost, adopt discovers the set-up by its marks and the existing objects. An undo with the
+// discovered answers works.
 func interlinkIsAdopted(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "interlink")
@@ -33,7 +33,7 @@ func interlinkIsAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, said, _ := o.Alone([]int{0}, "adopt", "interlink", "--context", box.Contexts[clustertest.Local], "--host", node)
-	if !strings.Contains(said, "carrick created some of it for link apart") {
+	if !strings.Contains(said, "carrick created part of this set-up for link apart") {
 		t.Errorf("it does not say whose it is: %s", said)
 	}
 	told := regexp.MustCompile(` +`).ReplaceAllString(said, " ")
@@ -66,7 +66,7 @@ func interlinkIsAdopted(t *testing.T) {
 	}
 }
 
-// The edge node may be somebody else's: without one the cluster's half is found.
+// Another user may manage the edge node. Without it, adopt discovers the cluster's half of the set-up.
 func interlinkHalfIsAdopted(t *testing.T) {
 	box := clustertest.Start(t)
 	box.SeedFault(t, "interlink", "by-hand")

@@ -17,9 +17,8 @@ remote: {context: sandbox-remote}
 answers: {offloading.namespace: gitops-demo}
 `
 
-// The export of a peering is two folders that kubectl takes as they are. Private
-// keys and credentials are left out and named; everything else stands as it does
-// in the clusters.
+// The export of a peering is two folders that kubectl can apply unchanged. It omits private keys and credentials, and
+// names them. Everything else matches the objects in the clusters.
 func liqoExport(t *testing.T) {
 	g := carricktest.NewGitops(t, "liqo", peeringLink)
 	g.Run("carrick", "apply", "--yes", "link.yaml")

@@ -12,8 +12,8 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// What README.txt of an export says, done word by word with kubectl and curl,
-// gives a link whose checks are green. It is nobody's but theirs.
+// The user follows README.txt of an export exactly, with kubectl and curl. All checks of the link then pass. The
+// created objects have no marks of carrick.
 func renkuExport(t *testing.T) {
 	g := carricktest.NewGitops(t, "renku", carricktest.GitopsLink)
 	g.Run("carrick", "export", "link.yaml", "fresh")
@@ -70,8 +70,8 @@ func renkuExport(t *testing.T) {
 	g.Run(look...)
 }
 
-// wellOrdered fails the test where a folder is no kustomization, or one in which
-// something comes before what it stands in.
+// wellOrdered fails the test if a folder is not a kustomization, or if it lists an object before the namespace or
+// definition that the object needs.
 func wellOrdered(g *carricktest.Gitops, dir string) {
 	g.Helper()
 	var kinds []string
@@ -93,7 +93,7 @@ func wellOrdered(g *carricktest.Gitops, dir string) {
 	}
 }
 
-// clearRenku takes away what the test made; it may have failed anywhere.
+// clearRenku deletes what the test created. The test may have failed at any point.
 func clearRenku(g *carricktest.Gitops) {
 	const script = `cd fresh
 url=$(grep -o 'https://[^ ]*/api/data' README.txt | head -1)

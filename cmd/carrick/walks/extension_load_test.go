@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// disturbance renews the certificate after a third of the claims, and kills the process after half of them. It
-// starts again once a claim was refused.
+// disturbance renews the certificate after a third of the claims, and kills the process after half of them. The process
+// starts again once a claim was rejected.
 type disturbance struct {
 	third, half           chan struct{} // closed when so many claims are made
 	killed, refused, back chan struct{} // closed in this order
@@ -34,7 +34,7 @@ func newDisturbance() *disturbance {
 	}
 }
 
-// of disturbs it, and returns the renewed certificate.
+// of applies the disturbance to a process, and returns the renewed certificate.
 func (d *disturbance) of(h *hooked) (certificate string) {
 	<-d.third
 	certificate = h.renew()
@@ -47,8 +47,8 @@ func (d *disturbance) of(h *hooked) (certificate string) {
 	return certificate
 }
 
-// claim makes a claim, and again where the extension did not answer, as a client does. The last third of the claims
-// wait until it is killed: however slow that is, some are refused.
+// claim creates a claim, and retries if the extension did not respond, as a client does. The last third of the claims
+// waits until the process is killed, so that some claims are rejected on any machine.
 func (d *disturbance) claim(ctx context.Context, client dynamic.Interface, n int) error {
 	if n > loadClaims*2/3 {
 		<-d.killed
@@ -71,7 +71,7 @@ func (d *disturbance) claim(ctx context.Context, client dynamic.Interface, n int
 	}
 }
 
-// madeProfiles makes profiles and their namespaces, every other one in the other order.
+// madeProfiles creates profiles and their namespaces. It creates every second profile after its namespace.
 func madeProfiles(ctx context.Context, client dynamic.Interface) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
@@ -96,7 +96,7 @@ func madeProfiles(ctx context.Context, client dynamic.Interface) error {
 	return group.Wait()
 }
 
-// shown is the certificate that it shows, in PEM.
+// shown returns the certificate that the extension presents, in PEM.
 func (h *hooked) shown(t *testing.T) string {
 	t.Helper()
 	//nolint:gosec // it is what is looked at

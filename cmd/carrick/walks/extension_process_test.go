@@ -24,8 +24,7 @@ import (
 	"carrick/cluster/kubeconfig"
 )
 
-// hooked is the extension as a process of the real program, on loopback, with the rights
-// that it needs and no others.
+// hooked is the extension as a process of carrick, on loopback, with exactly the permissions that it needs.
 type hooked struct {
 	t       *testing.T
 	program string
@@ -42,7 +41,7 @@ type hooked struct {
 	fault error         // what it ended with
 }
 
-// extensionOptions are what the process is told, but for files and addresses.
+// extensionOptions are the options of the process, except for files and addresses.
 var extensionOptions = extension.Options{
 	Rule:     extension.Rule{Class: "nfs-client", From: []string{"load-policy"}},
 	Profiles: extension.Profiles{PSPRole: "psp:load", Level: "baseline"},
@@ -50,7 +49,7 @@ var extensionOptions = extension.Options{
 	Lease:    "vsphere-extensions/carrick",
 }
 
-// hook makes its account and a certificate, and starts it on loopback, or on an address.
+// hook creates the extension's account and certificate, and starts the process on loopback, or on the given address.
 func hook(t *testing.T, box *clustertest.Sandbox, program string, at ...string) *hooked {
 	t.Helper()
 	h := &hooked{
@@ -85,8 +84,7 @@ func freeAddress(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// accountOf makes a ServiceAccount with the rights that the extension asks for, and a
-// kubeconfig of it.
+// accountOf creates a ServiceAccount with the permissions that the extension requires, and returns a kubeconfig for it.
 func accountOf(t *testing.T, box *clustertest.Sandbox) string {
 	t.Helper()
 	everywhere, beside := extension.Rights(extensionOptions)
@@ -128,7 +126,7 @@ func accountOf(t *testing.T, box *clustertest.Sandbox) string {
 	return path
 }
 
-// renew puts a new certificate of the same CA into its folder.
+// renew writes a new certificate of the same CA into the extension's folder.
 func (h *hooked) renew() (serial string) {
 	h.t.Helper()
 	host, _, err := net.SplitHostPort(h.address)
@@ -179,7 +177,7 @@ func (h *hooked) listen(cmd *exec.Cmd, from io.Reader, ended chan<- struct{}) {
 	close(ended)
 }
 
-// hears waits until the process says something.
+// hears waits until the process prints a text.
 func (h *hooked) hears(what string) {
 	h.t.Helper()
 	late := time.After(10 * time.Minute)
@@ -198,13 +196,13 @@ func (h *hooked) hears(what string) {
 	}
 }
 
-// kill ends it as a node that fails does.
+// kill kills the process, as a failing node would.
 func (h *hooked) kill() {
 	_ = h.cmd.Process.Kill() // it may have ended
 	<-h.ended
 }
 
-// end ends it as a kubelet does, and says how it ended.
+// end terminates the process as a kubelet does, and returns its result.
 func (h *hooked) end() error {
 	if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -39,7 +39,7 @@ func objectMeta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// profileCRD is as much of Kubeflow's as is looked at.
+// profileCRD has the part of Kubeflow's CRD that the extension reads.
 const profileCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,7 +64,7 @@ metadata: {name: nfs-client}
 provisioner: example.org/nothing
 `
 
-// ground is a cluster of the sandbox with Kubeflow's kind and two classes.
+// ground returns a cluster of the sandbox with Kubeflow's CRD and two StorageClasses.
 func ground(t *testing.T) (*clustertest.Sandbox, dynamic.Interface) {
 	t.Helper()
 	box := clustertest.Start(t)
@@ -89,14 +89,14 @@ func defineProfiles(t *testing.T, box *clustertest.Sandbox) {
 	box.Run(t, clustertest.Local, "", "wait", "--for=condition=established", "--timeout=10m", "crd/profiles.kubeflow.org")
 }
 
-// register has the API server ask the extension about claims in namespaces of profiles.
-// Where it fails, the claim is refused.
+// register makes the API server send reviews of claims in namespaces of profiles to the extension. If the extension
+// does not respond, the API server rejects the claim.
 func register(t *testing.T, box *clustertest.Sandbox, h *hooked) {
 	t.Helper()
 	registerAt(t, box, h, `{url: "https://`+h.address+`/pvc/mutate", caBundle: %s}`)
 }
 
-// registerAt is register with where it is asked, and a place for the CA in that.
+// registerAt is like register, with the given client configuration, into which it writes the CA.
 func registerAt(t *testing.T, box *clustertest.Sandbox, h *hooked, at string) {
 	t.Helper()
 	box.Run(t, clustertest.Local, fmt.Sprintf(`
@@ -139,7 +139,7 @@ func theSpace(name, owner string) *unstructured.Unstructured {
 	return o
 }
 
-// sorts are claims, and the class that each gets.
+// sorts lists claims, with the StorageClass that each must get.
 var sorts = []struct {
 	mode, class string // class "-": none is named
 	gets        string
@@ -168,7 +168,7 @@ func classOf(o *unstructured.Unstructured) string {
 	return c
 }
 
-// till watches a kind until done holds of all that stands.
+// till watches a kind until done returns true for all its objects.
 func till(
 	t *testing.T, of dynamic.ResourceInterface, selector, what string,
 	done func(map[string]*unstructured.Unstructured) bool,
@@ -203,7 +203,7 @@ func till(
 	}
 }
 
-// active waits until the API server asks: what is registered is not asked at once.
+// active waits until the API server sends reviews, which takes a moment after the registration.
 func active(t *testing.T, client dynamic.Interface, namespace string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -227,9 +227,9 @@ const (
 	loadSpaces   = 5 // of the claims
 )
 
-// A thousand claims and two hundred profiles come at once. In the middle the certificate
-// is renewed, and the extension is killed and starts again: every claim has its class,
-// and every namespace its binding and its level.
+// A thousand claims and two hundred profiles are created at once. Meanwhile the certificate is renewed, and the
+// extension is killed and restarted. Every claim gets its StorageClass, and every namespace its binding and its pod
+// security level.
 func extensionUnderLoad(t *testing.T) {
 	box, client := ground(t)
 	defineProfiles(t, box)
@@ -280,9 +280,8 @@ func extensionUnderLoad(t *testing.T) {
 	}
 }
 
-// addedByAdmission measures what the webhook adds to the making of a claim, on a quiet
-// machine, side by side: in a namespace whose claims are looked at, and in one whose are
-// not.
+// addedByAdmission measures how much longer the creation of a claim takes with the webhook. It runs on a quiet machine,
+// and alternates between a namespace with and a namespace without the webhook.
 func addedByAdmission(t *testing.T, client dynamic.Interface) {
 	t.Helper()
 	mustMake(t, client, namespaceKind, anObject("v1", "Namespace", "", "load-none", nil))
@@ -327,8 +326,8 @@ func mustMake(t *testing.T, client dynamic.Interface, kind schema.GroupVersionRe
 	}
 }
 
-// A profile that comes after its namespace is seen, and so is one whose kind is served
-// only then: until it is, the extension waits, and answers reviews.
+// The extension sees a profile that is created after its namespace, even if the API server serves profiles only then.
+// Until that time the extension waits, and answers reviews.
 func extensionBeforeProfiles(t *testing.T) {
 	box, client := ground(t)
 	mustMake(t, client, namespaceKind, theSpace("late", "late@example.org"))
@@ -355,8 +354,8 @@ func extensionBeforeProfiles(t *testing.T) {
 	}
 }
 
-// The API server finds the extension by a Service, as in a cluster. EndpointSlices refuse
-// loopback, so it listens on an address of this machine that others can use.
+// The API server finds the extension by a Service, as in a cluster. EndpointSlices reject loopback addresses, so the
+// extension listens on another address of this machine.
 func extensionByAService(t *testing.T) {
 	box, client := ground(t)
 	at := ownAddress(t)

@@ -15,8 +15,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// looksAtEndpoint fails the test where a verdict of the endpoint does not say who looked,
-// and returns how many there are.
+// looksAtEndpoint fails the test if a verdict about the endpoint does not say who checked it. It returns the number of
+// these verdicts.
 func looksAtEndpoint(o *carricktest.Admin, of map[string]engine.ReportCheck, side steps.Side, who string) (n int) {
 	o.Helper()
 	for id, c := range of {
@@ -24,15 +24,15 @@ func looksAtEndpoint(o *carricktest.Admin, of map[string]engine.ReportCheck, sid
 			continue
 		}
 		n++
-		if !strings.HasSuffix(c.Found, ", seen from "+who) {
+		if !strings.HasSuffix(c.Found, " (seen from "+who+")") {
 			o.Errorf("%s does not say that %s looked: %s", id, who, c.Found)
 		}
 	}
 	return n
 }
 
-// The admin of a cluster and that of the edge node come to jobs that reach the API by
-// handing each other files of facts; the edge looks at the endpoint from there.
+// The admins of a cluster and of the edge node exchange facts files until jobs can reach the API. The edge node's admin
+// checks the endpoint from there.
 func interlinkByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "interlink")
@@ -103,8 +103,7 @@ func interlinkByTwoAdmins(t *testing.T) {
 	}
 }
 
-// nothingOfTheCluster fails the test where one of the texts holds a private key or a
-// token of the cluster.
+// nothingOfTheCluster fails the test if one of the texts contains a private key or a token of the cluster.
 func nothingOfTheCluster(t *testing.T, box *clustertest.Sandbox, texts []string) {
 	t.Helper()
 	var list struct {

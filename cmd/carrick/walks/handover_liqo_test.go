@@ -12,7 +12,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// peeringAdmin has one of the two clusters of a peering.
+// peeringAdmin returns the admin of one of the two clusters of a peering.
 func peeringAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answers string) *carricktest.Admin {
 	t.Helper()
 	ends := ""
@@ -28,7 +28,7 @@ func peeringAdmin(t *testing.T, box *clustertest.Sandbox, side, role, peer, answ
 	)
 }
 
-// peered is two admins that take turns until both are green.
+// peered makes two admins take turns until all checks of both pass.
 func peered(
 	t *testing.T, box *clustertest.Sandbox, answers string,
 ) (consumer, provider *carricktest.Admin, handed []string) {
@@ -38,8 +38,8 @@ func peered(
 	return consumer, provider, carricktest.TakeTurns(consumer, provider, 6)
 }
 
-// liqoByTwoAdmins has two admins, neither with the other's kubeconfig, come to a green peering by handing each
-// other files of facts. files: undo has the other side's file.
+// liqoByTwoAdmins tests two admins, neither with the other's kubeconfig, who exchange facts files until all checks of a
+// peering pass. If files is set, undo has the other side's file.
 func liqoByTwoAdmins(answers string, files bool) func(*testing.T) {
 	return func(t *testing.T) {
 		box := clustertest.Start(t)
@@ -66,8 +66,7 @@ func liqoByTwoAdmins(answers string, files bool) func(*testing.T) {
 	}
 }
 
-// privateOf is what no facts file may hold in the open, as it stands and as
-// Kubernetes encodes it.
+// privateOf returns the values that a facts file must not contain unencrypted, in plain text and in base64.
 func privateOf(t *testing.T, box *clustertest.Sandbox, answers string) map[string]string {
 	t.Helper()
 	type at struct{ side, ns, name, key string }

@@ -13,8 +13,8 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// Root on the web node and the cluster's admin come to a green set-up by handing
-// each other files of facts; the token for root crosses over sealed.
+// Root on the web node and the cluster's admin exchange facts files until all checks pass. The token for root is
+// encrypted in the file.
 func ondemandByTwoAdmins(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "ondemand")

@@ -14,8 +14,8 @@ import (
 	"carrick/steps/guides/renku"
 )
 
-// Every fact that Renku's sides share is in the file, sealed where it is secret, or
-// is named as not there; none is lost on the way.
+// The file contains every fact that Renku's sides share. A secret fact is encrypted. A fact that does not exist is
+// named as absent.
 func renkuHandsOver(t *testing.T) {
 	g := carricktest.NewGitops(t, "renku", carricktest.GitopsLink)
 	g.Write("token", carricktest.RenkuToken(t, g.Box))

@@ -9,15 +9,15 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// ofJobs are the kinds of objects that the guide makes or changes in its cluster.
+// ofJobs lists the kinds of objects that the guide creates or changes in its cluster.
 const ofJobs = "namespaces,nodes,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,configmaps,services,deployments,jobs,networkpolicies," +
 	"issuers.cert-manager.io,certificates.cert-manager.io"
 
-// throughTheEndpoint is the table of what a job may do, as it was read through the
-// endpoint, beside what the API says without it.
+// throughTheEndpoint matches the table of a job's permissions, as read through the endpoint and as the API reports them
+// directly.
 const throughTheEndpoint = `(?s)ENDPOINT +INSIDE +ON.*create +create +selfsubjectreviews\.authentication\.k8s\.io`
 
-// briefly answers that a watch is held for a second, which proves that it can be.
+// briefly answers that a watch must stay open for one second, which is enough to prove that watches work.
 func briefly(p *carricktest.Terminal) {
 	p.Types("e")
 	p.Wait(`Duration of the test watch \(seconds\)`)
@@ -33,8 +33,9 @@ var throughInterLink = carricktest.Walk{
 	Before: map[int]func(*carricktest.Terminal){9: briefly}, Takes: map[int]bool{6: true},
 }
 
-// interlinkByKeys goes from a virtual node whose jobs know no API to the table of what a job may do there, and
-// back to nothing: every file of the edge node and every object of the cluster is as before.
+// interlinkByKeys starts with a virtual node whose jobs cannot reach an API, applies the guide until the table of a
+// job's permissions is shown, and undoes it. Every file of the edge node and every object of the cluster must then be
+// unchanged.
 func interlinkByKeys(t *testing.T) {
 	p, w := carricktest.LentDemo(t, "interlink"), throughInterLink
 	p.Wait(carricktest.Beginning)
@@ -46,11 +47,11 @@ func interlinkByKeys(t *testing.T) {
 	p.Types("5")
 	p.Wait(w.On(5))
 	p.Types("gj")
-	p.Wait(`✓ cluster: 127\.[0-9.]+:30443, seen from this machine`)
+	p.Wait(`✓ cluster: 127\.[0-9.]+:30443 \(seen from this machine\)`)
 	p.Types("9")
 	p.Wait(w.On(9))
 	p.Types("g")
-	p.Wait(`✓ cluster: GET /api returns 200, as\s+system:serviceaccount:default:default`)
+	p.Wait(`✓ cluster: GET /api returns 200 for\s+system:serviceaccount:default:default`)
 	p.Types("/change the account\r")
 	p.Wait(`(?s)1 of 9.*The endpoint does not change the account's permissions +✓ ok`)
 	p.Types("\r")
@@ -64,7 +65,7 @@ func interlinkByKeys(t *testing.T) {
 	}
 	w.Undo(p)
 	p.Types("6")
-	p.Wait(`The virtual kubelet runs with that configuration +✓ ok`) // with what stood there
+	p.Wait(`The virtual kubelet runs with the current configuration +✓ ok`) // with what stood there
 	if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
 		t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
 	}

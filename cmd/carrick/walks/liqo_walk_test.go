@@ -19,8 +19,8 @@ const (
 	nothingOf = `2 failed · 1 warning · [5-9][0-9] skipped`
 )
 
-// liqoByKeys goes from two clusters with Liqo to an offloaded namespace, all green, and back to nothing. The consumer
-// is answered to listen for the tunnel.
+// liqoByKeys starts with two clusters with Liqo, applies the guide until a namespace is offloaded and all checks pass,
+// and undoes it. The consumer listens for the tunnel.
 func liqoByKeys(t *testing.T) {
 	w := throughLiqo
 	w.Before = map[int]func(*carricktest.Terminal){5: func(p *carricktest.Terminal) {
@@ -40,7 +40,7 @@ func liqoByKeys(t *testing.T) {
 	p.Quits()
 }
 
-// A peering is made, all green, without a key of a person's.
+// Autoplay creates a peering, and all checks pass, without a key press of a person.
 func liqoByAutoplay(t *testing.T) {
 	p := carricktest.LentDemo(t, "liqo", "--autoplay", "--pace", "100")
 	p.Reaches("That was the demo.")

@@ -1,4 +1,5 @@
-// Package walks tests ways through the real guides, from a scenario of the sandbox to green and back.
+// Package walks tests the real guides from start to end: from a scenario of the sandbox until all checks pass, and the
+// undo.
 package walks
 
 import (

@@ -20,7 +20,7 @@ var throughOnDemand = carricktest.Walk{
 	Titles: map[int]string{2: "Bootstrap", 3: "Token", 4: "Root's kubectl", 8: "Hooks", 9: "Cluster file"},
 }
 
-// filesUnder are the files of a machine but what carrick notes of its own: path to mode and content.
+// filesUnder returns the files of a machine without carrick's own records, by path: mode and content.
 func filesUnder(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := stepstest.Files(t, root)
@@ -33,12 +33,12 @@ func filesUnder(t *testing.T, root string) map[string]string {
 	return out
 }
 
-// ofPortals are the kinds of objects that a portal has in its cluster.
+// ofPortals lists the kinds of objects that a portal creates in its cluster.
 const ofPortals = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,networkpolicies"
 
-// From a portal as it is shipped to the namespace of a user who has logged in, by
-// keys alone, all green; and back: the files are as they were, and of the cluster's
-// objects stay those that the portal's own hook has made for its users.
+// The walk starts with a portal as it is shipped, and uses only keys until the namespace of a logged-in user exists and
+// all checks pass. After the undo the files are unchanged. In the cluster only the objects remain that the portal's own
+// hook has created for its users.
 func ondemandByKeys(t *testing.T) {
 	p := carricktest.LentDemo(t, "ondemand")
 	p.Wait(carricktest.Beginning)
@@ -49,7 +49,7 @@ func ondemandByKeys(t *testing.T) {
 	throughOnDemand.Apply(p, 1, 9)
 	p.Types("nn")
 	p.Wait(
-		`(?s)step 11 of 12.*The trial user's namespace is as the hook creates it +✓ ok.*has no access to another user's namespace +✓ ok`,
+		`(?s)step 11 of 12.*The trial user's namespace exists with the hook's labels +✓ ok.*has no access to another user's namespace +✓ ok`,
 	)
 	p.Wait(`[78][0-9] ok · 2 warnings · 3[0-9] skipped`)
 	p.Types("g") // the row that says so may not be the one that was red last
@@ -76,8 +76,8 @@ func ondemandByKeys(t *testing.T) {
 	p.Quits()
 }
 
-// installs fails unless what INSTALL copies are the files that were written, each
-// with its mode, and it is a script that a shell takes.
+// installs fails the test unless INSTALL is a valid shell script that copies exactly the written files, each with its
+// mode.
 func installs(t *testing.T, path string, now, before map[string]string) {
 	t.Helper()
 	text, err := carricktest.ReadFile(path)

@@ -21,8 +21,7 @@ var throughRenku = carricktest.Walk{
 	},
 }
 
-// From nothing to a registered cluster with a pool by keys alone, back to
-// nothing, and out again.
+// The walk uses only keys. It registers a cluster with a pool, undoes everything, and exits.
 func renkuByKeys(t *testing.T) {
 	p := carricktest.Demo(t, "renku")
 	p.Wait(carricktest.Beginning)
@@ -45,8 +44,8 @@ func renkuByKeys(t *testing.T) {
 	p.LeftNothing()
 }
 
-// renkuByScripts runs what only the guide renku shows, one script after the other: a cluster has one csi-rclone, which
-// all links share.
+// renkuByScripts runs the scripts that need the guide renku. It runs them sequentially, because a cluster has only one
+// csi-rclone, which all links share.
 func renkuByScripts(t *testing.T) {
 	box := clustertest.Start(t)
 	box.Seed(t, "renku")

@@ -8,7 +8,7 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// ofGuests are the kinds of objects that the guide makes or changes in the guest.
+// ofGuests lists the kinds of objects that the guide creates or changes in the guest.
 const ofGuests = "namespaces,persistentvolumes,persistentvolumeclaims,storageclasses,serviceaccounts,secrets,configmaps,services,deployments," +
 	"clusterroles,clusterrolebindings,roles,rolebindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,mutatingwebhookconfigurations," +
 	"profiles.kubeflow.org,issuers.cert-manager.io,certificates.cert-manager.io"
@@ -21,7 +21,7 @@ func withNFS(p *carricktest.Terminal) {
 	p.Wait(`1 answer saved`)
 }
 
-// withTrial answers that a profile is to be followed from its beginning.
+// withTrial answers that the guide must test a profile from its creation on.
 func withTrial(p *carricktest.Terminal) {
 	p.Types("e")
 	p.Wait(`Test profile`)
@@ -32,14 +32,14 @@ func withTrial(p *carricktest.Terminal) {
 var throughPolicy = carricktest.Walk{
 	Steps: 10,
 	Titles: map[int]string{
-		2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "Class of claims", 10: "Profile",
+		2: "Storage", 3: "NFS provisioner", 4: "Claim", 5: "Pod security", 6: "StorageClass of claims", 10: "Profile",
 	},
 	Takes:  map[int]bool{5: true},
 	Before: map[int]func(*carricktest.Terminal){2: withNFS, 10: withTrial},
 }
 
-// A guest without shared volumes gets them, its claims their class by a policy, and
-// a new profile its level, by keys alone; and back to nothing.
+// A guest without shared volumes gets them. By a policy, its claims get their StorageClass and a new profile gets its
+// pod security level. The walk uses only keys, and ends with an undo.
 func vsphereByPolicy(t *testing.T) {
 	w := throughPolicy
 	p := carricktest.LentDemo(t, "vsphere")
@@ -47,7 +47,7 @@ func vsphereByPolicy(t *testing.T) {
 	before := p.ObjectsOf("sandbox-local", ofGuests)
 	p.Types("\r")
 	w.Apply(p, 1, 9)
-	p.Wait(`(?s)` + w.On(9) + `.*gets the class of shared volumes +✓ ok.*keeps its class +✓ ok`)
+	p.Wait(`(?s)` + w.On(9) + `.*gets the shared +(StorageClass +)?✓ ok.*keeps its +(StorageClass +)?✓ ok`)
 	p.Types("n")
 	w.Apply(p, 10, 10)
 	p.Wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7- 8- 9✓ 10✓ +[0-9]+ ok · [0-9]+ skipped`)
@@ -58,9 +58,9 @@ func vsphereByPolicy(t *testing.T) {
 	p.Quits()
 }
 
-// The same by the extension, a real process that the API server asks. When it is
-// gone, the rows that hang on it are red and say what becomes of claims; when it is
-// back, they are green, but for a warning where the API server has counted calls that failed since it started.
+// The same walk with the extension, a real process to which the API server sends reviews. While the process is down,
+// the checks that depend on it fail and say how claims are affected. When it runs again, they pass, except for a
+// warning if the API server has counted failed calls since it started.
 func vsphereByExtension(t *testing.T) {
 	w := carricktest.Walk{
 		Steps: 10,
@@ -78,7 +78,7 @@ func vsphereByExtension(t *testing.T) {
 	p.Types("n")
 	p.Wait(w.On(6))
 	p.Types("e")
-	p.Wait(`Method that sets the class of claims`)
+	p.Wait(`Method that sets the StorageClass of claims`)
 	p.Types("\x1b[B\x13")
 	p.Wait(`1 answer saved`)
 	p.Types("n")
@@ -86,12 +86,12 @@ func vsphereByExtension(t *testing.T) {
 	p.Types("n")
 	p.Wait(`(?s)` + w.On(9) + `.*1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8[✓!] 9✓ 10✓ +[0-9]+ ok · (1 warning · )?[0-9]+ skipped`)
 	p.Kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=0")
-	p.Wait(`gets the class of shared volumes +✗ FAIL`)
-	p.Wait(`silently misplaced by a failed +(webhook +)?✗ FAIL`)
-	p.Types("/misplaced\r")
-	p.Wait(`is\s+silently\s+skipped\s+\(failurePolicy\s+Ignore\)\.\s+Shared\s+claims\s+now\s+get\s+vsphere-policy`)
+	p.Wait(`gets the shared +(StorageClass +)?✗ FAIL`)
+	p.Wait(`silently bypasses the +(webhook +)?✗ FAIL`)
+	p.Types("/bypasses\r")
+	p.Wait(`is\s+silently\s+skipped\s+\(failurePolicy\s+Ignore\)\.\s+ReadWriteMany\s+claims\s+now\s+get\s+vsphere-policy`)
 	p.Types("\x1b")
-	p.Wait(`(?s)` + w.On(9) + `.*keeps its class`)
+	p.Wait(`(?s)` + w.On(9) + `.*keeps its`)
 	p.Types("8")
 	p.Wait(`(?s)` + w.On(8) + `.*The extension runs +✗ FAIL`)
 	p.Kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=2")

@@ -7,9 +7,9 @@ import (
 	"carrick/cmd/carrick/carricktest"
 )
 
-// walks are ways through a real guide, from a scenario of the sandbox to green and back, and what else only a real
-// guide shows. What the front ends do in every guide is tested on the toy guide. A brief run takes only the
-// walks marked brief.
+// walks lists tests of real guides: walks from a scenario of the sandbox until all checks pass and back, and behavior
+// that only a real guide has. The toy guide covers behavior of the front ends that does not depend on a guide. A brief
+// run includes only the walks marked brief.
 var walks = []struct {
 	guide, way string
 	walk       func(*testing.T)
@@ -38,7 +38,7 @@ var walks = []struct {
 	{"vsphere", "the extension by a Service", extensionByAService, false},
 }
 
-// TestVerifyWalks takes each of the walks, or those of the guides that CARRICK_GUIDES names.
+// TestVerifyWalks runs all walks, or the walks of the guides in CARRICK_GUIDES.
 func TestVerifyWalks(t *testing.T) {
 	t.Parallel()
 	for _, w := range walks {
