@@ -151,7 +151,7 @@ func TestTwoLinksShareARelease(t *testing.T) {
 	stepstest.Apply(t, a)
 	p := stepstest.Apply(t, b)
 	if p.Empty() || p.Tally("")[steps.Create] != 1 /* its inventory */ ||
-		!strings.Contains(p.Actions[0].Change.Items[0].Note, "link first created it") {
+		!strings.Contains(p.Actions[0].Change.Items[0].Note, "link first created the release") {
 		t.Errorf("the second link would do\n%s", items(p))
 	}
 	if again, err := b.Plan(t.Context(), engine.Scope{}); err != nil || !again.Empty() {

@@ -59,7 +59,7 @@ func TestHandingOverByKeys(t *testing.T) {
 	p.Types("h")
 	p.Wait(`Hand over the guest`)
 	p.Wait(`secrets for +none`)
-	p.Wait(`carrick handover guest.yaml`)
+	p.Wait(`carrick handover\s+guest.yaml`)
 	p.Wait(`the house's admin adds your file to their link file`)
 	p.Types("\r")
 	p.Types("milan")

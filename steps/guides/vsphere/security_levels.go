@@ -38,7 +38,7 @@ func levelChecks() []steps.Check {
 			References: []string{labelsSource, kubeflowLevels}, Run: labelsFileSays,
 		},
 		{
-			Name: "profile-levels", Title: "Profile namespaces have the chosen level, and admit notebooks", On: steps.Local,
+			Name: "profile-levels", Title: "Profile namespaces have the chosen level and admit notebooks", On: steps.Local,
 			When: labelsBranch, Needs: []string{"signed-in"}, FixedBy: "profile-labels", Timeout: 3 * time.Minute,
 			Why: "Without a level, Tanzu guests from 1.26 on enforce restricted and reject every notebook. The " +
 				"controller never changes an existing level.",
@@ -251,9 +251,10 @@ func profileLevels(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("level %s is set in all %d profile namespaces and admits notebook pods", level(e), len(spaces))
 }
 
-// sortByLevel groups namespaces by their pod security level. The namespaces in none and held have no level. In held,
-// the cluster's default level also rejects a notebook. narrow lists the namespaces whose level is stricter than the
-// configured level, and wide lists those whose level is less strict. Their entries have the form NAME (LEVEL).
+// sortByLevel groups namespaces by their pod security level. none and held list the namespaces without a level. In the
+// namespaces in held, the cluster's default level also rejects a notebook. narrow lists the namespaces whose level is
+// stricter than the configured level, and wide lists those whose level is less strict. The entries in narrow and wide
+// have the form NAME (LEVEL).
 func sortByLevel(
 	e steps.Env, spaces []*corev1.Namespace, refused map[string]string,
 ) (none, narrow, wide, held []string) {
@@ -285,7 +286,7 @@ func relabelAll(e steps.Env, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// parted removes the entries that satisfy the func is from all. It returns the removed entries.
+// parted removes entries from the map all if their reasons satisfy the predicate is. It returns the removed entries.
 func parted(all map[string]string, is func(string) bool) map[string]string {
 	out := map[string]string{}
 	for name, why := range all {
