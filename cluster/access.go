@@ -97,7 +97,8 @@ func openKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options, over 
 	return c, nil
 }
 
-// If over is not nil, open reuses the connections of over. over must have the same server and no credentials.
+// open creates a client for the cluster in cfg. If over is not nil, the client reuses the connections of over. over
+// must be a client without credentials for the same API server.
 func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
 	o = o.withDefaults()

@@ -21,10 +21,11 @@ func sharedBy(server string, ca []byte) serverAndCA {
 	return serverAndCA{server, strings.TrimSpace(string(ca))}
 }
 
-// Ahead opens a connection to server, which must be an address of the same API server. It uses the same CA. As later
-// uses this connection for a kubeconfig with this address, so that the first request does not wait for a connection.
-// Ahead does not block. It sends no request, because API servers close a connection after a request without
-// credentials. If no kubeconfig has this address, the connection stays unused.
+// Ahead opens a connection to server, which must be another address of the same API server, and verifies it with the
+// same CA. If As is later called with a kubeconfig that has this address, the first request of the returned Cluster
+// uses the connection and does not have to wait for a new one. Ahead does not block. It sends no request, because API
+// servers close a connection after a request without credentials. If no kubeconfig has this address, the connection is
+// never used.
 func (c *Cluster) Ahead(server string) {
 	at := sharedBy(server, c.CA())
 	c.mu.Lock()
@@ -104,7 +105,8 @@ func (c *Cluster) dialEarly(server string) {
 	})
 }
 
-// take waits until the connection is established. It returns nil if connecting failed or the connection is too old.
+// take waits for the connection and returns it. It returns nil if connecting failed, if the connection is too old, or
+// if ctx ends first.
 func (s *spare) take(ctx context.Context) net.Conn {
 	select {
 	case <-s.made:

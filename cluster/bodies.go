@@ -8,8 +8,8 @@ import (
 	"carrick/cluster/failure"
 )
 
-// A response larger than freeBytes counts as large. Large responses are read one at a time. Otherwise a server that
-// sends huge responses to many concurrent reads could exhaust the memory.
+// freeBytes is the size above which a response counts as large. Large responses are read one at a time. Otherwise a
+// server that sends huge responses to many concurrent reads could exhaust the memory.
 const freeBytes = 1 << 20
 
 // bodies is an http.RoundTripper that limits the size of responses.

@@ -9,8 +9,8 @@ import (
 )
 
 // breaker detects outages of a cluster. During an outage, only one read at a time sends requests. After
-// Options.StaleAfter, all reads become stale at once. The first answer wakes all reads. Code that holds mu must not
-// acquire any lock other than the one in version.
+// Options.StaleAfter, all reads become stale at once. The first answer wakes all waiting reads. Code that holds mu must
+// not acquire any lock other than the one in version.
 type breaker struct {
 	c       *Cluster
 	version tracked.Version // bumped when an outage is reported and when it ends
@@ -26,8 +26,8 @@ type breaker struct {
 	turns    turns
 }
 
-// lose records that the cluster has not answered since the given time. If a watch is open, only the caller's request
-// failed. In this case lose records nothing and returns false.
+// lose records that the cluster has not answered since the given time. If a watch is open, the cluster still answers
+// and only the caller's request failed. In this case lose records nothing and returns false.
 func (b *breaker) lose(since time.Time, cause error) bool {
 	b.mu.Lock()
 	if b.streams > 0 {
@@ -83,8 +83,8 @@ func (b *breaker) stopTimer() {
 	}
 }
 
-// heal records an answer and ends the outage. It must be called before the answer is published. Otherwise a read could
-// stay stale.
+// heal records that the cluster answered, and ends the outage. It must be called before the answer is published.
+// Otherwise a read could stay stale.
 func (b *breaker) heal() {
 	b.mu.Lock()
 	b.answered = true

@@ -194,7 +194,7 @@ func (c *Cluster) askHalf(
 		SetHeader("Accept", discovery.AcceptV2+","+discovery.AcceptV1).
 		Do(ctx).ContentType(&contentType)
 	if err := result.Error(); apierrors.IsNotFound(err) {
-		// An aggregated API server can have no /api.
+		// An API server without the core group, such as an aggregated API server, has no /api.
 		return true, nil
 	} else if err != nil {
 		return false, err

@@ -78,7 +78,7 @@ type request struct {
 	dryRun      bool
 }
 
-// The response to send must be one object.
+// send sends a request whose response must be a single object, and returns the object.
 func (c *Cluster) send(ctx context.Context, doing string, r request) (*unstructured.Unstructured, error) {
 	data, err := c.raw(ctx, doing, r)
 	if err != nil {

@@ -51,8 +51,8 @@ func (c *content) view(key readKey) view {
 	return view{err: apierrors.NewNotFound(key.gvr.GroupResource(), key.name)}
 }
 
-// want adds keys to the Secret keys whose values the read keeps. If the current attempt has already dropped one of
-// these values, want ends the attempt. The next attempt then keeps the value.
+// want makes the read keep the values of the given Secret keys. If the current attempt has already dropped one of these
+// values, want ends the attempt. The next attempt then keeps the value.
 func (r *read) want(keys []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *read) endUnreportedLoss() {
 	r.stopLossTimer()
 }
 
-// The caller of stopLossTimer must hold r.mu.
+// stopLossTimer stops the timer that would report the outage. The caller must hold r.mu.
 func (r *read) stopLossTimer() {
 	if r.lossTimer != nil {
 		r.lossTimer.Stop()

@@ -16,7 +16,7 @@ import (
 const longestSample = 1 << 20
 
 // Counted returns the samples of the given metric family from the API server, each in the form NAME{LABELS} VALUE. The
-// result is cached as a look for 30 s. Counted records with Need that it requires the permission to get /metrics. If
+// result is cached for 30 s (see tracked.LookOf). The required permission to get /metrics is recorded with Need. If
 // there are several API servers, the samples come from the one that answers.
 func (c *Cluster) Counted(ctx context.Context, family string) ([]string, error) {
 	c.Need(permission.Rule{Verb: "get", Path: "/metrics"})

@@ -24,8 +24,8 @@ const lastWords = 100 * time.Millisecond
 var stderrSwap sync.Mutex
 
 // transportConfig returns the transport configuration for c.config. It redirects the standard error of an exec plugin
-// to stderr, because the terminal UI might be using os.Stderr. client-go has no option for this: it passes os.Stderr to
-// a plugin when it prepares the plugin.
+// to stderr, because the terminal UI might be using os.Stderr. client-go has no option for this. When client-go
+// prepares a plugin, it uses the current value of os.Stderr.
 func (c *Cluster) transportConfig(stderr io.Writer) (*transport.Config, error) {
 	if c.config.ExecProvider == nil {
 		return c.config.TransportConfig()

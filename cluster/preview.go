@@ -48,7 +48,7 @@ func (e *PremiseError) Unwrap() error { return e.Err }
 
 // Preview applies obj in a dry run, in which the API server does everything except store the object. If the object
 // already exists, the dry run is an update. If the API server rejects the object, Preview returns its error. The result
-// is cached as a look.
+// is cached (see tracked.LookAged).
 func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)
@@ -107,8 +107,8 @@ func (c *Cluster) preview(ctx context.Context, doing string, at location, body [
 
 // Proxied sends a GET request to a path of a pod or a Service through the API server's proxy, like kubectl get --raw.
 // The request therefore comes from inside the cluster. port is the name or number of a port; "" selects the only port.
-// The response can contain control characters. It is cached as a look for 30 s. Proxied records with Need that it
-// requires the permission to get the proxy subresource.
+// The response can contain control characters. It is cached for 30 s (see tracked.LookOf). The required permission to
+// get the proxy subresource is recorded with Need.
 func (c *Cluster) Proxied(
 	ctx context.Context, resource, namespace, name, port, path string, query map[string]string,
 ) ([]byte, error) {

@@ -105,8 +105,8 @@ func (c *Cluster) release(r *read) {
 	}
 }
 
-// sweep stops a read that has no users and no waiters. It wakes the traces that contain the read, because the read no
-// longer changes.
+// sweep stops a read that has no users and no waiters. It also wakes the callers that wait on a trace with this read,
+// because the result is no longer kept current.
 func (c *Cluster) sweep(r *read) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,8 +34,8 @@ type Decision struct {
 }
 
 // Can asks the API server whether the cluster's identity has the given permissions. It returns the decisions in the
-// order of the permissions. Each decision is cached as a look for a minute. Can returns an error only if there is no
-// decision at all.
+// order of the permissions. Each decision is cached for a minute (see tracked.LookOf). Can returns an error only if
+// there is no decision at all.
 func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
@@ -94,8 +94,8 @@ type allRules struct {
 }
 
 // Rules returns the permissions of the cluster's identity in the given namespace: rules for resources, and nonResource
-// for non-resource URLs. If incomplete is true, an authorizer could not list all its rules. The result is cached as a
-// look for a minute.
+// for non-resource URLs. If incomplete is true, an authorizer could not list all its rules. The result is cached for a
+// minute (see tracked.LookOf).
 func (c *Cluster) Rules(
 	ctx context.Context, namespace string,
 ) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
@@ -168,7 +168,7 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	return nil
 }
 
-// Standing returns the reported outage of the cluster, or nil if there is none. It records this in the trace of ctx, so
+// Standing returns the reported outage of the cluster, or nil if there is none. The trace of ctx records the result, so
 // that the caller runs again when an outage is reported or ends.
 func (c *Cluster) Standing(ctx context.Context) error {
 	tracked.Note(ctx, &c.outages, c.outages.version.Now())

@@ -17,9 +17,9 @@ import (
 )
 
 // CanAs asks the API server whether another user has the given permissions, and returns decisions like Can. It does not
-// impersonate the user. It records with Need that it requires the permission to create
-// subjectaccessreviews.authorization.k8s.io. hoped is the decision that the caller expects. Any other decision is
-// cached for only 5 s, because it might change soon.
+// impersonate the user. The required permission to create subjectaccessreviews.authorization.k8s.io is recorded with
+// Need. hoped is the decision that the caller expects. Any other decision is cached for only 5 s, because it might
+// change soon.
 func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...permission.Rule) ([]Decision, error) {
 	c.Need(permission.Rule{Verb: "create", Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"})
 	decisions := make([]Decision, len(rights))

@@ -33,8 +33,8 @@ type User struct {
 	Groups []string
 }
 
-// WhoAmI asks the API server to which user the cluster's credentials belong. The result is cached as a look for 5
-// minutes.
+// WhoAmI asks the API server to which user the cluster's credentials belong. The result is cached for 5 minutes (see
+// tracked.LookOf).
 func (c *Cluster) WhoAmI(ctx context.Context) (User, error) {
 	user, err := tracked.LookOf(ctx, c, "review/who", whoAge, c.whoAmI)
 	if err != nil {
@@ -68,7 +68,7 @@ type Version struct {
 	SkewKnown    bool
 }
 
-// Version asks the API server for its version. The result is cached as a look for 30 s.
+// Version asks the API server for its version. The result is cached for 30 s (see tracked.LookOf).
 func (c *Cluster) Version(ctx context.Context) (Version, error) {
 	version, err := tracked.LookOf(ctx, c, "version", versionAge, c.version)
 	if err != nil {

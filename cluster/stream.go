@@ -16,11 +16,11 @@ import (
 	"carrick/cluster/failure"
 )
 
-// errMoreKeys is the reason to end an attempt that has dropped values of a Secret that a caller now requests.
+// errMoreKeys ends an attempt when a caller requests a value of a Secret that the attempt has dropped.
 var errMoreKeys = errors.New("more keys of the Secret are requested")
 
-// watchStreaming opens a watch as a streaming list, which starts with all existing objects. It follows the watch and
-// returns the error that ended it. It requires only the permission to watch.
+// watchStreaming opens a watch as a streaming list, which starts with all existing objects. It processes the events and
+// returns the error that ended the watch. It requires only the permission to watch.
 func (r *read) watchStreaming(ctx context.Context, silent *time.Timer) error {
 	req := r.request(false).
 		Param("watch", "true").

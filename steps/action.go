@@ -51,9 +51,9 @@ type Doer interface {
 type Change struct {
 	Items       []Item
 	Permissions []permission.Rule // all permissions that the change requires, including those already granted
-	// Along maps each side to the objects that Kubernetes deletes along with the objects that an undo deletes. Each is
-	// written as "ResourceQuota namespace/name". If the undo also deletes a namespace, these objects do not count as
-	// content of that namespace.
+	// Along lists, by side, the objects that Kubernetes deletes as a consequence of an undo. Each is written as
+	// "ResourceQuota namespace/name". If the undo also deletes a namespace, these objects do not count as content of that
+	// namespace.
 	Along map[Side][]string
 }
 
@@ -95,8 +95,8 @@ type Item struct {
 	Creates bool   // the item is the inventory, which does not exist yet
 }
 
-// AppliedAgain describes what happens when the former manager of a field applies it again after carrick took it over.
-// Helm 3 and kubectl apply send merge patches. Helm 4 uses server-side apply.
+// AppliedAgain describes what happens when carrick has taken over a field and the former manager applies the field
+// again. Helm 3 and kubectl apply send merge patches. Helm 4 uses server-side apply.
 const AppliedAgain = "Helm 3 and kubectl apply overwrite them when they apply again; " +
 	"Helm 4 and kubectl apply --server-side get a conflict."
 

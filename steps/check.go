@@ -127,7 +127,7 @@ func Undone(found string) Result { return Result{Status: Fail, Found: found, Und
 // failure.
 func NotTried(found string) Result { return Result{Status: Fail, Found: found, NotTried: true} }
 
-// Symptom returns the result as one that another failure usually causes. Such results are listed after the causes.
+// Symptom marks the result as a symptom, which another failure usually causes. Symptoms are listed after their causes.
 func (r Result) Symptom() Result {
 	r.Secondary = true
 	return r
@@ -169,13 +169,13 @@ func Errored(err error) Result {
 	return Result{Status: Unknown, Found: failure.Explain(err), Err: err}
 }
 
-// Allows reports whether cells and actions that depend on this verdict can run. The verdict holds now, held when the
-// other admin checked it, or is not applicable.
+// Allows reports whether cells and actions that depend on this verdict can run. They can if the check passes or warns
+// now, did so when the other admin ran it, or is not applicable.
 func (r Result) Allows() bool {
 	return r.Status.Holds() || (r.Status == Skip && (r.Found == NotAsked || r.told.Holds()))
 }
 
-// Reporting adds to a skip the verdict from a facts file.
+// Reporting adds the verdict from a facts file to a skip.
 func (r Result) Reporting(s Status) Result {
 	r.told = s
 	return r

@@ -1,4 +1,4 @@
-// Package steps defines the types of which guides consist.
+// Package steps defines the types that make up a guide.
 //
 // A [Guide] is data. It has steps in order, each with questions, facts, actions and checks. A check returns a [Result],
 // and an [Action] plans a [Change]. Both receive only an [Env]. The package does no I/O. It imports only the packages

@@ -178,8 +178,8 @@ type Fact struct {
 	Learn func(context.Context, Env) (any, error)
 }
 
-// Facts are the facts of one side, by name. Using a fact is recorded like a read. A check therefore runs again when a
-// fact that it used changes.
+// Facts are the facts of one side, by name. Using a fact is recorded like a read, so a check runs again when one of its
+// facts changes.
 type Facts struct {
 	Lookup func(name string) (any, error)
 }

@@ -37,7 +37,7 @@ type app struct {
 	dir    string   // the working directory; "" if unknown
 	now    func() time.Time
 	send   func(tea.Msg) // for commands that send more than one message
-	asks   bool          // the terminal is queried for its background
+	asks   bool          // whether to query the terminal for its background color
 	asked  time.Time     // when the terminal was queried
 
 	page   screen
@@ -45,8 +45,8 @@ type app struct {
 	live   *model.Live // nil until a session is open
 	run    *run        // the current or last apply or undo
 	log    journal
-	player *player // plays the guide automatically; nil if off
-	notice string  // shown instead of the totals until the next key
+	player *player // runs the autoplay script; nil if autoplay is off
+	notice string  // shown instead of the check totals until the next key press
 	left   leaving
 
 	guarded string       // text that was not copied because it looks like a secret
@@ -143,10 +143,10 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	return cmd, true
 }
 
-// turnedMsg is sent when a cell's check has run. next is the cell's next turn (see model.Turn).
+// turnedMsg is sent when one iteration of a check loop is done. next is the next iteration (see model.Turn).
 type turnedMsg struct{ next model.Turn }
 
-// follow runs turns in the background.
+// follow runs the given iterations of check loops in the background.
 func (a *app) follow(turns ...model.Turn) tea.Cmd {
 	live := a.live
 	var cmds []tea.Cmd
@@ -201,7 +201,7 @@ func (a *app) begin() tea.Cmd {
 
 // pressed handles the global keys and passes other keys to the top screen.
 func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
-	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // a key held over a slow connection
+	if k.Type == tea.KeyRunes && len(k.Runes) > 1 && !k.Paste && !a.top().typing() { // key presses that arrived together
 		first, rest := k, k
 		first.Runes, rest.Runes = k.Runes[:1], k.Runes[1:]
 		return tea.Batch(a.pressed(first), a.pressed(rest))
@@ -258,7 +258,7 @@ func (a *app) leave() tea.Cmd {
 	return tea.Quit
 }
 
-// If the screen must not be redrawn without a message, pace returns 0.
+// pace returns the interval at which the screen must be redrawn without a message, or 0 if it need not be redrawn.
 func (a *app) pace() time.Duration {
 	p := a.top().pace()
 	if a.run.busy() {

@@ -8,8 +8,8 @@ import (
 	"carrick/ui/model"
 )
 
-// askedView returns the complete request to the user, wrapped to w columns. If an address does not fit on a line, it
-// gets its own line. It is a link if the terminal supports links.
+// askedView returns the complete request to the user, wrapped to w columns. An address that does not fit on the current
+// line starts a new line. If the terminal supports links, addresses are links.
 func (r *run) askedView(a *app, w int) []string {
 	var out []string
 	for _, l := range r.Asked.Lines {
@@ -30,7 +30,7 @@ func (r *run) askedView(a *app, w int) []string {
 // flow appends text to lines word by word, wrapped to w columns.
 func flow(lines []string, text string, w int) []string {
 	for i, word := range strings.Fields(text) {
-		glued := i == 0 && !strings.HasPrefix(text, " ") // such as a period after an address
+		glued := i == 0 && !strings.HasPrefix(text, " ") // no space before the word, as for a period
 		lines = join(lines, []string{word}, glued, w)
 	}
 	return lines
@@ -50,7 +50,8 @@ func putAddress(lines []string, url string, w int, t abilities) []string {
 	return join(lines, pieces, false, w)
 }
 
-// join appends the pieces of a word. The first piece goes on the last line if it fits.
+// join appends a word, given in pieces, to lines. A word with only one piece goes on the last line if it fits.
+// Otherwise each piece gets its own line. If glued is true, no space precedes the word.
 func join(lines, pieces []string, glued bool, w int) []string {
 	if len(pieces) == 0 {
 		return lines

@@ -10,69 +10,69 @@ import (
 	"carrick/steps/engine"
 )
 
-// Walk configures autoplay. The wizard then goes through its guide automatically and explains it in captions. The keys
-// and captions are derived from the guide and the screen, so autoplay works for every guide.
+// Walk configures autoplay. In autoplay, the wizard goes through its guide automatically and explains the guide in
+// captions. The keys and captions are derived from the guide and the screen, so autoplay works for every guide.
 type Walk struct {
 	Pace    float64           // 1 is normal reading speed, 2 is twice as fast
 	Answers map[string]string // what to type for each question, by question key
 	Fault   string            // sentence that describes what is broken from the start, or ""
 	Broken  []steps.Cell      // cells that show the fault, as far as known
-	Helped  string            // caption while a user is asked to act, such as to sign in, or ""
+	Helped  string            // added to the caption while the user must act, for example sign in; can be ""
 	Undo    bool              // undo everything at the end
 }
 
-// keystroke is how long the player shows a key that has no caption.
+// keystroke is the delay before the player presses a key that has no caption, at pace 1.
 const keystroke = 150 * time.Millisecond
 
-// After stalledAfter, the caption names what the player waits for.
+// stalledAfter is the waiting time after which the caption names what the player waits for.
 const stalledAfter = time.Minute
 
-// player presses the keys of a walk. After each message it derives the next move from the screen. It remembers which
-// moves and explanations it has shown. A nil player does nothing.
+// player runs the autoplay script. After each message it derives the next step of the script from the screen. It
+// records which steps of the script and which explanations it has shown. A nil player does nothing.
 type player struct {
 	a       *app
 	w       Walk
-	told    map[string]bool   // IDs of the moves that were made
-	lessons map[string]string // explanations that are given once; the value is the step that gave it
+	told    map[string]bool   // IDs of the steps of the script that have run
+	lessons map[string]string // for each explanation, the guide step that gave it
 	lines   int               // lines of the screen reserved for the caption
 	paused  bool
 	ended   bool
 
 	move  move
-	last  string    // ID of the last move; "" if the user has intervened since
+	last  string    // ID of the last step of the script; "" if the user has intervened since
 	parts []string  // the caption, in parts that are shown one after another
 	part  int       // index of the current part
-	began time.Time // when the current move was first shown
+	began time.Time // when the current step of the script was first shown
 	due   time.Time // when the current part has been shown long enough
 	tick  time.Time // when the pending tick is due; zero if there is none
 
-	step   string        // name of the step that counts refers to
-	counts engine.Counts // counts of the step on screen
+	step   string        // name of the guide step that counts belongs to
+	counts engine.Counts // check counts of the guide step on screen
 	still  time.Time     // when counts last changed
 }
 
-// move is the next action of the player with its caption.
+// move is one step of the autoplay script: a caption and the key to press.
 type move struct {
-	id   string // identifies the move while it is shown
+	id   string // identifies the step of the script
 	text string
-	key  string // the key to press afterwards, or ""
+	key  string // the key to press after the caption, or ""
 	hint hint   // the key as the caption shows it; zero if it is not shown
 	kind moveKind
-	what func() string // names what the player waits for, if the wait is long
+	what func() string // returns what the player waits for; shown if the wait is long
 }
 
 type moveKind int
 
 const (
-	say  moveKind = iota // show the caption, then press
-	at1                  // press immediately; only for keys that move the cursor
+	say  moveKind = iota // show the caption, then press the key
+	at1                  // press the key without a caption
 	wait                 // wait for the screen and press nothing
 	hold                 // like wait, but keep the current caption
 	halt                 // stop until the user continues
 	end
 )
 
-// walkMsg wakes the player. Either a caption has been read, or a wait has become long.
+// walkMsg wakes the player when a caption has been shown long enough or a wait has become long.
 type walkMsg struct{ due time.Time }
 
 func newPlayer(a *app, w *Walk) *player {
@@ -87,7 +87,7 @@ func newPlayer(a *app, w *Walk) *player {
 }
 
 // heard receives every message before the rest of the app. It reports whether the message is only for the player. Any
-// key of the user pauses the walk. The space bar pauses or continues it.
+// key that the user presses pauses autoplay. The space bar pauses or continues autoplay.
 func (p *player) heard(msg tea.Msg) bool {
 	if p == nil {
 		return false
@@ -106,7 +106,7 @@ func (p *player) heard(msg tea.Msg) bool {
 
 // person handles a key that the user pressed. It reports whether the key is only for the player.
 func (p *player) person(k tea.KeyMsg) bool {
-	typing := p.paused && p.a.top().typing() // a space is then text
+	typing := p.paused && p.a.top().typing() // in a text field, a space is text
 	switch {
 	case p.ended:
 	case key.Matches(k, p.a.k.Pause.Binding) && !typing:
@@ -119,7 +119,7 @@ func (p *player) person(k tea.KeyMsg) bool {
 	return false
 }
 
-// space pauses the walk or continues it from the current screen.
+// space pauses autoplay, or continues it from the current screen.
 func (p *player) space() {
 	switch {
 	case p.move.kind == halt:
@@ -131,13 +131,13 @@ func (p *player) space() {
 	p.paused, p.last, p.move = false, "", move{} // the current caption starts again
 }
 
-// look makes the moves that are due now, and schedules the next call.
+// look runs the steps of the script that are due, and schedules the next call.
 func (p *player) look() tea.Cmd {
 	if p == nil || p.paused || p.ended || p.a.left != staying {
 		return nil
 	}
 	var cmds []tea.Cmd
-	for range 100 { // so many moves without a pause would be an endless loop
+	for range 100 { // more steps without a pause would mean an endless loop
 		p.count()
 		m := p.next()
 		if m.kind == hold && p.move.kind == say && p.move.id != "" {
@@ -214,7 +214,7 @@ func (p *player) stalled() bool {
 	return (p.move.kind == wait || p.move.kind == hold) && p.a.now().Sub(p.began) >= stalledAfter
 }
 
-// walkKeys maps the names of non-letter keys in a walk to their types.
+// walkKeys maps the names of special keys in an autoplay script to their key types.
 var walkKeys = map[string]tea.KeyType{
 	"enter": tea.KeyEnter, "esc": tea.KeyEsc, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown,
 	"right":  tea.KeyRight,

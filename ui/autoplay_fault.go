@@ -8,9 +8,9 @@ import (
 	"carrick/ui/model"
 )
 
-// onFault returns the next move at the start of a demo with a fault. The walk goes to the cell that shows the fault and
-// names the cause. If a key applies the fix, the walk presses it. It then returns to the first step. After that, the
-// bool is false.
+// onFault returns the next step of the script at the start of a demo with a fault. The script goes to the cell that
+// shows the fault and names the cause. If a key applies the fix, the script presses that key. The script then returns
+// to the first step of the guide. After that, onFault returns false.
 func (p *player) onFault(s *stepPage) (move, bool) {
 	if p.told["fault/over"] || len(p.w.Broken) == 0 {
 		return move{}, false
@@ -39,8 +39,8 @@ func (p *player) onFault(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// broken returns the first cell that still shows the fault. Once the player has handled one such cell, the bool is
-// false, because the walk reaches the other cells later.
+// broken returns the first cell that still shows the fault. Once the script has handled one such cell, broken returns
+// false, because the script visits the other cells later.
 func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 	for _, c := range p.w.Broken {
 		id := s.guide().ID(c)
@@ -75,8 +75,8 @@ func (p *player) mended() string {
 	return text + " The fault affects no other check."
 }
 
-// toStep returns the move towards another step. It presses the step's number if a single digit reaches the step, and
-// otherwise the right arrow key.
+// toStep returns the step of the script that goes to another guide step. It presses the number of the guide step if a
+// single digit is enough, and otherwise the right arrow key.
 func (p *player) toStep(s *stepPage, name, text string) move {
 	for i := range s.guide().Steps {
 		if s.guide().Steps[i].Name != name {

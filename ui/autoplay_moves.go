@@ -11,11 +11,11 @@ import (
 	"carrick/ui/model"
 )
 
-// sure is how long the counts of a step must be unchanged before a caption reports a failure. The effect of a recent
-// change might not be visible earlier.
+// sure is how long the check counts of a step must be unchanged before a caption reports a failure. Until then, the
+// effect of a recent change might not be visible.
 const sure = 3 * time.Second
 
-// next returns the next move. It depends only on the screen and on the captions shown so far.
+// next returns the next step of the script. The result depends only on the screen and on the captions shown so far.
 func (p *player) next() move {
 	a := p.a
 	if len(a.panels) > 0 {
@@ -112,7 +112,8 @@ func (p *player) runID(what string) string {
 	return fmt.Sprintf("run/%s/%d", what, p.a.run.began.UnixNano())
 }
 
-// onAnswers returns the move that enters the walk's answers for this step.
+// onAnswers returns the step of the script that handles the questions of a guide step. If no answer is needed, it
+// returns false.
 func (p *player) onAnswers(s *stepPage) (move, bool) {
 	pl, step := s.place(), s.step()
 	if len(step.Ask) == 0 {
@@ -134,7 +135,7 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 		}
 		return move{}, false
 	}
-	if q != nil { // the answer is missing, or differs from the walk's
+	if q != nil { // the answer is missing, or differs from Walk.Answers
 		text := fmt.Sprintf(
 			"This step has a question: %s. %s The answer in this demo is %s.", strings.TrimSuffix(q.Question.Title, "?"),
 			q.Question.Help,
@@ -154,8 +155,8 @@ func (p *player) onAnswers(s *stepPage) (move, bool) {
 	return move{}, false
 }
 
-// toAnswer returns the first applicable question whose answer differs from the walk's. drafts contains the text typed
-// so far, by question key. It can be nil.
+// toAnswer returns the first applicable question whose answer differs from Walk.Answers. drafts contains the text typed
+// so far, by question key, and can be nil.
 func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *engine.Answered {
 	for i := range list {
 		q := &list[i]
@@ -177,7 +178,8 @@ func (p *player) toAnswer(list []engine.Answered, drafts map[string]*string) *en
 	return nil
 }
 
-// onChanges returns the move that shows what applying the step would change, or the move that applies it once.
+// onChanges returns the step of the script that shows what applying the guide step would change, or the step of the
+// script that applies it. The script applies each guide step at most once.
 func (p *player) onChanges(s *stepPage) (move, bool) {
 	step, live := s.step(), p.a.live
 	diffed, applied := "diff/"+step.Name, "apply/"+step.Name
@@ -208,7 +210,8 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	return move{id: applied, text: text, key: "a", hint: p.a.k.Apply.as("apply")}, true
 }
 
-// verdict returns the move that describes whether the step passes and then continues.
+// verdict returns the step of the script that describes whether the guide step passes. Its key opens the next guide
+// step.
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
@@ -231,7 +234,8 @@ func (p *player) verdict(s *stepPage) move {
 	return move{id: id, text: p.verdictText(s), key: "right", hint: a.k.Next.hint()}
 }
 
-// firstBad returns the first cell of the step that fails or is unknown and that the walk has not skipped.
+// firstBad returns the first failing cell of the guide step that the script has not skipped. If no cell fails, it
+// returns the first unknown one.
 func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
 		for _, c := range s.guide().Cells() {
@@ -243,8 +247,8 @@ func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// mend returns the move that names the cause on screen and presses the key that fixes it. If there is no such key, or
-// the walk has pressed it before, the bool is false.
+// mend returns the step of the script that goes to a failing cell, names the cause, or presses the key that fixes the
+// cell. If no key fixes the cell, or the script has already pressed that key, the script halts.
 func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true
@@ -266,7 +270,8 @@ func checkOf(s *stepPage, c steps.Cell) *steps.Check {
 	return check
 }
 
-// toCell moves the cursor towards a cell of its step. If the cursor is on the cell, ok is false.
+// toCell returns the step of the script that moves the cursor towards a cell. If the cursor is already on the cell,
+// toCell returns false.
 func (p *player) toCell(s *stepPage, c steps.Cell) (move, bool) {
 	if p.a.run.visible() {
 		return move{id: "to/esc", kind: at1, key: "esc"}, true

@@ -8,7 +8,7 @@ import (
 	"carrick/ui/model"
 )
 
-// pagesOfDiff is how many pages of a diff are shown before its last one.
+// pagesOfDiff is the number of pages that autoplay shows before the last page of a diff.
 const pagesOfDiff = 3
 
 func (p *player) onPanel(top screen) move {
@@ -48,7 +48,7 @@ func (p *player) troubled(top screen) bool {
 	return false
 }
 
-// onDiff scrolls through the changes of a step and then closes them.
+// onDiff scrolls through the changes of a step and then closes the panel.
 func (p *player) onDiff(s *stepPage, top screen) move {
 	name := s.step().Name
 	text := "This is the plan."
@@ -125,7 +125,7 @@ func (p *player) onConfirm(c *confirm) move {
 	return move{id: id, text: text, key: "y", hint: a.k.Yes.hint()}
 }
 
-// onForm types the walk's answers and saves them.
+// onForm types the answers in Walk.Answers and saves them.
 func (p *player) onForm(f *form) move {
 	name := f.step.Name
 	p.told["answers/"+name] = true
@@ -176,7 +176,7 @@ func (p *player) onForm(f *form) move {
 	return m
 }
 
-// onSummary shows the summary and undoes everything if Walk.Undo is set. It then leaves the screen to the user.
+// onSummary shows the summary and undoes everything if Walk.Undo is set. Autoplay then ends.
 func (p *player) onSummary(s *summary) move {
 	a := p.a
 	if m, busy := p.taking(s); busy {
@@ -218,7 +218,8 @@ func (p *player) onSummary(s *summary) move {
 	}
 }
 
-// taking returns the move while an undo from the summary is planned or running. If there is no undo, the bool is false.
+// taking returns the step of the script while an undo from the summary is planned or running, or has just ended.
+// Otherwise it returns false.
 func (p *player) taking(s *summary) (move, bool) {
 	run := p.a.run
 	switch {

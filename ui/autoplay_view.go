@@ -17,8 +17,8 @@ func reading(text string, pace float64) time.Duration {
 	return time.Duration(float64(d) / pace)
 }
 
-// sized reserves the lines for captions and returns the height that is left for the page. It depends only on the
-// screen's size, so the layout is stable.
+// sized reserves the lines for captions and returns the height that is left for the page. The number of lines depends
+// only on the screen size, so the layout is stable.
 func (p *player) sized(w, h int) int {
 	if p == nil {
 		return h
@@ -70,7 +70,8 @@ func (p *player) inParts(m move) []string {
 	return parts
 }
 
-// evenly splits words into as few strings of about equal length as fit.
+// evenly joins words into strings of about equal length. It returns as few strings as possible such that each string
+// fits.
 func evenly(words []string, fits func(string) bool) []string {
 	for n := 2; n < len(words); n++ {
 		var out []string

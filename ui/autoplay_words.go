@@ -12,8 +12,8 @@ import (
 
 func (p *player) side(side steps.Side) string { return sideWord(p.a.live.Guide(), side) }
 
-// sideWord returns the name of a side within a sentence, such as "provider". If the guide does not name the side, it
-// adds the kind, as in "remote cluster".
+// sideWord returns the name of a side for use in a sentence, such as "provider". If the guide does not name the side,
+// the name includes the kind, as in "remote cluster".
 func sideWord(g *steps.Guide, side steps.Side) string {
 	role := g.Sides[side]
 	if role.Name == string(side) {
@@ -36,8 +36,8 @@ func (p *player) intro(s *stepPage) string {
 	return text
 }
 
-// first reports whether the step on screen must give an explanation. Only the first step that calls it gives the
-// explanation.
+// first reports whether the guide step on screen is the one that gives an explanation. Each explanation is given by the
+// first guide step that asks for it.
 func (p *player) first(lesson string) bool {
 	by := p.lessons[lesson]
 	at := ""
@@ -123,7 +123,7 @@ func (p *player) tally(plan *engine.Plan) string {
 	return "Yes " + strings.Join(sides, " and ") + "."
 }
 
-// running returns the move while a run is in progress.
+// running returns the step of the script while a run is in progress.
 func (p *player) running(r *run) move {
 	m := move{
 		id: p.runID("busy"), kind: wait, text: upperFirst(r.deed.doing) + " …", what: func() string { return p.awaited(r) },

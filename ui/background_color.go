@@ -25,7 +25,7 @@ const (
 // groundMsg reports the terminal's background color to the app.
 type groundMsg struct{ ground termenv.Color }
 
-// bubbletea requires this interface of a terminal.
+// terminalFile is the interface that bubbletea requires of a terminal.
 type terminalFile interface {
 	io.ReadWriteCloser
 	Fd() uintptr

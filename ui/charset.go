@@ -13,7 +13,7 @@ type letters int
 
 const (
 	anyLetter letters = iota
-	plainLine         // lines, dots and arrows are ASCII, because they can be two columns wide
+	plainLine         // lines, dots and arrows are ASCII, because some locales draw them two columns wide
 	ascii             // everything is ASCII
 )
 

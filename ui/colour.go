@@ -50,8 +50,8 @@ func (o *Options) skin(env environment) skin {
 	return s
 }
 
-// ground returns the background color according to the environment. On the Linux console it is black. Otherwise it is
-// the last number of COLORFGBG, one of 16 colors.
+// ground returns the background color that the environment specifies. On the Linux console it is black. Otherwise the
+// last number in COLORFGBG selects one of 16 colors.
 func (env environment) ground() termenv.Color {
 	if env("TERM") == "linux" {
 		return termenv.ANSIBlack
@@ -74,7 +74,7 @@ func (env environment) askable() bool {
 	return term != "" && term != "linux" && !strings.HasPrefix(term, "vt") && (env("STY") == "" || env("TMUX") != "")
 }
 
-// locale returns the first of the three variables that is set.
+// locale returns the value of the first variable that is set: LC_ALL, LC_CTYPE or LANG.
 func (env environment) locale() string {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := env(name); v != "" {

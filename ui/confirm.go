@@ -21,8 +21,8 @@ type confirm struct {
 	questions []question
 	at        int // the current question
 	yes       bool
-	from      int // first visible line, if the lines below it fill the panel
-	shown     int // first visible line when last drawn
+	from      int // first visible line that the user scrolled to
+	shown     int // first visible line as last drawn
 	allowed   steps.ApplyOptions
 	done      func(steps.ApplyOptions) tea.Cmd
 }

@@ -22,7 +22,7 @@ var secretLooking = regexp.MustCompile(
 
 // copyMsg reports the result of a copy to the app.
 type copyMsg struct {
-	said string // the result or the reason of the failure
+	said string // the notice about the result
 	text string
 	err  error
 }
@@ -31,7 +31,7 @@ type copyMsg struct {
 // as much of the text as fits.
 func (a *app) copy(text string) tea.Cmd { return a.copyOr(text, "text") }
 
-// copyOr is like copy. If the text is too long, the notice suggests the save key and uses kind to name what it saves.
+// copyOr is like copy. If the text is too long, the notice suggests the save key. kind names the text in that notice.
 func (a *app) copyOr(text, kind string) tea.Cmd {
 	text = strings.TrimRight(strings.Join(manyLines(text), "\n"), "\n ")
 	_, saves := a.top().(interface{ saveKind() string })
@@ -79,8 +79,8 @@ func (a *app) wasCopied(m copyMsg) {
 	a.notice = m.said + ": " + first
 }
 
-// pagePanel shows links for further reading. If the terminal supports links, the addresses are links. They are always
-// shown in full.
+// pagePanel returns a panel with addresses for further reading. The addresses are shown in full, and as links if the
+// terminal supports links.
 func (a *app) pagePanel(title string, addresses []string) screen {
 	p := a.pager(title, func(w int) []string {
 		var out []string

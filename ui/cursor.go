@@ -32,8 +32,8 @@ func (c *cursor) move(k tea.KeyMsg, keys keyMap, rows, window int) bool {
 	return true
 }
 
-// span returns the visible part of a list whose rows have different heights. That part contains the cursor's row and
-// changes as little as possible.
+// span returns the visible part of a list whose rows have different heights. The visible part contains the selected row
+// and scrolls as little as possible.
 func (c *cursor) span(heights []int, room int) (from, to int) {
 	at := max(0, min(c.at, len(heights)-1))
 	from = max(0, min(c.from, at))

@@ -112,7 +112,7 @@ func faint(t theme, lines []string) []string {
 	return out
 }
 
-// unmet lists the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
+// unmet lists the unmet prerequisites of a plan's actions, except those that the plan itself satisfies.
 func (a *app) unmet(plan *engine.Plan, w int) []string {
 	var out []string
 	for _, need := range a.live.Unmet(plan) {
@@ -213,8 +213,8 @@ func (a *app) diffLine(l string, w int) []string {
 	return out
 }
 
-// pieces splits a line into parts. The first part has at most first columns, and each other part at most others. It
-// keeps every space.
+// pieces splits a line into parts. The first part is at most first columns wide, and the other parts are at most others
+// columns wide. All spaces are kept.
 func pieces(l string, first, others int) []string {
 	var out []string
 	for w := first; width(l) > w; w = others {
@@ -245,12 +245,12 @@ func tallyText(n map[steps.Verb]int) string {
 	return strings.Join(parts, " · ")
 }
 
-// amount describes how much a plan changes on a side. If side is "", it covers both sides. It counts the items by verb,
-// and the actions whose changes are not known yet.
+// amount describes how much a plan changes on a side, or on both sides if side is "". It counts the items by verb, and
+// the actions whose changes are not known yet.
 func amount(plan *engine.Plan, side steps.Side) string {
 	text, pending := tallyText(plan.Tally(side)), 0
 	for _, act := range plan.Actions {
-		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // a pending action lists its maximum
+		known := !plan.Undo && len(model.ChangingItems(act.Change.Items)) > 0 // counted in text already
 		if act.Pending != "" && !known && (side == "" || act.Side == side) {
 			pending++
 		}

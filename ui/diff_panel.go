@@ -105,8 +105,8 @@ func (d *diffPanel) to(object int) {
 	d.bring(line)
 }
 
-// dress marks the selected object and returns its position among all objects. If it is not visible, dress first selects
-// a visible object.
+// dress marks the selected object and returns its position among all objects. If the selected object is not visible,
+// dress first selects a visible one.
 func (d *diffPanel) dress(shown []string, from int) string {
 	starts := d.sheet(max(1, d.a.w-2)).starts
 	if len(starts) == 0 {

@@ -40,7 +40,7 @@ func (p *stepPage) pane(w, h int) []string {
 	return p.moreBelow(squeeze(blocks, h, w), w)
 }
 
-// moreBelow adds the key that shows the rest to shortened text.
+// moreBelow adds a hint to shortened text. The hint names the key that shows the full text.
 func (p *stepPage) moreBelow(lines []string, w int) []string {
 	text := p.a.k.Open.hint().key + " shows all"
 	if len(lines) == 0 || w < 3*width(text) {

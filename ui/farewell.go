@@ -54,7 +54,7 @@ func (a *app) farewell(w io.Writer) error {
 	return err
 }
 
-// onwardLines returns the commands. If their descriptions fit, they are in a column.
+// onwardLines returns the next commands. Descriptions that fit are aligned in a column.
 func (a *app) onwardLines(column int) []string {
 	var out []string
 	for _, c := range a.commands(false) {

@@ -128,8 +128,8 @@ func (f *form) turned(k tea.KeyMsg) tea.KeyMsg {
 	return k
 }
 
-// save stores the typed answers in the session and writes the link file. If one is invalid, it shows an error and
-// stores nothing.
+// save stores the typed answers in the session and writes the link file. If an answer is invalid, save shows an error
+// and stores nothing.
 func (f *form) save() tea.Cmd {
 	type change struct {
 		key   string
@@ -149,7 +149,7 @@ func (f *form) save() tea.Cmd {
 			changes = append(changes, change{q.Question.Key, v})
 		}
 	}
-	if len(changes) == 0 && empty != nil { // otherwise the changed answers might provide a default
+	if len(changes) == 0 && empty != nil { // if there are changes, they might provide the default
 		f.said = empty.Title + ": " + errNeeded.Error()
 		return nil
 	}
@@ -188,8 +188,8 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 
 var errNeeded = errors.New("an answer is required")
 
-// typed returns the typed answer. If it differs from the current answer, changed is true. An unchanged default stays a
-// default.
+// typed returns the typed answer. If it differs from the current answer, changed is true. An unchanged default is not
+// stored as an answer.
 func (f *form) typed(q engine.Answered) (value any, changed bool, err error) {
 	typed := *f.draft(q)
 	switch {
@@ -237,8 +237,8 @@ func (f *form) wrongLines() []string {
 	return hang(" "+a.t.bad.Render("✗")+" ", squeeze([][]string{lines}, max(1, a.panelHeight()/2), a.w-4))
 }
 
-// fit sets the size of the form. It must be called before the form is drawn and before it scrolls to the focused field.
-// It returns the number of lines of the form.
+// fit sets the size of the form and returns the number of lines of the form. It must be called before the form is drawn
+// and before the form scrolls to the focused field.
 func (f *form) fit() int {
 	h := f.p.a.panelHeight() - len(f.wrongLines())
 	f.form.WithWidth(max(10, min(f.p.a.w-2, 90))).WithHeight(max(1, h))

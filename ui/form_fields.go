@@ -108,7 +108,7 @@ func (t *theme) formTheme() *huh.Theme {
 	}
 }
 
-// formKeys returns the keys inside forms. The app handles quit and esc.
+// formKeys returns the key bindings inside forms. The app handles quit and esc.
 func formKeys() *huh.KeyMap {
 	k := huh.NewDefaultKeyMap()
 	none := key.NewBinding(key.WithDisabled())
@@ -121,10 +121,10 @@ func formKeys() *huh.KeyMap {
 	return k
 }
 
-// faintCode matches an SGR sequence with faint (2) after other one-digit codes.
+// faintCode matches an SGR sequence that contains the code for faint (2). Only one-digit codes can precede the 2.
 var faintCode = regexp.MustCompile(`\x1b\[((?:[13-9];)*)2((?:;[0-9;]+)?)m`)
 
-// manyStyled returns the lines that a widget drew. It removes the faint style, which might be unreadable.
+// manyStyled splits the output of a widget into lines. It removes the faint style, which might be unreadable.
 func manyStyled(s string) []string {
 	s = faintCode.ReplaceAllStringFunc(s, func(code string) string {
 		m := faintCode.FindStringSubmatch(code)

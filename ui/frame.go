@@ -76,7 +76,7 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 		return head + clipName(p.Name, room-2) + " " + a.t.good.Render("✓")
 	}
 	tail := " " + a.t.good.Render("✓") + fmt.Sprintf(" %d ms", max(1, p.Latency.Milliseconds()))
-	if len(p.Version) < room { // the server's version string can be long, and it is drawn with each frame
+	if len(p.Version) < room { // a very long version string must not be measured for each frame
 		if version := " " + a.t.faint.Render(p.Version); width(p.Name+version)+len(" ✓ 99 ms") <= room {
 			tail = version + tail
 		}
@@ -84,8 +84,8 @@ func (a *app) sideLiveness(role string, p engine.Liveness, w int) string {
 	return head + clipName(p.Name, room-width(tail)) + tail
 }
 
-// where returns the right end of a step's headline. It contains the step's number. If the name of the link fits next to
-// the guide's title, it also contains that name.
+// where returns the text at the right end of a step's headline. The text contains the step's number and, if it fits,
+// the name of the link.
 func (a *app) where(step int) string {
 	guide, link := a.live.Guide(), oneLine(a.live.Session.Link().Name())
 	at := "summary"
@@ -98,8 +98,8 @@ func (a *app) where(step int) string {
 	return at + " · " + link
 }
 
-// panelFrame returns a panel with a title, a body, and a footer of hints. If it fits, right is shown on the right of
-// the title.
+// panelFrame returns a panel with a title, a body, and a footer of hints. right is shown at the right end of the title
+// line if it fits.
 func (a *app) panelFrame(title, right string, body []string, foot string) []string {
 	head := " " + a.t.title.Render(title)
 	if width(head)+width(right)+3 <= a.w {

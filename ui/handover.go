@@ -36,8 +36,8 @@ type handedMsg struct {
 // handAskMsg contains what to request from the other admin.
 type handAskMsg []string
 
-// handoverPanel opens the handover for the selected cell's side if that side is local, and otherwise for the first
-// local side. If no side is local, it returns nil.
+// handoverPanel returns the handover panel for the side of the selected cell. If the user has no context for that side,
+// handoverPanel uses the other side. If the user has no context for either side, it returns nil.
 func (a *app) handoverPanel() screen {
 	s := a.live.Session
 	h := &handover{a: a, here: s.Here(), inputs: []textinput.Model{textinput.New(), textinput.New()}}

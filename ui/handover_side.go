@@ -10,17 +10,17 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// filing is the state of choosing a facts file for a side.
+// filing says what the text field asks for while the user selects a facts file for a side.
 type filing int
 
 const (
-	unfiled filing = iota // a context is being chosen
+	unfiled filing = iota // no facts file; the user selects a context
 	filePath
-	filePhrase // the passphrase of the file
+	filePhrase // the passphrase of the facts file
 )
 
-// askFile asks for a facts file instead of a context. At least one side must be a context, so it refuses if the other
-// side is already a facts file.
+// askFile asks for a facts file instead of a context. At least one side must be a context, so askFile refuses if the
+// other side already uses a facts file.
 func (p *sides) askFile() tea.Cmd {
 	if p.spec[p.side().Peer()].Facts != "" {
 		p.said = "the " + p.guide.Sides[p.side().Peer()].Name +
@@ -40,7 +40,7 @@ func (p *sides) unfile() tea.Cmd {
 	return nil
 }
 
-// filed accepts the entered file name. If the file requires a passphrase, it then accepts the passphrase.
+// filed handles the entered file name, and then the passphrase if the file requires one.
 func (p *sides) filed() tea.Cmd {
 	if p.file == filePhrase {
 		if err := p.a.o.Unlock(p.spec[p.side()].Facts, p.input.Value()); err != nil {

@@ -32,7 +32,7 @@ func (a *app) trouble(err error) {
 	a.o.Trouble(err)
 }
 
-// logPanel shows the journal. It starts at the end.
+// logPanel returns a panel with the journal, scrolled to the end.
 func (a *app) logPanel() screen {
 	p := a.pager("Log", func(w int) []string {
 		if len(a.log) == 0 {

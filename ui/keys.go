@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 )
 
-// hotkey is one row of the table of keys. It contains the keys, one or two words for the footer, and a line for the
-// overlay and ui/README.md.
+// hotkey is one row of the key table. It contains the keys, one or two words for the footer, and a line for the help
+// panel and ui/README.md.
 type hotkey struct {
 	key.Binding
 	means string
@@ -18,7 +18,7 @@ func hot(shown, short, means string, pressed ...string) hotkey {
 	return hotkey{key.NewBinding(key.WithKeys(pressed...), key.WithHelp(shown, short)), means}
 }
 
-// keyMap is the table of keys. The footer, the overlay and the README are generated from it.
+// keyMap is the key table. The footer, the help panel and the README are generated from it.
 type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
@@ -93,7 +93,7 @@ type keyGroup struct {
 	keys  []hotkey
 }
 
-// groups returns the table in the order of the overlay and the README.
+// groups returns the key table in the order of the help panel and the README.
 func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
@@ -106,7 +106,7 @@ func (k keyMap) groups() []keyGroup {
 	}
 }
 
-// KeyTable returns the table of keys as Markdown, for ui/README.md.
+// KeyTable returns the key table as Markdown, for ui/README.md.
 func KeyTable() string {
 	var b strings.Builder
 	b.WriteString("| key | what it does |\n|---|---|\n")
@@ -120,10 +120,10 @@ func KeyTable() string {
 
 type hint struct{ key, text string }
 
-// hint returns the key with its text in the table.
+// hint returns the first key of the hotkey with its text for the footer.
 func (h hotkey) hint() hint { return hint{strings.Fields(h.Help().Key)[0], h.Help().Desc} }
 
-// as returns the key with a text for the current state, such as "apply 3 changes".
+// as is like hint, but with a text for the current state, such as "apply 3 changes".
 func (h hotkey) as(text string) hint { return hint{h.hint().key, text} }
 
 // footer returns a line of hints. It contains as many hints of first as fit, and all hints of last.

@@ -6,19 +6,19 @@ import (
 	"carrick/steps"
 )
 
-// layout contains the size of each part of a step's screen. It depends on the size of the terminal and on the step. It
-// does not depend on the selection, so that parts do not move.
+// layout contains the size of each part of a step's screen. The sizes depend on the terminal and on the step, but not
+// on the selection, so that parts do not move.
 type layout struct {
 	sides  bool // show the line of the sides
 	rules  bool // show separators
 	totals bool
-	why    int // lines for the step's reason, including an empty one
-	note   int // line about the screen size that shows both sides
+	why    int // lines for the step's reason, including one empty line
+	note   int // lines for the note about the screen size that shows both sides
 	rows   int
-	list   int // the list of steps with a separator, if it fits
+	list   int // lines for the list of steps and its separator; 0 if it does not fit
 	detail int
 	// in columns
-	steps, main, side int // list of steps, checks, evidence; the first and last only on a wide screen
+	steps, main, side int // steps, checks, evidence; without a wide screen only main is set
 	cell              int // a verdict
 }
 

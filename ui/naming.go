@@ -8,7 +8,7 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// takenNameMsg contains the link file with the entered name, if one exists.
+// takenNameMsg contains the new or existing link with the entered name.
 type takenNameMsg struct {
 	link     *linkfile.Link
 	existing bool

@@ -21,7 +21,7 @@ type openedMsg struct {
 	err     error
 }
 
-// open connects to the sides of a link and then saves a new link.
+// open connects to the sides of a link. If the link is new, open then saves it.
 func (a *app) open(l *linkfile.Link, resumed bool) tea.Cmd {
 	return func() tea.Msg {
 		s, err := a.o.Connect(l, resumed)
@@ -54,7 +54,7 @@ func (a *app) firstPage() screen {
 	return &guides{a: a}
 }
 
-// opening is the page while an existing link is opened. If that fails, it shows the error.
+// opening is the page that is shown while an existing link is opened. If that fails, it shows the error.
 type opening struct {
 	a   *app
 	err error
@@ -83,8 +83,8 @@ func (p *opening) view() []string {
 	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
 }
 
-// standing is the page on which a resumed link runs its checks. It then continues automatically to the first step that
-// is not green.
+// standing is the page that is shown while the checks of a resumed link run for the first time. It then continues
+// automatically to the first step that is not green.
 type standing struct{ a *app }
 
 func (p *standing) typing() bool        { return false }

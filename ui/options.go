@@ -11,7 +11,7 @@ import (
 type Options struct {
 	model.Options
 	Version string // carrick's version, for reports; "" if unknown
-	Walk    *Walk  // plays the guide automatically; nil if the user presses the keys
+	Walk    *Walk  // configures autoplay; nil if autoplay is off
 	Color   string // auto (the default), always or never
 	Theme   string // one of Themes; the default is auto, which depends on the terminal's background
 	Err     io.Writer

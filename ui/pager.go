@@ -10,8 +10,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pager is a panel of text with scrolling and search. It formats its text for the current width on each draw, so that
-// the text is current.
+// pager is a panel of text with scrolling and search. It formats the text on each draw, so that the text is always up
+// to date and fits the current width.
 type pager struct {
 	a      *app
 	title  string
@@ -23,8 +23,8 @@ type pager struct {
 	more   func(tea.KeyMsg) tea.Cmd // additional keys, or nil
 	dress  func(shown []string, from int) (where string)
 	search search
-	from   int  // first visible line, if the lines below it fill the panel
-	shown  int  // first visible line when last drawn
+	from   int  // first visible line that the user scrolled to
+	shown  int  // first visible line as last drawn
 	high   int  // available lines; 0 means the height of a panel
 	end    bool // start at the end
 }
@@ -35,7 +35,7 @@ func (a *app) pager(title string, text func(w int) []string) *pager {
 
 func (p *pager) typing() bool { return p.search.typing() }
 
-// Changes on the page below can appear on this panel, so it has the pace of that page.
+// pace returns the pace of the page below, because changes on that page can appear on this panel.
 func (p *pager) pace() time.Duration {
 	if p.a.page == nil {
 		return 0
@@ -135,7 +135,7 @@ func (p *pager) saveKind() string {
 	return strings.ToLower(strings.Fields(p.title + " text")[0])
 }
 
-// body returns at most h visible lines. If the screen is larger for a while, it later returns to the same first line.
+// body returns at most h visible lines. A temporarily larger screen does not change the scroll position.
 func (p *pager) body(lines []string, h int) []string {
 	last := max(0, len(lines)-h)
 	p.shown = max(0, min(p.from, last))

@@ -25,7 +25,7 @@ func paint(full, of256, of16 string) lipgloss.CompleteColor {
 }
 
 // palettes maps each theme to its colors. The auto theme is for a terminal whose background is unknown. Its colors are
-// readable on black and on white. No 16-color value is readable in every terminal.
+// readable on black and on white. It has no 16-color values, because none is readable in every terminal.
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
@@ -42,7 +42,7 @@ var palettes = map[string]palette{
 	themeContrast: {},
 }
 
-// These colors are for the high-contrast theme.
+// black and white are the colors of the high-contrast theme.
 var (
 	black = paint("#000000", "16", "0")
 	white = paint("#ffffff", "231", "15")
@@ -62,7 +62,7 @@ func luminance(c termenv.Color) float64 {
 	return 0.2126*r + 0.7152*g + 0.0722*b
 }
 
-// dark reports whether white has more contrast with a color than black.
+// dark reports whether white has more contrast with a color than black has.
 func dark(c termenv.Color) bool {
 	return contrast(c, termenv.RGBColor("#ffffff")) > contrast(c, termenv.RGBColor("#000000"))
 }

@@ -104,8 +104,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	return a.lay(p.confirm(deedOf(m), plan))
 }
 
-// leftTitle returns the title for the objects that an undo keeps. If it keeps none that belong to the link, leftTitle
-// returns "".
+// leftTitle returns the title for the objects that an undo keeps, or "" if it keeps none.
 func leftTitle(p *engine.Plan) string {
 	switch {
 	case len(p.Held()) > 0:

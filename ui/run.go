@@ -16,13 +16,13 @@ import (
 	"carrick/ui/model"
 )
 
-// frames is the number of frames per second. The renderer's timer runs all the time. At its default of 60 it would use
-// 1 % of a core.
+// frames is the number of frames per second. The renderer's timer never stops. At the default of 60 frames, it would
+// use 1 % of a core.
 const frames = 30
 
 // Run shows the wizard until the user leaves. It then prints a plain summary on the normal screen. After q it returns
 // nil, and after ctrl+c ErrInterrupted. Without a terminal it returns ErrNoTerminal. If ctx ended the wizard, it
-// returns ctx's error. It always restores the terminal.
+// returns the cause of ctx. It always restores the terminal.
 func Run(ctx context.Context, o Options) error {
 	if err := NeedTerminal(o.In, o.Out); err != nil {
 		return err
@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 		a, tea.WithInput(a.listen(o.In, os.Getenv)), tea.WithOutput(o.Out), tea.WithAltScreen(), tea.WithFPS(frames),
 	)
 	a.send = p.Send
-	// tea.WithContext would kill the tea.Program without waiting until its reader of the terminal has stopped.
+	// tea.WithContext would kill the tea.Program without waiting for its terminal reader to stop.
 	defer context.AfterFunc(ctx, p.Quit)()
 	_, err = p.Run()
 	cancel()

@@ -12,22 +12,22 @@ import (
 	"carrick/ui/model"
 )
 
-// run is one apply or undo. Its progress replaces the detail while the board above it updates. A nil run means that
-// there was none.
+// run is one apply or undo. Its progress replaces the evidence while the board above continues to update. A nil run
+// means that nothing has been run yet.
 type run struct {
 	*model.Run
 	deed     deed
 	cancel   context.CancelFunc
 	stopping bool
 	done     bool
-	shown    bool // the progress is shown in place of the detail
+	shown    bool // the progress is shown instead of the evidence
 	err      error
-	lines    []string // each has a glyph and what was done
+	lines    []string // the messages so far; each has a glyph and a text
 	began    time.Time
 	heardAt  time.Time // time of the last event
 	took     time.Duration
 	wrong    map[steps.Cell]bool // cells that did not pass when the run ended
-	mendable bool                // the run failed before the checks that it fixes passed
+	mendable bool                // the run failed, and the checks that it was supposed to fix did not pass
 }
 
 type progressMsg struct{ event steps.Event }
@@ -38,7 +38,7 @@ func (r *run) busy() bool { return r != nil && !r.done }
 
 func (r *run) visible() bool { return r != nil && r.shown }
 
-// dismiss hides a run that has ended. It reports whether it did.
+// dismiss hides a run that has ended. It reports whether such a run was visible.
 func (r *run) dismiss() bool {
 	if r == nil || !r.done || !r.shown {
 		return false
@@ -122,7 +122,7 @@ func (p *stepPage) afterRun() tea.Cmd {
 	return tea.Batch(p.forecast(true), p.learnAnswers())
 }
 
-// mended reports whether the checks that a failed run should fix pass now.
+// mended reports whether all checks that a failed run was supposed to fix pass now.
 func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
 // overtaken returns a cell of a step that has started to fail since a run succeeded. Otherwise the result of the run

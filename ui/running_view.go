@@ -12,8 +12,8 @@ import (
 	"carrick/ui/model"
 )
 
-// view returns the progress that replaces the detail. The complete request to the user comes first. The last lines that
-// fit follow. The current action is always visible.
+// view returns the progress in at most h lines. A request to the user comes first. The latest lines that fit follow.
+// The current action or the result comes last.
 func (r *run) view(a *app, w, h int) []string {
 	if r.failed() {
 		return squeeze(r.failure(a, w), h, w)
@@ -24,7 +24,7 @@ func (r *run) view(a *app, w, h int) []string {
 	} else {
 		lines := r.lines
 		if r.busy() && r.Says != "" {
-			lines = lines[:len(lines)-1] // it is shown below with its duration
+			lines = lines[:len(lines)-1] // the last message is shown below with its duration
 		}
 		for _, l := range lines {
 			sign, text, _ := strings.Cut(l, " ")
@@ -45,7 +45,7 @@ func (r *run) view(a *app, w, h int) []string {
 	return append(append(ask, done...), verdict...)
 }
 
-// verdict returns the last lines of a run. They contain its current activity or its result.
+// verdict returns the last lines of the progress: the current activity or the result.
 func (r *run) verdict(a *app, w int) []string {
 	if !r.done {
 		return r.going(a, w)
@@ -165,7 +165,7 @@ func (r *run) failure(a *app, w int) [][]string {
 	return blocks
 }
 
-// didSoFar describes how much a run has done, with its last items.
+// didSoFar describes how much a run has done, with the first completed parts.
 func (r *run) didSoFar(a *app) string {
 	done := r.Done()
 	if len(done) == 0 {

@@ -21,7 +21,7 @@ func (a *app) saveText(kind, text string) tea.Cmd {
 }
 
 // saveFile writes text to a new file in the working directory and shows the file's name. Only the user can read the
-// file. It never overwrites an existing file.
+// file. An existing file is never overwritten.
 func (a *app) saveFile(kind, ext, text string) tea.Cmd {
 	name := "carrick-" + kind
 	if a.live != nil {
@@ -61,8 +61,8 @@ func newFile(name, ext, text string) (string, error) {
 	}
 }
 
-// bare returns the reason for a file error without the file's name. The notice has only one line, and the user does not
-// know the name.
+// bare returns the reason for a file error without the file's name. The notice has only one line, and the user did not
+// choose the name.
 func bare(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -49,7 +49,7 @@ func (s *search) clear() {
 	s.at = -1
 }
 
-// other passes a message that is not a key to the text field, such as the blinking of its cursor.
+// other handles a message that is not a key, such as the blinking of the cursor in the search field.
 func (s *search) other(msg tea.Msg) tea.Cmd {
 	if !s.typing() {
 		return nil
@@ -145,7 +145,7 @@ func (s *search) mark(line string, at int) string {
 	plain := ansi.Strip(line)
 	lower, want := strings.ToLower(plain), s.want()
 	if len(lower) != len(plain) {
-		return line // the lower case has another length, so the match cannot be located in the line
+		return line // ToLower changed the length, so the match cannot be located in the line
 	}
 	out, done := "", 0 // done is the number of columns of line that out contains
 	for from := 0; ; {

@@ -27,7 +27,7 @@ type sides struct {
 	spec  model.Endpoints // the choices so far
 	stage int             // 0 and 1 are the sides, 2 is the name
 	input textinput.Model // the name, a host's directory, a facts file, or its passphrase
-	file  filing          // state of choosing a facts file instead of a context
+	file  filing          // whether the field asks for a facts file or its passphrase
 	name  string          // name of the link in the facts file
 	said  string          // a message, such as an error
 	busy  bool            // the link is being opened
@@ -224,8 +224,8 @@ func (p *sides) choose() tea.Cmd {
 	return p.advance()
 }
 
-// sameCluster reports whether both contexts are the same cluster. If so, it reverts the later choice. Before both
-// clusters have answered, this is unknown.
+// sameCluster reports whether both contexts are the same cluster. If so, it removes the choice of the remote side.
+// Before both clusters have answered, it returns false.
 func (p *sides) sameCluster() bool {
 	same := p.spec.Same(func(context string) engine.Preflight {
 		if m := p.met[context]; m != nil {

@@ -22,8 +22,8 @@ func (p *sides) view() []string {
 	return append(fill(lines, p.a.h-1), p.foot())
 }
 
-// head returns the area above the contexts. It shows both sides and the name. On a low screen it shows only the current
-// choice.
+// head returns the lines above the list of contexts. They show both sides and the name. On a low screen they show only
+// the current choice.
 func (p *sides) head() []string {
 	a := p.a
 	out := []string{a.headline(p.guide.Title, "new link")}
@@ -57,7 +57,7 @@ func (p *sides) rowsShown() int {
 // headFrom is the minimum number of lines for a table with a head.
 const headFrom = 4
 
-// chosen returns the line of one side. It contains the side's choice, or that the user is choosing.
+// chosen returns the line of one side. It contains the choice for that side, or a prompt.
 func (p *sides) chosen(stage int, side steps.Side) string {
 	a, spec := p.a, p.spec[side]
 	name := pad(p.guide.Sides[side].Name, p.labels())
@@ -156,7 +156,7 @@ func (p *sides) context(c engine.Candidate, here bool, name, server int) string 
 	return line + p.met[c.Context].says(a)
 }
 
-// says describes the preflight of a context. If the preflight is still running, says returns that.
+// says describes the result of a preflight. While the preflight is running, it returns a progress indicator.
 func (m *meeting) says(a *app) string {
 	switch {
 	case m == nil:

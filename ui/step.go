@@ -27,7 +27,7 @@ type stepPage struct {
 type place struct {
 	row     cursor
 	check   string     // name of the selected check, even if its row is hidden; "" means the first check
-	side    steps.Side // side of the selected cell, if the row exists there
+	side    steps.Side // side of the selected cell, if the check runs on that side
 	moved   bool       // the user has chosen the row
 	formed  bool       // the form has opened automatically
 	wanted  bool       // open the form when the answers are known
@@ -114,7 +114,7 @@ func (p *stepPage) enter(at int) tea.Cmd {
 	}
 	p.at = at
 	if !p.a.live.Board.Count(p.step().Name).Green() {
-		p.place().moved = false // select new failures first
+		p.place().moved = false // so that the first failure is selected
 	}
 	p.a.run.dismiss()
 	return p.a.turn(p)

@@ -145,7 +145,7 @@ func (p *stepPage) otherSide() {
 	}
 }
 
-// escape goes one level back. It closes a requested plan, the result of a run, or a filter.
+// escape goes one level back. It cancels a requested plan, hides the result of a run, or clears the filter.
 func (p *stepPage) escape() {
 	switch {
 	case p.asked != nothing:

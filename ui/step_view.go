@@ -147,7 +147,7 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	return out
 }
 
-// verdictCell returns a verdict as a glyph and a word. If it is selected, it is in reverse video.
+// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
 	sign := glyph(r.Status)
@@ -166,7 +166,8 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	return ink.Render(sign) + " " + word + rest
 }
 
-// totals returns the counts of the whole guide or the current notice. The age of this step's verdicts is on the right.
+// totals returns the line with the counts of the whole guide or the current notice. Its right end shows how current the
+// verdicts of this step are.
 func (p *stepPage) totals() string {
 	a := p.a
 	right := a.t.faint.Render(a.live.Follows(p.step().Name)) + " "
@@ -198,7 +199,7 @@ func (p *stepPage) strip() string {
 	return strings.Join(parts, " ")
 }
 
-// tally returns the counts with their glyphs, so that failures are easy to see.
+// tally returns the counts. Failures, unknowns and warnings are in color.
 func (p *stepPage) tally(n engine.Counts) string {
 	var parts []string
 	for _, part := range strings.Split(n.String(), " · ") {

@@ -21,8 +21,8 @@ func (p *stepPage) wideView(l layout) []string {
 	return append(fill(out, a.h-1), p.foot())
 }
 
-// stepColumn returns the list of steps with their states. If they fit, it adds a note about each step. The list always
-// contains the step on screen.
+// stepColumn returns the list of steps with their states. If there is room, it adds a note about each step. The list
+// always contains the step on screen.
 func (p *stepPage) stepColumn(w, h int) []string {
 	a, all := p.a, p.guide().Steps
 	notes := 2*len(all) < h

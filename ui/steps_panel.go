@@ -21,8 +21,8 @@ type typedNumber struct {
 // digitsWithin is the maximum pause between two digits.
 const digitsWithin = time.Second
 
-// typed adds a digit and returns the resulting number. It combines the digit with the previous one if that is recent
-// and the result is at most limit.
+// typed adds a digit and returns the resulting number. It appends the digit to the previous number if that number is
+// recent and the result is at most limit.
 func (t *typedNumber) typed(digit, limit int, now time.Time) int {
 	n := digit
 	if both := t.n*10 + digit; t.n > 0 && now.Sub(t.at) < digitsWithin && both <= limit {
@@ -46,7 +46,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	return p.enter(n - 1)
 }
 
-// stepPage returns the page of the steps, even while the summary is shown. If there is none yet, it returns nil.
+// stepPage returns the step page, even while the summary is shown. If there is no step page yet, it returns nil.
 func (a *app) stepPage() *stepPage {
 	switch page := a.page.(type) {
 	case *stepPage:

@@ -12,8 +12,8 @@ import (
 	"carrick/ui/model"
 )
 
-// summary is the last page. It shows the state of each step, created objects, open checks, upcoming expiries, and the
-// next commands.
+// summary is the last page. It shows the state of each step, the checks that do not pass, the created objects, upcoming
+// expiries, and the next commands.
 type summary struct {
 	a      *app
 	from   *stepPage
@@ -45,7 +45,7 @@ func (s *summary) about() string {
 	return "The state of every step, what is left to do, and how to continue."
 }
 
-// begin makes all checks live, because the summary shows the state of all of them.
+// begin prepares the text and computes what this link created.
 func (s *summary) begin() tea.Cmd {
 	s.scroll = s.a.pager("", s.lines)
 	s.next = s.a.commands(false)

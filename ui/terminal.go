@@ -82,8 +82,8 @@ func (t abilities) sequence(text string) (seq, said string) {
 	return "", "not copied: this terminal has no clipboard; select the text with the mouse"
 }
 
-// throughTmux asks tmux how a program can set the clipboard. The answer is directly, by passthrough, or not at all. In
-// the last case it uses the tmux command load-buffer.
+// throughTmux copies text through tmux. Depending on the tmux options, the returned sequence sets the clipboard
+// directly or by passthrough. If the options allow neither, throughTmux runs the tmux command load-buffer.
 func (t abilities) throughTmux(text string) (seq, said string) {
 	set, _ := t.mux("", "display-message", "-p", "#{set-clipboard}/#{allow-passthrough}")
 	reach, pass, _ := strings.Cut(set, "/")
@@ -104,7 +104,7 @@ func (t abilities) throughTmux(text string) (seq, said string) {
 	)
 }
 
-// If the terminal supports links, link returns shown as a hyperlink to url.
+// link returns shown as a hyperlink to url if the terminal supports links, and otherwise unchanged.
 func (t abilities) link(url, shown string, params ...string) string {
 	if !t.links {
 		return shown
@@ -112,8 +112,8 @@ func (t abilities) link(url, shown string, params ...string) string {
 	return ansi.SetHyperlink(url, params...) + shown + ansi.ResetHyperlink()
 }
 
-// linked turns the addresses in a line into links. An address might continue on the next line. linked skips it, because
-// a partial address would be wrong.
+// linked turns the addresses in a line into links. If more is true, it skips an address at the end of the line, because
+// the address might continue on the next line.
 func (t abilities) linked(line string, more bool) string {
 	plain := ansi.Strip(line)
 	if !t.links || !strings.Contains(plain, "://") || strings.Contains(line, "\x1b]8;") {

@@ -75,8 +75,8 @@ func spread(left, right string, w int) string {
 	return pad(clip(left, w-width(right)-1), w-width(right)) + right
 }
 
-// clipName shortens a name to at most w columns. Cluster names often start alike and differ at the end, so it cuts the
-// middle.
+// clipName shortens a name to at most w columns. Cluster names often start alike and differ at the end, so clipName
+// cuts the middle.
 func clipName(s string, w int) string {
 	if width(s) <= w || w < 8 {
 		return clip(s, w)
@@ -86,8 +86,8 @@ func clipName(s string, w int) string {
 	return clip(head+"…"+tail, w)
 }
 
-// wrap wraps text into lines of at most w columns, but never more than proseWidth. It breaks at spaces. It breaks a
-// longer word anywhere.
+// wrap wraps text into lines of at most w columns, but never more than proseWidth. Lines break at spaces. A word that
+// is longer than a line can break anywhere.
 func wrap(s string, w int) []string {
 	if w < 1 {
 		return nil
@@ -103,7 +103,7 @@ func wrap(s string, w int) []string {
 	return within(strings.ReplaceAll(ansi.Wrap(s, w, " "), unbroken, "-"), w)
 }
 
-// within enforces the maximum width of lines, because ansi.Wrap can keep a space before a word on its line.
+// within enforces the maximum width of lines, because ansi.Wrap can exceed it by a space.
 func within(text string, w int) []string {
 	var out []string
 	for _, l := range strings.Split(text, "\n") {

@@ -12,7 +12,7 @@ import (
 )
 
 // theme contains all styles of the screen. Text has the terminal's own color. Glyphs and short words have a color of
-// the palette. They never differ by color alone.
+// the palette, but color is never the only difference between two statuses.
 type theme struct {
 	renderer *lipgloss.Renderer
 
@@ -53,7 +53,7 @@ func (s skin) palette() string {
 
 func newTheme(s skin) theme {
 	r := lipgloss.NewRenderer(io.Discard)
-	r.SetColorProfile(min(s.profile, termenv.ANSI)) // a lower profile has no bold either
+	r.SetColorProfile(min(s.profile, termenv.ANSI)) // the Ascii profile would drop bold, too
 	r.SetHasDarkBackground(true)
 	name := s.palette()
 	p := palettes[name]

@@ -17,14 +17,14 @@ const (
 
 type tickMsg struct{ n int }
 
-// ticker is the only clock of the screen. The zero value is stopped.
+// ticker schedules all periodic redraws of the screen. The zero value is stopped.
 type ticker struct {
 	n     int           // number of the current tick
 	every time.Duration // the current interval; 0 if stopped
 	frame int           // current frame of the spinner
 }
 
-// at starts the ticker, unless its interval is already at most pace.
+// at starts the ticker, unless it already ticks at least that often.
 func (b *ticker) at(pace time.Duration) tea.Cmd {
 	if pace == 0 || (b.every != 0 && b.every <= pace) {
 		return nil

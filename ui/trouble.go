@@ -15,17 +15,17 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is the overlay of all failures in all steps, causes first. It follows the board while it is open.
+// trouble is the panel that lists all failures in all steps, causes first. It is updated while it is open.
 type trouble struct {
 	a      *app
 	page   *stepPage
 	row    cursor
-	on     steps.Cell // the selected cell; the selection follows it when the list changes
+	on     steps.Cell // the selected cell, which remains selected when the list changes
 	moved  bool       // the user has chosen a row; until then the first row is selected
 	filter textinput.Model
 }
 
-// troublePanel returns the overlay for a page that has a board, and nil for other pages.
+// troublePanel returns the panel for a page that has a board, and nil for other pages.
 func (a *app) troublePanel() screen {
 	var page *stepPage
 	switch p := a.page.(type) {
@@ -135,7 +135,7 @@ func (t *trouble) typed(k tea.KeyMsg) tea.Cmd {
 	return cmd
 }
 
-// found returns the number of lines for the finding of the selected cell.
+// found returns the number of lines reserved for the finding of the selected cell.
 func (t *trouble) found() int {
 	if h := t.a.panelHeight(); h >= 14 {
 		return min(6, h/4)

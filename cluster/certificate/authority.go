@@ -103,7 +103,7 @@ func sign(c, parent *x509.Certificate, key *ecdsa.PrivateKey) (Pair, error) {
 	}, nil
 }
 
-// No error from parse contains a part of the key.
+// parse returns the certificate and its key. No error contains a part of the key.
 func (p Pair) parse() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(p.Cert)
 	if block == nil || block.Type != "CERTIFICATE" {

@@ -59,8 +59,8 @@ type stored struct {
 	Config map[string]any `json:"config"`
 }
 
-// helmWord matches the names that Helm accepts for a release, a chart and its version (helm.sh/helm/v4:
-// pkg/chart/v2/util/create.go and validate_name.go; a version is a SemVer).
+// helmWord matches the release names, chart names and chart versions (SemVer) that Helm accepts (helm.sh/helm/v4:
+// pkg/chart/v2/util/create.go and validate_name.go).
 var helmWord = regexp.MustCompile(`^[A-Za-z0-9._+-]*$`)
 
 // decode decodes a release in Helm's format, which is base64-encoded JSON, usually compressed with gzip. Its errors

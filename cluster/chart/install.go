@@ -81,7 +81,7 @@ func (w *Work) allowed() error {
 }
 
 // Stuck returns the error for a pending or failed release of another tool that blocks the work. The error contains a
-// command that deletes the release's Secret. The command starts with kubectl, which includes the flags for the cluster.
+// command that deletes the release's Secret. kubectl is the start of the command, including the flags for the cluster.
 // The error does not suggest helm uninstall or helm rollback. These would run the hooks in the Secret and delete the
 // objects in its manifest. Anyone who can write Secrets in the namespace can change the hooks and the manifest.
 func (w *Work) Stuck(kubectl string) error {

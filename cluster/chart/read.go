@@ -29,9 +29,9 @@ const (
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Releases returns the deployed releases of a namespace, sorted by namespace and name. namespace "" means all
-// namespaces. It lists the Secrets in which Helm stores releases. The trace of ctx wakes when such a Secret is created,
-// changed or deleted. Releases does not find releases that Helm stores elsewhere (HELM_DRIVER), or charts that Argo CD
-// renders itself.
+// namespaces. It lists the Secrets in which Helm stores releases. The trace of ctx records the list, so that Trace.Wait
+// returns when such a Secret is created, changed or deleted. Releases does not find releases that Helm stores elsewhere
+// (HELM_DRIVER), or charts that Argo CD renders itself.
 //
 // If some releases cannot be decoded, Releases returns the other releases, and an error that names the unreadable ones.
 // Without the permission to list Secrets, it returns only an error. All releases of a namespace share one tracked read.

@@ -21,8 +21,8 @@ var (
 	events = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
-// reasons returns why an object is not ready. The reasons come from the object's conditions and pods. If it has no
-// pods, the last Warning event is the reason. All reads are tracked, so that the caller runs again when a reason
+// reasons returns why an object is not ready. The reasons come from the object's conditions and pods. If the object has
+// no pods, the last Warning event is the reason. All reads are tracked, so that the caller runs again when a reason
 // changes.
 func reasons(ctx context.Context, c *cluster.Cluster, o *unstructured.Unstructured) []string {
 	var out []string

@@ -47,8 +47,8 @@ func options(name, namespace string, revision int) common.ReleaseOptions {
 	}
 }
 
-// render renders a chart. It uses the version and the API resources of the cluster on, and sends lookups to the cluster
-// asked. Either can be nil.
+// render renders a chart. on is the cluster whose version and API resources the templates see. asked is the cluster
+// that the template function lookup reads. Either can be nil.
 func render(
 	ctx context.Context, on, asked *cluster.Cluster, c *Chart, o common.ReleaseOptions, values map[string]any,
 ) (*Rendered, error) {

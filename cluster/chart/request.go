@@ -283,9 +283,9 @@ func (w *Work) free(ctx context.Context, c *cluster.Cluster, o *unstructured.Uns
 	)
 }
 
-// definitions adds the CustomResourceDefinitions from the chart's crds directory to CRDs. If another manager wrote an
-// existing one, definitions adds its description to Left instead, because Helm does not change existing
-// CustomResourceDefinitions either.
+// definitions adds the CustomResourceDefinitions from the chart's crds directory to CRDs. If a CustomResourceDefinition
+// already exists and another manager wrote it, definitions adds its description to Left instead. Helm does not change
+// existing CustomResourceDefinitions either.
 func (w *Work) definitions(ctx context.Context, c *cluster.Cluster, crds []*unstructured.Unstructured) error {
 	for _, o := range crds {
 		live, err := c.Fetch(ctx, o)

@@ -150,7 +150,8 @@ func reads(c *chartv2.Chart, value string) bool {
 	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return name.Match(f.Data) })
 }
 
-// without returns the values for a subchart that the parent chart's defaults do not contain.
+// without returns the values in given whose keys do not appear in known. given contains the values for a subchart, and
+// known contains the parent chart's defaults for the subchart.
 func without(given map[string]any, known any) map[string]any {
 	table, _ := known.(map[string]any)
 	out := map[string]any{}

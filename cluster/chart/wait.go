@@ -40,8 +40,9 @@ func finished(
 	return until(ctx, c, objs, within, say, completion)
 }
 
-// until waits until every object is done according to of. It returns an error if an object fails, or when the duration
-// within has passed. Its reads are tracked, so that it reacts to every change immediately without polling.
+// until waits until every object is done. of returns the state of an object. until returns an error if an object fails,
+// or when the duration within has passed. Its reads are tracked, so that it reacts to every change immediately without
+// polling.
 func until(
 	ctx context.Context, c *cluster.Cluster, objs []*unstructured.Unstructured, within time.Duration, say func(string),
 	of judge,
@@ -136,7 +137,8 @@ func completion(o *unstructured.Unstructured) state {
 	return s
 }
 
-// counted returns a string such as "0 of 1 ready" for a workload. For other kinds it returns otherwise.
+// counted returns a string such as "0 of 1 ready" for a workload. The parameter otherwise is the result for other
+// kinds.
 func counted(o *unstructured.Unstructured, otherwise string) string {
 	pair := map[string][2][]string{
 		"Deployment":  {{"status", "availableReplicas"}, {"spec", "replicas"}},

@@ -18,8 +18,8 @@ import (
 	"carrick/cluster/failure"
 )
 
-// HelmManager is the field manager of Helm itself. carrick uses it when it changes a release that still belongs to
-// another owner. The owner can then upgrade the release without conflicts.
+// HelmManager is the field manager of Helm itself. carrick uses this manager when it changes a release that still
+// belongs to another owner. The owner can then upgrade the release without conflicts.
 const HelmManager = "helm"
 
 // write calls r.Write if it is set. Otherwise it applies the object.

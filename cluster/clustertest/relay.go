@@ -43,9 +43,10 @@ func (s *Sandbox) Lend(l net.Listener) {
 	})
 }
 
-// Relay behaves like a sandbox process. It connects to the Unix socket address, at which another process lends a
-// sandbox (see Lend). It forwards commands from in to this sandbox, and responses to out, until in ends. It reports dir
-// as the sandbox's directory, and creates the symlink RelayedBox in dir, which points to the real directory.
+// Relay behaves like a sandbox process. It connects to the Unix socket at address, where another process lends a
+// sandbox (see Lend). It forwards commands from in to this sandbox and writes the responses to out. It returns when in
+// ends. It reports dir as the sandbox's directory, and creates the symlink RelayedBox in dir, which points to the real
+// directory.
 func Relay(address, dir string, in io.Reader, out io.Writer) error {
 	conn, err := net.Dial("unix", address)
 	if err != nil {

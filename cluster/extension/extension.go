@@ -1,8 +1,7 @@
 // Package extension is the extension that the vSphere guide runs in a cluster. It contains an admission webhook that
-// sets a suitable StorageClass on ReadWriteMany claims. It also contains a controller that creates the objects that
-// pods in profile namespaces need. It has the same functions as SoeldnerConsult/vSphere-extensions
-// (src/main/java/de/keeyzar: pvcmutator, profilewatcher). The package does not depend on guides, steps or the terminal
-// UI.
+// sets a suitable StorageClass on ReadWriteMany claims, and a controller that creates required objects in profile
+// namespaces. It has the same functions as SoeldnerConsult/vSphere-extensions (src/main/java/de/keeyzar: pvcmutator,
+// profilewatcher). The package does not depend on guides, steps or the terminal UI.
 //
 // Read in this order: review.go (the decisions of the webhook), server.go (its server), watch.go (the controller),
 // permissions.go (the permissions that it requires).

@@ -78,7 +78,7 @@ func (f *follower) createMissing(ctx context.Context, namespace, profile *unstru
 }
 
 // bind creates the RoleBinding that allows the pods of a namespace to use PSPRole. It keeps an existing binding,
-// because its role cannot be changed and might be intended.
+// because the role of a binding cannot be changed, and another role might be intended.
 func (f *follower) bind(ctx context.Context, namespace string) error {
 	if f.PSPRole == "" {
 		return nil

@@ -23,8 +23,8 @@ import (
 // LongestSentence is the maximum length of Explain's result, in characters.
 const LongestSentence = 400
 
-// Explain describes in one sentence what happened and what it means. The sentence has no period. The sentence is safe
-// to display. For a nil error, Explain returns "".
+// Explain describes in one sentence what happened and what it means. The sentence has no period and is safe to display.
+// For a nil error, Explain returns "".
 func Explain(err error) string {
 	if err == nil {
 		return ""

@@ -28,7 +28,7 @@ type clusters struct {
 // tokenFile) are read on the host. Relative paths are relative to the kubeconfig's directory. All files are tracked, as
 // by Read. The same content returns the same *Cluster. Closing the host closes the cluster.
 //
-// Apart from such references, the kubeconfig is parsed as strictly as by kubeconfig.Parse. If it violates a rule or
+// Apart from references to files, the kubeconfig is parsed as strictly as by kubeconfig.Parse. If it violates a rule or
 // refers to a file that does not exist, the error is a kubeconfig.Error. If it has a proxy, the error is
 // failure.ErrProxy. If carrick is not permitted to read a file, the error is fs.ErrPermission.
 func (h *Host) Cluster(ctx context.Context, kubeconfig string) (*cluster.Cluster, error) {

@@ -35,8 +35,8 @@ type folder struct {
 	foreign *foreign
 }
 
-// foreign describes the first directory on a path that other users can change. Other users are all users except root
-// and the user who runs carrick.
+// foreign describes the first directory on a path that other users can change. Host.foreign defines which users count
+// as other users.
 type foreign struct {
 	path  string
 	uid   int
@@ -89,7 +89,7 @@ func (h *Host) RootsAlone(name string) (string, error) {
 }
 
 // Readlink returns the target of a symlink. It returns "" if the path is another kind of file or does not exist. The
-// trace of ctx wakes when the result changes.
+// trace of ctx records the read, so that Trace.Wait returns when the result changes.
 func (h *Host) Readlink(ctx context.Context, name string) (string, error) {
 	h.track(ctx, name)
 	leads, linked, err := h.linkAt(name)

@@ -36,10 +36,11 @@ type Options struct {
 	Run func(ctx context.Context, name string, args ...string) (stdout, stderr string, err error)
 	// Owner returns the owner of a file. If Owner is nil or ok is false, the file system's owner is used.
 	Owner func(path string) (uid, gid int, ok bool)
-	// ByRoot reports whether carrick is root on the host. If ByRoot is nil, the user of the process decides on this
-	// machine, and a directory that represents a machine belongs to root.
+	// ByRoot reports whether carrick is root on the host. If ByRoot is nil, this machine uses the effective user of the
+	// process, and a directory that represents a machine always belongs to root.
 	ByRoot func() bool
-	// Around is called for each write and removal, for callers that count or abort them. It must call change.
+	// Around wraps each write and removal, so that callers can count or abort them. It calls change to perform the
+	// operation.
 	Around func(path string, change func() error) error
 	// Here means that the directory is the root of the machine whose network this process shares, for example a mount of
 	// the machine's root in a container.
@@ -101,9 +102,9 @@ func (h *Host) Here() bool { return h.isThisMachine() || h.options.Here }
 
 func (h *Host) isThisMachine() bool { return h.Root == string(filepath.Separator) }
 
-// Read returns the content of a regular file of at most 16 MiB. The trace of ctx wakes when the file is created,
-// changed or deleted. If the file does not exist, the error is fs.ErrNotExist. Without read permission, the error is
-// fs.ErrPermission.
+// Read returns the content of a regular file of at most 16 MiB. The trace of ctx records the read, so that Trace.Wait
+// returns when the file is created, changed or deleted. If the file does not exist, the error is fs.ErrNotExist.
+// Without read permission, the error is fs.ErrPermission.
 func (h *Host) Read(ctx context.Context, path string) ([]byte, error) {
 	h.track(ctx, path)
 	data, err := h.content(ctx, path)

@@ -8,8 +8,8 @@ import (
 	"carrick/cluster/clean"
 )
 
-// List returns the sorted names of the entries of a directory. The trace of ctx wakes when an entry is created, changed
-// or deleted. If the directory does not exist, the error is fs.ErrNotExist.
+// List returns the sorted names of the entries of a directory. The trace of ctx records the read, so that Trace.Wait
+// returns when an entry is created, changed or deleted. If the directory does not exist, the error is fs.ErrNotExist.
 func (h *Host) List(ctx context.Context, name string) ([]string, error) {
 	h.trackFolder(ctx, name)
 	names, err := h.list(ctx, name)

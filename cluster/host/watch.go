@@ -22,7 +22,7 @@ import (
 // pollEvery is the interval at which a file is checked if carrick cannot watch its directory.
 const pollEvery = 5 * time.Second
 
-// trackedFile is a file whose changes wake traces.
+// trackedFile is a file or a directory whose changes are tracked by traces.
 type trackedFile struct {
 	version tracked.Version
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ type watch struct {
 	said    sync.Once         // logs only once that files cannot be watched
 	closed  bool
 	done    sync.WaitGroup
-	folders map[string][]*trackedFile // maps "<directory>/<name>" to the files that an event of this path wakes
+	folders map[string][]*trackedFile // tracked files affected by an event at "<directory>/<name>"
 	byPath  map[string]*trackedFile   // by path on the host
 	watched map[string]bool           // directories that are watched
 }
@@ -69,7 +69,7 @@ func (h *Host) track(ctx context.Context, name string) {
 	h.trackAt(ctx, name, h.spots(name))
 }
 
-// anyName replaces the file name in a path whose files receive the events of the whole directory.
+// anyName stands for every file name in the keys of watch.folders.
 const anyName = "*"
 
 // trackFolder records in the trace of ctx that the names in a directory are about to be read.
@@ -101,8 +101,8 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 	}
 }
 
-// spots returns the paths on this machine at which a change can change the target of name. These are all symlinks on
-// the path, and the file itself or the first missing directory.
+// spots returns the paths on this machine where a change can affect the target of name: all symlinks on the path, and
+// the file itself or the first missing directory.
 func (h *Host) spots(name string) []string {
 	done, links, err := h.follow(name)
 	if err != nil {
@@ -164,8 +164,8 @@ func (w *watch) file(name string) *trackedFile {
 	return f
 }
 
-// cover watches the directories of the given paths, so that an event at one of the paths wakes f. It returns an error
-// if a directory cannot be watched.
+// cover watches the directories of the given paths, so that an event at one of the paths counts as a change of f. It
+// returns an error if a directory cannot be watched.
 func (w *watch) cover(f *trackedFile, spots []string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

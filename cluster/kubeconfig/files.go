@@ -63,7 +63,7 @@ func (p *parser) inline(f settings, keys ...string) {
 	}
 }
 
-// Like inline, inlineToken replaces tokenFile with the content of the file. As in kubectl, the file takes precedence
+// inlineToken replaces tokenFile with the content of the file, like inline. As in kubectl, the file takes precedence
 // over a token in the kubeconfig.
 func (p *parser) inlineToken(f settings) {
 	at := f["tokenFile"]

@@ -1,2 +1,2 @@
-// Package masked contains secret values that are printed, logged and encoded as "(hidden)".
+// Package masked defines a type for secret values. Such a value is printed, logged and encoded as "(hidden)".
 package masked

@@ -18,8 +18,8 @@ type HoldReport struct {
 	Why    string        // the network error that ended the response; "": none
 }
 
-// Hold sends a GET request for a streaming response, such as a watch. It reads the response until the response ends, or
-// until the duration long has passed. It returns an error only if there was no response, or if ctx ended first.
+// Hold sends a GET request for a streaming response, such as a watch. It reads until the response ends or the time
+// limit long is reached. It returns an error only if there was no response, or if ctx ended first.
 func Hold(ctx context.Context, url string, long time.Duration, o HTTPOptions) (HoldReport, error) {
 	short, cancel := bounded(ctx)
 	defer cancel()

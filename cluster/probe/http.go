@@ -53,7 +53,7 @@ func HTTP(ctx context.Context, method, url string, o HTTPOptions) (HTTPReport, e
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	start := time.Now()
-	// The client's error contains the method and the URL, without its password.
+	// The client's error contains the method, and the URL without the password.
 	resp, err := client.Do(req)
 	if err != nil {
 		return HTTPReport{}, orCause(ctx, err)

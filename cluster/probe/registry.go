@@ -50,9 +50,9 @@ func RegistryHost(registry string) string {
 	return registry
 }
 
-// Try logs in as the distribution API specifies. According to its WWW-Authenticate header, the registry checks the
-// login itself, or a token service issues a token for the login. Try sends the login only over https, follows no
-// redirect, and connects only to hosts of the registry's own site. The errors are ErrLogin, ErrElsewhere,
+// Try logs in as the distribution API specifies. The WWW-Authenticate header of the registry's response determines
+// whether the registry checks the login itself or delegates it to a token service. Try sends the login only over https,
+// follows no redirect, and connects only to hosts of the registry's own site. The errors are ErrLogin, ErrElsewhere,
 // ErrNoRegistry, and the errors from HTTP.
 func (l RegistryLogin) Try(ctx context.Context) (RegistryReport, error) {
 	ctx, cancel := bounded(ctx)
@@ -145,7 +145,7 @@ func (l RegistryLogin) basic() string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.User+":"+l.Password))
 }
 
-// named replaces the URL in the error from a request with at, which contains no query.
+// named returns the error of a request with the URL at, which has no query, instead of the full URL.
 func (l RegistryLogin) named(err error, at string) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {

@@ -194,7 +194,7 @@ func refusesStrangers(conn *tls.Conn, done *ticket, wait time.Duration) bool {
 	return needsClientCert(alertText(err), true)
 }
 
-// ticket is a TLS session cache that stores nothing. When a session ticket arrives, it ends the read that waits for an
+// ticket is a TLS session cache that stores nothing. The arrival of a session ticket ends the read that waits for an
 // alert. A server sends the ticket only after it has accepted the client's certificate, or the lack of one.
 type ticket struct {
 	conn    net.Conn

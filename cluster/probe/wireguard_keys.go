@@ -29,7 +29,7 @@ const hidden = "(hidden)"
 // returns the key. The zero value means that there is no key.
 type PrivateKey struct {
 	// raw is a pointer to a string, because fmt prints unexported fields without calling Format, and with some verbs
-	// follows pointers to structs and arrays. Equal keys are equal by ==.
+	// follows pointers to structs and arrays. Equal keys compare equal with ==.
 	raw unique.Handle[string]
 }
 

@@ -28,7 +28,8 @@ func main() {
 	os.Exit(sandbox(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// play runs one of the embedded programs. If the user has a program with the same name, it runs that program instead.
+// play runs one of the embedded programs. If the user has a program with the same name, play runs the user's program
+// instead.
 func play(role roles.Role) int {
 	if role.Leashed {
 		leash.Hold()

@@ -63,9 +63,9 @@ func WithLooks(ctx context.Context, l *Looks) context.Context {
 }
 
 // Look calls look, which reads a source that cannot be watched, and returns the result. If ctx has a Looks, the result
-// is cached under key and its type for age. An error is cached for at most 5 s. Concurrent callers share one call,
-// which is canceled when all of them are gone. The trace of ctx expires with the result. Without a Looks in ctx,
-// nothing is cached. If look panics, Look returns the panic as an error.
+// is cached for age. The cache distinguishes results by key and type. An error is cached for at most 5 s. Concurrent
+// callers share one call, which is canceled when no caller waits for it. The trace of ctx expires with the result.
+// Without a Looks in ctx, nothing is cached. If look panics, Look returns the panic as an error.
 func Look[T any](ctx context.Context, key string, age time.Duration, look func(context.Context) (T, error)) (T, error) {
 	return LookOf(ctx, nil, key, age, look)
 }
@@ -168,7 +168,8 @@ func (s *Looks) leave(k lookKey, l *look) {
 	}
 }
 
-// Forget drops every result whose key starts with prefix, and wakes the traces that used such a result.
+// Forget drops every result whose key starts with prefix, and wakes the callers that wait on a trace with such a
+// result.
 func (s *Looks) Forget(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

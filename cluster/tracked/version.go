@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Announcements of changes are rate-limited, so that many changes do not cause as many checks. For each version, the
-// first atOnce announcements are immediate. After that, announcements are at least pace apart.
+// Announcements of changes are rate-limited, so that a burst of changes does not cause a burst of checks. For each
+// version, the first atOnce announcements are immediate. After that, announcements are at least pace apart.
 const (
 	atOnce = 8
 	pace   = 25 * time.Millisecond

@@ -1,3 +1,3 @@
-// Package web calls an HTTP API with a bearer token. Responses to GET are cached as looks (see package tracked). Errors
-// do not contain the token.
+// Package web calls an HTTP API with a bearer token. Responses to GET are cached (see tracked.LookOf). Errors do not
+// contain the token.
 package web

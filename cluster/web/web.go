@@ -120,8 +120,8 @@ func (w *Client) Form(ctx context.Context, path string, form url.Values, out any
 // JSON sends a request to path, which begins with "/" and can have a query. The body is the JSON of in (nil: no body).
 // The JSON of the response is decoded into out (nil: ignored). The caller must reveal each masked.Value in the
 // parameter in, because a masked value is encoded as "(hidden)". JSON returns the response's status. For a status of
-// 300 or more, the error is an *Error. The response to a GET is cached as a look for 10 s. Any other request drops the
-// API's cached responses.
+// 300 or more, the error is an *Error. The response to a GET is cached for 10 s (see tracked.LookOf). Any other request
+// drops the API's cached responses.
 func (w *Client) JSON(ctx context.Context, method, path string, in, out any) (status int, err error) {
 	target, err := w.target(path)
 	if err != nil {

@@ -22,7 +22,8 @@ var (
 	}
 )
 
-// The CRDs in a chart's crds directory are not part of its release, and Helm never deletes them.
+// definitions returns the CRDs that this action created from a chart's crds directory. Such CRDs are not part of the
+// release, and Helm never deletes them.
 func definitions(ctx context.Context, env steps.Env) ([]part, error) {
 	list, err := env.Cluster.Find(ctx, crdsAt, "", cluster.Selector{Labels: steps.LinkLabel(env.Link) + "=" + env.Action})
 	if apierrors.IsForbidden(err) {

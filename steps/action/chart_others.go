@@ -101,7 +101,8 @@ func writeForOthers(ctx context.Context, env steps.Env, others map[string]string
 	return nil
 }
 
-// A link that was written by an earlier version of carrick has no inventory.
+// enterShared adds an object of a shared release to another link's inventory. If that link has no inventory, because an
+// earlier version of carrick applied it, enterShared does nothing.
 func enterShared(ctx context.Context, as steps.Env, o, live *unstructured.Unstructured) error {
 	inv, err := inventory.Of(ctx, as)
 	if err != nil || inv.Unread != nil || inv.UID == "" {

@@ -168,8 +168,8 @@ func (c Chart) planRelease(
 	return item, nil
 }
 
-// entry returns the release's inventory entry as it is before the release's Secret is written. For a new entry, Created
-// is set if this link installs the release, or if the release has only this link's ownership label.
+// entry returns the release's inventory entry, without the hash of the Secret that this run is about to write. For a
+// new entry, Created is set if this link installs the release, or if the release has only this link's ownership label.
 func (s standing) entry(ctx context.Context, env steps.Env, want wanted) (*steps.Entry, error) {
 	inv, err := inventory.Of(ctx, env)
 	if err != nil {

@@ -81,8 +81,8 @@ func (c Command) done(ctx context.Context, env steps.Env, ran bool) (bool, error
 	return c.Done(ctx, env)
 }
 
-// Do runs the command and then verifies that Done returns true. It records the command first, so that an undo can
-// revert an interrupted run. The next run repeats an interrupted command.
+// Do records the command, runs it, and then verifies that Done returns true. Because of the record, an undo can revert
+// an interrupted run. The next run repeats an interrupted command.
 func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) error {
 	it, err := c.item(ctx, env)
 	switch {
@@ -107,7 +107,7 @@ func (c Command) Do(ctx context.Context, env steps.Env, say steps.Progress) erro
 	return nil
 }
 
-// If Done is nil, runNow records that the command ran.
+// runNow runs the command. It then calls Done to verify the effect. If Done is nil, it records that the command ran.
 func (c Command) runNow(ctx context.Context, env steps.Env, rec record) error {
 	if err := c.run(ctx, env, c.Run); err != nil {
 		return err
@@ -149,7 +149,8 @@ func (c Command) PlanUndo(ctx context.Context, env steps.Env) (steps.Change, err
 	return steps.Change{Items: []steps.Item{it}}, nil
 }
 
-// If there is nothing to report, the bool is false.
+// stays returns an item that explains why the command can't be undone. If the command has not taken effect, or if that
+// is unknown, the bool is false.
 func (c Command) stays(ctx context.Context, env steps.Env) (steps.Item, bool, error) {
 	if c.Stays == "" || env.Host == nil || env.Host.IsFolder() {
 		return steps.Item{}, false, nil

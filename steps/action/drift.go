@@ -39,7 +39,8 @@ func WithDrift(g *steps.Guide) *steps.Guide {
 	return g
 }
 
-// Most guides have this check. It verifies that a side's API server accepts the credentials.
+// signedIn is the name of a check that most guides have. The check verifies that a side's API server accepts the
+// credentials.
 const signedIn = "signed-in"
 
 func driftNeeds(g *steps.Guide, on steps.Side) []string {
@@ -184,7 +185,8 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 	return steps.Passed("all %d items are unchanged", d.compared)
 }
 
-// If a manual step must come first, result does not suggest apply alone as the fix.
+// result returns a warning that lists the differences and the commands that fix them. If a manual step must come first,
+// apply alone is not offered as the fix.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
 	r := steps.Warned("differs from the desired state: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
 	todo := d.first
@@ -222,7 +224,7 @@ func (d *drift) absent(ctx context.Context, env steps.Env, a *steps.Action, why 
 	return nil
 }
 
-// inventory bypasses the cache.
+// inventory returns the link's inventory. It bypasses the cache of package inventory.
 func (d *drift) inventory(ctx context.Context, env steps.Env) (*inventory.Inventory, error) {
 	o, err := env.Cluster.Get(ctx, inventory.ClusterRoles, "", inventory.Prefix+env.Link)
 	inv, err := inventory.Parse(env, o, err)

@@ -147,9 +147,9 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 // passing lists the kinds that run once. They are not compared, because other checks report their results.
 var passing = []string{"Job", "Pod", "CertificateSigningRequest"}
 
-// compareObjects compares the expected objects with the existing ones. For an object that is not in this link's
-// inventory, it reports only values that differ. It does so only once all objects of the action exist. Until then,
-// other checks report the missing objects.
+// compareObjects compares the expected objects with the existing ones. An object that is not in this link's inventory
+// is compared only if all objects of the action exist, and only its differing values are reported. Until then, other
+// checks report the missing objects.
 func (d *drift) compareObjects(
 	ctx context.Context, env steps.Env, a *steps.Action, objs []*unstructured.Unstructured,
 ) error {

@@ -73,7 +73,7 @@ func (m Manifest) Objects(ctx context.Context, env steps.Env) ([]*unstructured.U
 	return objs, err
 }
 
-// rendered does not apply m.Version.
+// rendered renders the asset without applying m.Version.
 func (m Manifest) rendered(ctx context.Context, env steps.Env) ([]*unstructured.Unstructured, error) {
 	if env.Cluster == nil {
 		return nil, fmt.Errorf("asset %s: the %s is not a cluster", m.File, env.SideName())

@@ -201,8 +201,8 @@ func unmarkedIn(ctx context.Context, env steps.Env, inv *inventory.Inventory, kn
 	return out, nil
 }
 
-// find lists all namespaces. If that is forbidden, it lists only the namespaces in the answers, and it reads
-// cluster-scoped objects by the names in the answers.
+// find lists objects in all namespaces. If that is forbidden, it lists objects only in the namespaces in the answers,
+// and it reads cluster-scoped objects by the names in the answers.
 func (m Manifest) find(
 	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, namespaced bool,
 ) (list []metav1.PartialObjectMetadata, everywhere bool, err error) {

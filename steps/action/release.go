@@ -71,8 +71,9 @@ func heirOf(ctx context.Context, env steps.Env, f found) (heir, action string, e
 	return heir, others[heir], nil
 }
 
-// handOn makes the link heir the creator of the object. heir's inventory then records that heir deletes the object and
-// which values it restores. The ownership label also names heir.
+// handOn makes another link, the heir, the creator of the object. The heir's inventory entry then records whether an
+// undo of the heir deletes the object, and which values that undo restores. The annotation CreatedByAnnotation names
+// the heir, too.
 func handOn(ctx context.Context, env steps.Env, f found, heir, action string) error {
 	as := inventory.EnvOf(env, heir, action)
 	if f.entry != nil {
@@ -186,8 +187,8 @@ func returns(f found) string {
 	return note
 }
 
-// leaveOut removes values from old whose fields are in owned. Only this link owns a value that it took over. Any other
-// owner has written the value since, so that value is kept.
+// leaveOut removes from old the values of the fields in owned, which another manager owns. When this link took over a
+// value, it became the only owner. Another owner has therefore written the value since, and an undo keeps it.
 func leaveOut(old, owned map[string]any) {
 	for key, v := range old {
 		set, ok := owned["f:"+key].(map[string]any)

@@ -153,7 +153,8 @@ func secretData(values map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// A value that returns errDrop is removed from its parent.
+// errDrop is returned for a placeholder without a value. The caller then drops the key or list item that contains the
+// placeholder.
 var errDrop = errors.New("drop")
 
 func (s scope) substitute(ctx context.Context, v any) (any, error) {

@@ -161,8 +161,9 @@ func fetched(
 	return values, by, err
 }
 
-// worn returns why the issued certificate must be reissued. It expires soon or no longer matches its specification. If
-// the certificate is good, does not exist or was not created by this link, worn returns "".
+// worn returns why the issued certificate must be reissued. The reason is that the certificate expires soon or no
+// longer matches its specification. If the certificate is good, does not exist or was not created by this link, worn
+// returns "".
 func (o Own) worn(ctx context.Context, e steps.Env) (string, error) {
 	v, by, err := fetched(ctx, e, o.Namespace(e), o.Leaf)
 	if err != nil || v["tls.crt"].IsZero() || v["tls.key"].IsZero() || v["ca.crt"].IsZero() || by != e.Link {

@@ -29,8 +29,8 @@ func (b Binding) String() string {
 // RoleName returns the kind and the name of the role, such as "ClusterRole view".
 func (b Binding) RoleName() string { return b.Role.Kind + " " + b.Role.Name }
 
-// Bindings returns the RoleBindings of a namespace that have a subject for which is returns true. If namespace is "",
-// it returns ClusterRoleBindings instead. The result is sorted by name.
+// Bindings returns the RoleBindings of a namespace that have a matching subject. The callback (is) decides which
+// subjects match. If namespace is "", it returns ClusterRoleBindings instead. The result is sorted by name.
 func Bindings(
 	ctx context.Context, c *cluster.Cluster, namespace string, is func(rbacv1.Subject) bool,
 ) ([]Binding, error) {

@@ -9,7 +9,8 @@ import (
 // Some joins the first three names and the number of further names, such as "a, b, c and 4 more".
 func Some(names []string) string { return FirstOf(names, 3, ", ") }
 
-// FirstOf joins at most the first most words with a separator, and appends the number of further words.
+// FirstOf joins words with a separator. If there are more words than most, it joins only the first ones and appends the
+// number of the others.
 func FirstOf(words []string, most int, separator string) string {
 	if len(words) <= most {
 		return strings.Join(words, separator)

@@ -44,8 +44,8 @@ func PoliciesOf(
 }
 
 // OpenedBy returns the names of the NetworkPolicies that allow ingress from everywhere to all ports of pods with the
-// given labels. It omits the policy called except. NetworkPolicies are additive, so a policy that allows all ingress
-// overrides all others.
+// given labels. It omits the policy with the given name (except). NetworkPolicies are additive, so a policy that allows
+// all ingress overrides all others.
 func OpenedBy(
 	ctx context.Context, c *cluster.Cluster, namespace string, pod map[string]string, except string,
 ) ([]string, error) {
@@ -139,7 +139,7 @@ func AllowsPort(
 	})
 }
 
-// AllowsAddress reports whether an ipBlock of the peers contains the address at. An empty list includes all addresses.
+// AllowsAddress reports whether an ipBlock of the peers contains an address. An empty list includes all addresses.
 func AllowsAddress(peers []networkingv1.NetworkPolicyPeer, at netip.Addr) bool {
 	in := func(cidr string) bool {
 		block, err := netip.ParsePrefix(cidr)

@@ -69,12 +69,12 @@ func ToFollow(namespace string, kinds ...schema.GroupVersionResource) []permissi
 	return To([]string{"get", "list", "watch"}, namespace, kinds...)
 }
 
-// ToEdit returns the permissions to follow and change existing objects.
+// ToEdit returns the permissions to watch and change existing objects.
 func ToEdit(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "patch"}, namespace, kinds...)
 }
 
-// ToApply returns the permissions to create, change and follow objects.
+// ToApply returns the permissions to create, change and watch objects.
 func ToApply(namespace string, kinds ...schema.GroupVersionResource) []permission.Rule {
 	return To([]string{"get", "list", "watch", "create", "patch"}, namespace, kinds...)
 }
@@ -90,9 +90,9 @@ func MayMakeCheck(why, source string, run func(context.Context, steps.Env) steps
 	}
 }
 
-// MayMake is like MayI for the cluster of this side. It removes duplicate permissions. The fix asks an admin of who,
-// such as "local cluster", to grant all the permissions. It also asks the admin to create missing namespaces, because a
-// Role requires its namespace.
+// MayMake is like MayI for the cluster of this side. It removes duplicate permissions. The argument who describes the
+// cluster in the fix, such as "local cluster". The fix asks an admin of that cluster to grant all the permissions and
+// to create missing namespaces, because a Role requires its namespace.
 func MayMake(
 	ctx context.Context, e steps.Env, who string, rights []permission.Rule, namespaces ...string,
 ) steps.Result {

@@ -15,8 +15,8 @@ import (
 	"carrick/cluster/clean"
 )
 
-// The label enforces a Pod Security level on a namespace. The levels are listed from least to most restrictive
-// (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+// EnforceLabel is the label that sets the Pod Security level of a namespace. Privileged, Baseline and Restricted are
+// its values, from least to most restrictive (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 const (
 	EnforceLabel = "pod-security.kubernetes.io/enforce"
 	versionLabel = "pod-security.kubernetes.io/enforce-version"

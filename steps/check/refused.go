@@ -8,7 +8,7 @@ import (
 // RefusedBy is the component that rejected an object.
 type RefusedBy int
 
-// ByOther covers every message that names none of the other components.
+// The components that can reject an object. ByOther covers every message that names none of the others.
 const (
 	ByOther   RefusedBy = iota
 	ByLevel             // the namespace's Pod Security level

@@ -24,9 +24,10 @@ var unitFolders = []string{
 	"/run/systemd/generator.late",
 }
 
-// dropInFolders returns the names of a unit's drop-in directories, highest precedence first. own has the directory of
-// the unit, of its template, and of each prefix that ends in a dash. ofType is the directory of the unit's type. It
-// always has lower precedence than own (systemd: src/shared/dropin.c, unit_file_find_dropin_paths).
+// dropInFolders returns the names of a unit's drop-in directories, highest precedence first. own lists the directories
+// of the unit, of its template, and of each prefix that ends in a dash. ofType is the directory of the unit's type.
+// This directory always has lower precedence than those in own (systemd: src/shared/dropin.c,
+// unit_file_find_dropin_paths).
 func dropInFolders(unit string) (own []string, ofType string) {
 	ext := path.Ext(unit)
 	stem := strings.TrimSuffix(unit, ext)
@@ -129,8 +130,8 @@ func UnitFile(ctx context.Context, h *host.Host, unit string) (at string, masked
 	return "", false, nil
 }
 
-// Unmask returns the command that removes the file at, which masks a unit. systemctl unmask removes it from only two of
-// the directories.
+// Unmask returns the command that removes the file that masks a unit. at is the path of that file. systemctl unmask
+// removes such files from only two of the directories.
 func Unmask(at, unit string) string {
 	if slices.Contains([]string{"/etc/systemd/system", "/run/systemd/system"}, path.Dir(at)) {
 		return "systemctl unmask " + unit

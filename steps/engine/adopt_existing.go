@@ -34,8 +34,8 @@ func (s *Session) SignIn(ctx context.Context, say steps.Progress) (map[string]ma
 	return s.secretAnswers(), nil
 }
 
-// Standing considers the checks that an action of the guide fixes. holds is the number of checks that pass, and all is
-// the number of checks that ran. If holds is 0, no setup exists. Checks fixed by an action without an undo don't count.
+// Standing counts the checks that an action of the guide fixes, if that action has an undo. holds is the number of
+// these checks that pass, and all is the number that ran. If holds is 0, no setup exists.
 func (s *Session) Standing(b *Board) (holds, all int) {
 	for _, c := range s.guide.Cells() {
 		check, _ := s.guide.Check(c.Check)

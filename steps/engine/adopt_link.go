@@ -90,7 +90,7 @@ func comment(b *strings.Builder, text string) {
 	}
 }
 
-// exampleOf returns stands, the current answer, as YAML. If stands is nil, it returns an example of the question's
+// exampleOf returns the current answer, stands, as YAML. If there is none, it returns an example of the question's
 // kind.
 func exampleOf(q *steps.Question, stands any) string {
 	if stands != nil && q.Kind != steps.YAML {
@@ -117,7 +117,7 @@ func exampleOf(q *steps.Question, stands any) string {
 }
 
 // SuggestLinkName returns a name for a link. It joins the names of both sides without their common prefix. For example,
-// kind-milan and kind-rome give milan-rome.
+// kind-milan and kind-rome give milan-rome. If nothing is left of the names, it returns otherwise.
 func SuggestLinkName(otherwise, local, remote string) string {
 	a, b := nameWords(local), nameWords(remote)
 	for len(a) > 1 && len(b) > 1 && a[0] == b[0] {

@@ -92,8 +92,8 @@ func (s *Session) changed(p *Plan, step string) bool {
 	return false
 }
 
-// applyOne applies the first of the given actions. The others follow it in the plan, and the same write adds their
-// objects to the inventory.
+// applyOne applies the first of the given actions. The other actions are the rest of the plan. One write adds the
+// objects of the first action, and the known objects of the others, to the inventory.
 func (s *Session) applyOne(
 	ctx context.Context, all []Planned, o steps.ApplyOptions, untouched bool, say steps.Progress,
 ) error {
@@ -284,8 +284,8 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 	return nil
 }
 
-// settled waits until a cell passes or is skipped. The skip can result from a probe that preceded the latest changes. A
-// skip therefore counts only once all needs of the cell hold, or after knownWithin has passed for each of them.
+// settled waits until a cell passes or is skipped. A skip can result from a probe before the latest changes. It
+// therefore counts only after settled has waited for each need of the cell to pass, for at most knownWithin each.
 func (s *Session) settled(ctx context.Context, c steps.Cell) (steps.Result, error) {
 	holds := func(r steps.Result) bool { return r.Status.Holds() || r.Status == steps.Skip }
 	r, err := s.until(ctx, c, holds)
@@ -311,7 +311,7 @@ func (p *Plan) changes(action *steps.Action, _ *steps.Step) bool {
 }
 
 // until probes a cell until good returns true, for at most settleWithin. While the status is Waiting, the check's own
-// timeout applies instead. until then returns the last result. It returns an error only if ctx is done.
+// timeout applies instead. The returned result is that of the last probe. The error is non-nil only if ctx is done.
 func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Result) bool) (steps.Result, error) {
 	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
@@ -339,7 +339,7 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 	}
 }
 
-// changedBy is like Changed, but returns an error at due.
+// changedBy is like Changed, but returns an error if nothing has changed by the time due.
 func (s *Session) changedBy(ctx context.Context, t Trace, due time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, due)
 	defer cancel()

@@ -44,8 +44,8 @@ func OpenAudit() (*Audit, error) {
 }
 
 // OpenLog opens a log file of this user for appending. If the file does not exist, OpenLog creates it with mode 0600.
-// how adds flags of os.OpenFile. If the path is not a regular file, OpenLog returns an error. This includes symbolic
-// links.
+// how contains additional flags for os.OpenFile. If the path is not a regular file, OpenLog returns an error. This
+// includes symbolic links.
 func OpenLog(path string, how int) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; carrick does not follow links here", path)

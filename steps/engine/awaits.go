@@ -156,7 +156,7 @@ func (s *Session) linkWord() string {
 	return steps.Quoted(s.link.Path)
 }
 
-// seals reports whether an available side currently shares a secret.
+// seals reports whether the facts file of an available side would contain a secret.
 func (s *Session) seals(ctx context.Context, side steps.Side) bool {
 	r := &resolver{s: s, ctx: tracked.WithLooks(ctx, s.looks), use: &usage{}, given: s.given(), secrets: s.secretAnswers()}
 	env := r.env(side)

@@ -18,7 +18,7 @@ type Board struct {
 
 type judged struct {
 	verdict steps.Result
-	cause   steps.Cell // the root cause, if the verdict is masked
+	cause   steps.Cell // the root cause, if the verdict is a skip because of another cell
 	masked  bool
 }
 
@@ -35,8 +35,8 @@ func (b *Board) Put(c steps.Cell, r steps.Result) {
 	clear(b.known)
 }
 
-// Verdict returns the result of a cell. If a need of the cell does not hold, the verdict is masked. It is then a skip
-// that names the root cause.
+// Verdict returns the verdict on a cell. If a check that the cell depends on does not pass, the verdict is a skip that
+// names the root cause.
 func (b *Board) Verdict(c steps.Cell) steps.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *Board) judge(c steps.Cell) judged {
 	return j
 }
 
-// mask returns the verdict of a cell whose first unmet need is need.
+// mask returns the verdict of a cell that is blocked. need is the first need of the cell that does not hold.
 func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	r := b.results[c]
 	switch {

@@ -20,9 +20,9 @@ type ExportedAction struct {
 	Pending             string // why the content can't be determined yet, or ""
 }
 
-// Export returns what the link would create, whether or not it already exists. Only answers and facts matter. Export
-// returns an error if answers are missing or a side does not answer. The only file that it writes is the link file (see
-// keepTaken).
+// Export returns what the link would create, whether or not it already exists. The result depends only on answers and
+// facts. Export returns an error if answers are missing or a side does not answer. The only file that it writes is the
+// link file (see keepTaken).
 func (s *Session) Export(ctx context.Context) (*Export, error) {
 	ctx = tracked.WithLooks(ctx, s.looks)
 	if err := s.keepTaken(ctx); err != nil {

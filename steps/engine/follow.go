@@ -65,8 +65,8 @@ func (s *Session) look(ctx context.Context, c steps.Cell) Seen {
 }
 
 // Follow probes the given cells and the cells that they need. It probes a cell again whenever something that the last
-// probe used has changed. After each result it calls on with the current board. The calls never overlap. Follow returns
-// when on returns false or ctx is done.
+// probe used has changed. After each result it passes the current board to the callback on. The calls never overlap.
+// Follow returns when the callback returns false or ctx is done.
 func (s *Session) Follow(
 	ctx context.Context, cells []steps.Cell, on func(*Board, map[steps.Cell]Look, steps.Cell) bool,
 ) error {

@@ -23,8 +23,8 @@ type Handover struct {
 	Secrets map[string]masked.Value // not yet in the file; they must be sealed first
 }
 
-// Handover reads what the other side needs from side. This includes shared facts, answers and verdicts. The result is
-// valid for the duration good.
+// Handover reads the shared facts, answers and verdicts of side that the other side needs. The facts file is valid for
+// the duration good.
 func (s *Session) Handover(ctx context.Context, side steps.Side, good time.Duration) (*Handover, error) {
 	if s.ends[side].absent() {
 		return nil, fmt.Errorf("the %s is not available: %s", s.guide.Sides[side].Name, s.whyAbsent(side))

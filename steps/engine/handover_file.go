@@ -73,7 +73,7 @@ type WrittenFile struct {
 	Says []string // lines that describe the content, what is omitted, and what to do with the file
 }
 
-// WriteHandover reads what the other side needs from an available side, and writes it into a file. If the file can't be
+// WriteHandover writes the facts file of an available side for the admin of the other side. If the file can't be
 // written, WriteHandover returns a FileError.
 func (s *Session) WriteHandover(ctx context.Context, o HandoverOptions) (*WrittenFile, error) {
 	if o.File == "" {

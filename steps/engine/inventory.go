@@ -41,7 +41,8 @@ func (s *Session) planCompletion(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// inventoryOnce keeps the creation of the inventory only in the first action of each side. Each action plans it.
+// inventoryOnce removes duplicate items that create the inventory. Each action plans such an item, and inventoryOnce
+// keeps only the first one of each side.
 func (p *Plan) inventoryOnce() {
 	made := map[steps.Side]bool{}
 	for i := range p.Actions {

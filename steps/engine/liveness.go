@@ -35,8 +35,8 @@ func (s *Session) Liveness(ctx context.Context, side steps.Side) (Liveness, Trac
 	ctx, cancel := context.WithTimeout(ctx, s.checkTimeout())
 	defer cancel()
 	v, err := end.Cluster.Version(ctx)
-	// The version is cached for a while. A watched read notices at once when the side stops answering or recovers. The
-	// read need not be permitted.
+	// The version is cached for a while. A watched read notices at once when the side stops answering or recovers. This
+	// works even if the read is forbidden.
 	if _, silent := end.Cluster.UID(ctx); errors.As(silent, new(*failure.StaleError)) {
 		err = silent
 	}

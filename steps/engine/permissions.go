@@ -24,7 +24,7 @@ type Missing struct {
 	// Needed lists all permissions that the plan requires, granted or not. If Grant listed only the missing permissions,
 	// applying it would replace the existing roles and so revoke the granted permissions.
 	Needed []permission.Rule
-	Partly bool     // further requirements can be determined only once these are granted
+	Partly bool     // further requirements can be determined only after these are granted
 	Fresh  []string // namespaces in Needed that might not exist
 }
 

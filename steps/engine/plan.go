@@ -233,7 +233,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 	return p, nil
 }
 
-// keeps reports whether an action has no undo. Planning it then sends no request.
+// keeps reports whether an action has no undo. Planning the undo of such an action sends no request.
 func keeps(d steps.Doer) bool {
 	c, ok := d.(action.Call)
 	return ok && c.Revert == nil

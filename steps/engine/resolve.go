@@ -326,7 +326,7 @@ func (s *Session) Answer(key string, v any) error {
 	return nil
 }
 
-// wake makes all probes run again that used an answer. The caller must hold s.mu.
+// wake makes all probes that used an answer run again. The caller must hold s.mu.
 func (s *Session) wake() {
 	close(s.answered)
 	s.answered = make(chan struct{})

@@ -166,7 +166,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 			late.Fix = r.Fix
 		}
 		r = late
-		tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge)) // the reads that were cut will wake nothing
+		tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge)) // cancelled reads can't trigger the next probe
 	}
 	r = overdue(check, r, time.Now())
 	if r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {

@@ -8,8 +8,9 @@ import (
 	"carrick/steps/action"
 )
 
-// takesOver adds --take-over to a fix that applies one step if another user has changed a file of that step. Otherwise
-// apply stops at that conflict. If a file can't be read, takesOver ignores it, because apply reports why.
+// takesOver adds --take-over to a fix of the form "carrick apply LINK --step STEP" if another user has changed a file
+// of that step. Without the flag, apply stops at the conflict. takesOver ignores unreadable files, because apply
+// reports them.
 func (s *Session) takesOver(ctx context.Context, env steps.Env, fix string) string {
 	for i := range s.guide.Steps {
 		step := &s.guide.Steps[i]

@@ -18,8 +18,8 @@ type Trouble struct {
 // Troubles returns the failures, unknowns and warnings of a board. Root causes come first, in dependency order. Among
 // independent root causes, failures precede absences and symptoms, in the order of the guide. Then come the unknowns
 // that another cell causes, and then the warnings. Objects that the guide has not created yet and trials that have not
-// run yet come last, because they are no causes. However, an absent object counts as a cause if the action that creates
-// it also fixes another failure.
+// run yet come last, because they don't count as causes. However, an absent object counts as a cause if the action that
+// creates it also fixes another failure.
 func (b *Board) Troubles() []Trouble {
 	behind, done := b.Behind(), b.done()
 	var wrong, gone, rest, warned, undone, untried []Trouble
@@ -55,7 +55,8 @@ func (b *Board) Troubles() []Trouble {
 	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
 }
 
-// symptoms returns the troubles that are symptoms if are is true, and the others if it is false.
+// symptoms filters troubles. If the argument (are) is true, it returns only symptoms. Otherwise it returns only the
+// other troubles.
 func symptoms(of []Trouble, are bool) []Trouble {
 	return slices.DeleteFunc(slices.Clone(of), func(t Trouble) bool { return t.Result.Secondary != are })
 }

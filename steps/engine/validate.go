@@ -82,7 +82,8 @@ func (v *validator) guide() {
 	v.cycles()
 }
 
-// once records a name. It reports a name that is malformed or already in use for the same kind.
+// once registers the name of a step, check or other item. It reports a malformed name, and a second item of the same
+// kind with that name.
 func (v *validator) once(kind, name, step string, shape *regexp.Regexp) {
 	if !shape.MatchString(name) {
 		v.bad("%s %q in step %s: invalid name", kind, name, step)

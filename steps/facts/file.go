@@ -125,8 +125,8 @@ func Decode(data []byte) (*File, error) {
 // deepest is the maximum nesting of values in a file.
 const deepest = 20
 
-// flat reports whether a document has no aliases and no deeper nesting than carrick writes. Otherwise a small file
-// could expand to a huge one.
+// flat reports whether a document has no aliases and no deeper nesting than carrick writes. Without this limit, a small
+// file could expand to a huge document.
 func flat(n *yaml.Node, depth int) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || depth > deepest {
 		return false
@@ -224,7 +224,7 @@ func oneWord(s string) string {
 	return s
 }
 
-// said removes control characters and line breaks from s and shortens it to most characters.
+// said removes control characters and line breaks from s. It truncates the result to the given maximum length.
 func said(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }), " ")
 	if r := []rune(s); len(r) > most {

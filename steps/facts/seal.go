@@ -25,8 +25,8 @@ type Sealed struct {
 // ByPassphrase in Sealed.For means that a passphrase decrypts the secrets.
 const ByPassphrase = "passphrase"
 
-// inside is the encrypted content. Signer is the fingerprint of the key that signs the file. It prevents another admin
-// from copying these sealed secrets into a file with a different address.
+// inside is the encrypted content. Signer is the fingerprint of the key that signs the file. The fingerprint prevents
+// another admin from copying these sealed secrets into a file with a different address.
 type inside struct {
 	Signer string            `yaml:"signer"`
 	Facts  map[string]string `yaml:"facts"`

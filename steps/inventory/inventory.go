@@ -132,8 +132,8 @@ func within(values, object map[string]any) map[string]any {
 }
 
 // Lacks returns the entries of a plan's items that the inventory does not have yet. It omits entries whose object does
-// not exist and is not created. It also omits entries that differ only in a missing UID, because a run completes them
-// at its end.
+// not exist and would not be created. It also omits entries that differ only in a missing UID, because a run completes
+// them at its end.
 func (inv *Inventory) Lacks(action string, items []steps.Item) []steps.Entry {
 	var out []steps.Entry
 	for _, it := range items {
@@ -220,7 +220,7 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 	return out.Actions[""]
 }
 
-// Rest returns the actions that have entries in the inventory. It omits the actions in but.
+// Rest returns the actions that have entries in the inventory, except for the given actions.
 func (inv *Inventory) Rest(but []string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(inv.Actions)), func(action string) bool {
 		return len(inv.Actions[action]) == 0 || slices.Contains(but, action)

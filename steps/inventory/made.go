@@ -40,7 +40,8 @@ func Installer(ctx context.Context, e steps.Env, namespace, release, said string
 	})
 }
 
-// linkWith returns the first of e.Link and said for whose inventory fits returns true, or "" if there is none.
+// linkWith returns e.Link if the callback (fits) accepts the inventory of that link. Otherwise it tries the link in
+// said. If neither is accepted, it returns "".
 func linkWith(ctx context.Context, e steps.Env, said string, fits func(*Inventory) (bool, error)) (string, error) {
 	for _, link := range []string{e.Link, said} {
 		if linkfile.CheckName(link) != nil {

@@ -40,8 +40,8 @@ func UsersOf(
 	return users, claims, nil
 }
 
-// Released removes an object that this link created from the inventory. It must be called only once the object contains
-// nothing from the link any more.
+// Released removes an object that this link created from the inventory. It must not be called while the object still
+// contains anything from the link.
 func Released(ctx context.Context, e steps.Env, uid types.UID) error {
 	inv, err := Of(ctx, e)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// at returns the node at the path keys, or its nearest existing parent.
+// at returns the node at the path that keys describe, or the nearest existing parent of that node.
 func at(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, k := range keys {
 		next := findKey(n, k)

@@ -16,14 +16,14 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// live is a session that follows all cells, like a screen.
+// live is a session that probes all cells continuously, like a screen.
 type live struct {
 	*engine.Session
 	seen chan steps.Result // each result of the watched check
 	end  func()
 }
 
-// follow follows a session until it is green, and continues in the background.
+// follow starts to probe all cells in the background, and returns once the session is green.
 func (x *standing) follow(b *testing.B, check string) *live {
 	b.Helper()
 	s := x.session(b, cluster.Options{})
@@ -58,7 +58,7 @@ func (x *standing) follow(b *testing.B, check string) *live {
 	return l
 }
 
-// until reads verdicts until one has the wanted status. It returns the time.
+// until reads verdicts until one has the wanted status. It returns the time at which that verdict arrived.
 func (l *live) until(b *testing.B, want steps.Status) time.Time {
 	b.Helper()
 	for {
@@ -77,7 +77,7 @@ func (l *live) until(b *testing.B, want steps.Status) time.Time {
 // of a cell.
 const apart = 150 * time.Millisecond
 
-// Change measures the time from a write to the verdict that it changes, in a session that follows the whole guide.
+// Change measures the time from a write to the changed verdict, in a session that continuously probes all cells.
 func (x Bench) Change(b *testing.B) {
 	s := x.stand(b, 0)
 	l := s.follow(b, x.Breaks)
@@ -120,7 +120,7 @@ func (x Bench) Idle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// Memory measures carrick's own memory while it follows the whole guide on both sides.
+// Memory measures carrick's own memory while it continuously probes all cells on both sides.
 func (x Bench) Memory(b *testing.B) {
 	s := x.stand(b, 0)
 	link := linkfile.New(x.Guide.Name, benchLink)

@@ -25,9 +25,9 @@ type sent struct {
 }
 
 // Chain runs all checks once, on the green state of Mutants, with high latency to the API servers. It logs each request
-// with the number of round trips that preceded it, and how long each check took. It requires no control planes. If the
-// round trip is long enough, it requires no idle machine either. Connections take no time here. Over a network, each
-// would take two more round trips.
+// with the number of round trips that preceded it, and how long each check took. It requires no control planes. With a
+// long enough round trip, other load on the machine does not affect the result. Opening a connection takes no time
+// here. Over a network, each connection would take two more round trips.
 func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	t.Helper()
 	if *trip == 0 {

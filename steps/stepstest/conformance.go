@@ -90,7 +90,7 @@ func Upstream(t *testing.T, root, file, proves string) string {
 	return path
 }
 
-// Define installs upstream's CRDs for the duration of the test. It returns when they are served.
+// Define installs upstream's CRDs for the duration of the test. It waits until they are served.
 func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...string) {
 	t.Helper()
 	args := []string{"apply", "--server-side", "--validate=strict", "-o", "name"}
@@ -102,8 +102,8 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 	established(t, box, side, names)
 }
 
-// established returns when the API server serves the CRDs. It does not use kubectl wait, which fails while an object
-// has no conditions at all.
+// established waits until the API server serves the CRDs. It does not use kubectl wait, which fails while an object has
+// no conditions at all.
 func established(t *testing.T, box *clustertest.Sandbox, side steps.Side, names []string) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)

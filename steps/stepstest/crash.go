@@ -16,7 +16,7 @@ import (
 )
 
 // matrixEnv is the environment variable that selects how crashes are tested. "each" tests every crash separately, which
-// takes an hour. By default one run follows another, and each is killed.
+// takes an hour. By default, every run resumes the previous one, and every run is killed (see the method chain).
 const matrixEnv = "CARRICK_MATRIX"
 
 const (
@@ -106,7 +106,7 @@ func (s *stage) chain(t *testing.T, command string) []string {
 	t.Helper()
 	began := time.Now()
 	var where []string
-	met, known := map[string]bool{}, 0 // places so far, and the number of consecutive runs killed at one of them
+	met, known := map[string]bool{}, 0 // places so far, and the number of consecutive runs killed at a known place
 	for i := range mostRuns {
 		at := crash{1 + known, true}
 		if i%2 == 1 {

@@ -229,8 +229,8 @@ func parsed(t testing.TB, g *steps.Guide, answers map[string]string) map[string]
 }
 
 // Cycle verifies on real API servers that apply makes all checks pass, that a second apply changes nothing, and that
-// undo restores both sides. Others can create objects because of carrick's changes. theirs reports such objects, which
-// are ignored. Cycle returns the actions that undo reverted.
+// undo restores both sides. Other components can create objects in reaction to carrick's changes. The functions in
+// theirs report such objects, which Cycle ignores. Cycle returns the actions that undo reverted.
 func Cycle(
 	t *testing.T, box *clustertest.Sandbox, g *steps.Guide, assets fs.FS, name string, answers map[string]any,
 	theirs ...func(name string) bool,

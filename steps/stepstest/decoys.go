@@ -120,8 +120,8 @@ func (s *stage) decoys(t *testing.T, side steps.Side) (planted []string) {
 	return planted
 }
 
-// deceived plants decoys on each side. It fails the test if they change what the guide discovers. It returns the decoys
-// by name, with the content from shown.
+// deceived plants decoys on each side. It fails the test if the decoys change what the guide discovers. It returns the
+// content of the decoys (see shown) by name.
 func (s *stage) deceived(t *testing.T, when string) map[string]string {
 	t.Helper()
 	adopts := when == "set-up"

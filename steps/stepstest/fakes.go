@@ -80,7 +80,7 @@ func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fak
 	return f
 }
 
-// The caller must close the session.
+// session opens a session on the fake servers. The caller must close the session.
 func (f *fakes) session(t *testing.T) *engine.Session {
 	t.Helper()
 	st := f.state

@@ -67,7 +67,7 @@ func (x trouble) rules(kind proxy.Rule) []proxy.Rule {
 		kind.Times, then.Fault = hugeTimes, proxy.Unavailable()
 		return []proxy.Rule{kind, then}
 	}
-	if x.watches { // it is answered eventually
+	if x.watches { // limits the number of affected watches
 		kind.Times = watchTimes
 	}
 	return []proxy.Rule{kind}

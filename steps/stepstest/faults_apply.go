@@ -12,8 +12,8 @@ import (
 	"carrick/cluster/clustertest/proxy"
 )
 
-// faultsOfApply runs an apply from nothing during each fault. Each run begins where the previous run ended. The last
-// run completes.
+// faultsOfApply runs an apply during each fault. Each run continues where the previous run ended. The last run
+// completes.
 func (s *stage) faultsOfApply(t *testing.T) {
 	for i, x := range troubles() {
 		if x.harmless {
@@ -87,7 +87,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 		switch {
 		case changed.CompareAndSwap(false, true):
 			close(first)
-			<-on // answer only once the fault has begun
+			<-on // answer only after the fault has begun
 		case over.Load() && more.CompareAndSwap(false, true):
 			close(next)
 		}
@@ -127,7 +127,7 @@ func (s *stage) looksFail(t *testing.T, x trouble) {
 	s.sane(t, r)
 	switch code {
 	case 0:
-	case 1, 6, 130: // in case 1, the answer to its first change was lost
+	case 1, 6, 130: // 1: the response to the first change was lost
 		plainEnd(t, r)
 	default:
 		t.Errorf("exit code %d\n%s", code, r.said())

@@ -14,7 +14,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// followed is a session whose cells are followed, as on a screen.
+// followed is a session whose cells are probed continuously, as on a screen.
 type followed struct {
 	*engine.Session
 	boards chan *engine.Board // the latest board
@@ -49,7 +49,7 @@ func (s *stage) follow(t *testing.T) *followed {
 	return f
 }
 
-// until waits for a board for which wrong returns nothing.
+// until waits for a board for which the callback (wrong) returns no problems.
 func (f *followed) until(t *testing.T, within time.Duration, wrong func(*engine.Board) []string) {
 	t.Helper()
 	due := time.After(within)
@@ -76,9 +76,9 @@ func (f *followed) notGreen(b *engine.Board) []string {
 	return out
 }
 
-// faultsOfLive follows a green setup, injects a fault on the side of the check Breaks, and breaks that check. The board
-// must not stay green. When the fault is over, the board must show the failure. Once the check is fixed, the board must
-// be green again.
+// faultsOfLive continuously probes a green setup, injects a fault on the side of the check Breaks, and breaks that
+// check. The board must not stay green. When the fault is over, the board must show the failure. Once the check is
+// fixed, the board must be green again.
 func (s *stage) faultsOfLive(t *testing.T) {
 	f := s.follow(t)
 	side := ground(s.Guide)

@@ -43,7 +43,8 @@ func init() {
 	os.Exit(125)
 }
 
-// becomeGated installs the filter and executes the program. init runs on a locked OS thread.
+// becomeGated installs the filter and executes the program. It must be called by init, which runs on a locked OS
+// thread.
 func becomeGated() error {
 	fd, err := listen()
 	if err != nil {
@@ -208,7 +209,7 @@ func (g *gate) change(r request) (fileChange, bool) {
 	text := make([]byte, 255)
 	n, _ := memory.ReadAt(text, int64(name))
 	c.name, _, _ = strings.Cut(string(text[:n]), "\x00")
-	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // unlink fails for a directory, and the right call follows
+	if c.call == "unlink" && r.args[2]&removeFolder == 0 { // fails for a directory; a second call removes it
 		info, err := os.Lstat(filepath.Join(at, c.name))
 		return c, err == nil && !info.IsDir()
 	}

@@ -37,7 +37,8 @@ func fileMacros(text, folder string) (string, error) {
 	return out, failed
 }
 
-// helmRelease encodes a release, described as YAML, as Helm stores it in its Secret. That is JSON in gzip in base64.
+// helmRelease encodes a release, described as YAML, as Helm stores it in its Secret. The format is base64-encoded,
+// gzipped JSON.
 func helmRelease(release []byte) ([]byte, error) {
 	json, err := yaml.YAMLToJSON(release)
 	if err != nil {

@@ -55,7 +55,8 @@ var addedFields = []addedField{
 	{[]string{"Service"}, []any{"spec", "ports"}, []string{"spec", "externalIPs"}, []any{"203.0.113.66"}},
 }
 
-// added returns the changes that add such fields to an object. writes reports whether carrick writes the path at.
+// added returns the changes that add such fields to an object. writes reports whether carrick writes the field at a
+// path.
 func added(kind string, object map[string]any, writes func(at []any) bool) []change {
 	var out []change
 	for _, f := range addedFields {

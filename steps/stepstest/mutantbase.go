@@ -235,7 +235,7 @@ func wholeManagers(o *unstructured.Unstructured) {
 	o.SetManagedFields(list)
 }
 
-// writtenLongAgo sets the time of a manager's writes to 2020, so that everything in the state was started later.
+// writtenLongAgo sets the time of a manager's writes to 2020, so that they precede every start time in the state.
 func writtenLongAgo(o *unstructured.Unstructured, manager string) {
 	list := o.GetManagedFields()
 	for i := range list {

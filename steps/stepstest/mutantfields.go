@@ -22,7 +22,7 @@ type change struct {
 	less bool // altering the number makes it smaller
 }
 
-// An edit returns gone to delete a value.
+// gone is the value that the function edit of a change returns to delete a value.
 type gone struct{}
 
 // apply returns a changed copy of root.
@@ -232,7 +232,7 @@ func pathText(at []any) string {
 	return out.String()
 }
 
-// has reports whether a value has the path at.
+// has reports whether the path at exists in v.
 func has(v any, at []any) bool {
 	for _, part := range at {
 		switch key := part.(type) {

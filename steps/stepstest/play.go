@@ -32,8 +32,8 @@ var silences = regexp.MustCompile(
 var update = flag.Bool("update", false, "write what was found into the states' want sections")
 
 // Play runs all checks of the guide on every state in dir and compares the verdicts with the state's want section.
-// Every check, including shared ones, must pass in one state, and fail or warn in another. For a check of whether a
-// side answers, the second verdict can be unknown.
+// Every check, including shared ones, must pass in at least one state, and fail or warn in another. For a check that
+// verifies that a side answers, the second verdict can be unknown.
 //
 // Play runs in parallel with tests on control planes, which mostly wait.
 func Play(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {

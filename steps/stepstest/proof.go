@@ -24,19 +24,19 @@ import (
 // Proof configures the tests of how a guide handles faults and crashes. It extends the configuration of the benchmarks.
 type Proof struct {
 	Bench
-	// Blind lists checks by side. When the API server of their side fails, their verdict does not change, because they
-	// then send it no requests. Verify that for a check before you add it.
+	// Blind lists, by side, the checks whose verdict does not change when the API server of that side fails. Such a check
+	// sends no requests to that API server. Verify this before you add a check.
 	Blind map[steps.Side][]string
 	// Random is a regular expression for text that differs between two runs of this guide. Text that differs for every
 	// guide is already covered.
 	Random string
-	// Theirs reports whether others create an object of a snapshot because of what the guide sets up. An undo keeps such
-	// objects. If Theirs is nil, there are none.
+	// Theirs reports whether another component created an object of a snapshot in reaction to what the guide sets up. An
+	// undo keeps such objects. If Theirs is nil, there are no such objects.
 	Theirs func(name string) bool
 	// Remade is the kind of object that another user recreates right before carrick deletes it. The default is a Secret.
 	Remade *Remade
-	// Asked lists questions that the admin must answer. For these, a tenant's object can look like the object from which
-	// the answer would be discovered.
+	// Asked lists questions that the admin must answer if a tenant's object looks like the object from which carrick
+	// discovers the answer.
 	Asked []string
 	// More returns what is stored outside the clusters, by name.
 	More func(testing.TB, *clustertest.Sandbox, map[string]any) map[string]string
@@ -116,8 +116,8 @@ func (x Proof) stage(t *testing.T) *stage {
 	return s
 }
 
-// trustBoth makes the kubeconfig also trust the API server itself if the guide connects a machine to a cluster. The
-// machine's own requests bypass the proxy.
+// trustBoth adds the CA of the API server to the kubeconfig if the guide connects a machine to a cluster. The machine's
+// own requests bypass the proxy, so they need that CA.
 func (s *stage) trustBoth(t *testing.T) {
 	t.Helper()
 	for side, access := range s.access {
@@ -253,7 +253,8 @@ func (r *run) String() string { return strings.Join(r.cmd.Args[1:], " ") }
 func (r *run) said() string   { return r.err.String() + r.stdout.String() }
 
 // measure records the maximum memory of carrick while it runs. The kernel's figure for a terminated child is useless,
-// because it includes the process that forked it. That is this process, with the response bodies that it generates.
+// because it includes the memory of the parent at the fork. The parent is this test process, which generates large
+// response bodies.
 func (r *run) measure(program string) {
 	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
 	for {

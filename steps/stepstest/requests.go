@@ -10,7 +10,8 @@ import (
 	"carrick/steps"
 )
 
-// counted is a FlowSchema that delays no request. Its metrics count requests.
+// counted is a FlowSchema that delays no requests. The API server has a metric with the number of requests per
+// FlowSchema.
 const counted = `
 apiVersion: flowcontrol.apiserver.k8s.io/v1
 kind: FlowSchema

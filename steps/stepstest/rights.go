@@ -137,8 +137,8 @@ type Without struct {
 	Has    Granted // the rest of the role
 }
 
-// UsersWithout creates users for whom some of the given permissions are missing. Each user lacks at most many
-// permissions, all with the same verb and role.
+// UsersWithout creates users for whom some of the given permissions are missing. All permissions that a user lacks have
+// the same verb and role. many is their maximum number.
 func UsersWithout(
 	tb testing.TB, box *clustertest.Sandbox, side steps.Side, roles []Granted, rights []Lacked, many int,
 ) []Without {

@@ -121,7 +121,7 @@ func (s *server) stop() {
 
 func (s *server) ca() []byte { return s.signs.pem() }
 
-// expand replaces macros whose values are known only once the server runs.
+// expand replaces macros whose values are known only after the server has started.
 func (s *server) expand(text string) string {
 	text = strings.ReplaceAll(text, "${ca}", base64.StdEncoding.EncodeToString(s.ca()))
 	text = strings.ReplaceAll(text, "${ca-pem}\n", string(s.ca()))
@@ -225,7 +225,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// metrics answers with "GET /metrics" from the web section. The line "get /metrics" in the denied section forbids it.
+// metrics answers with "GET /metrics" from the web section. If the denied section contains "get /metrics", it answers
+// with 403.
 func (s *server) metrics(w http.ResponseWriter) {
 	if slices.Contains(s.denied, "get /metrics") {
 		fail(w, 403, metav1.StatusReasonForbidden, `forbidden: User "admin" cannot get path "/metrics"`)

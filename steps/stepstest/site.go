@@ -15,7 +15,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// Site is a faulty setup of the sandbox with a session. It runs checks and follows their fixes.
+// Site is a faulty setup of the sandbox with a session. It runs checks and carries out their fixes.
 type Site struct {
 	*engine.Session
 	Box *clustertest.Sandbox
@@ -104,7 +104,7 @@ type Finding struct {
 	Fixed             bool
 }
 
-// Finds verifies all the findings before it follows the fixes.
+// Finds first verifies all the findings and then carries out the fixes.
 func (x *Site) Finds(all []Finding) {
 	x.t.Helper()
 	x.Forget()
@@ -119,8 +119,8 @@ func (x *Site) Finds(all []Finding) {
 	}
 }
 
-// Mends follows the printed fix of a check, unless the fix of another check has already fixed it. It verifies that the
-// check then passes. was is the earlier verdict of the check.
+// Mends carries out the printed fix of a check, unless the fix of another check has already helped. It verifies that
+// the check then passes. was is the earlier verdict of the check.
 func (x *Site) Mends(check string, was steps.Result) {
 	x.t.Helper()
 	x.Forget()
@@ -170,8 +170,9 @@ var (
 	itsFiles  = regexp.MustCompile(` /(etc|root|var|home|opt)/`)
 )
 
-// Fix follows a fix. It runs carrick commands in the engine, and other commands in a shell that has kubectl. It runs a
-// machine's commands in the directory that represents the machine. The current user owns the files in that directory.
+// Fix carries out a fix. It runs carrick commands in the engine, and other commands in a shell that has kubectl. It
+// runs a machine's commands in the directory that represents the machine. The current user owns the files in that
+// directory.
 func (x *Site) Fix(text string) {
 	x.t.Helper()
 	if there := onMachine.FindString(text); there != "" {

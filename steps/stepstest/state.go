@@ -42,7 +42,7 @@ type state struct {
 	admission map[steps.Side][]admission // rules for dry runs
 }
 
-// If the section does not exist, section returns false.
+// section returns the content of the named section. If the section does not exist, the bool is false.
 func (s *state) section(name string) (string, bool) {
 	for _, f := range s.archive.Files {
 		if f.Name == name {

@@ -75,7 +75,7 @@ func (x Proof) Trust(t *testing.T) {
 		side, rest, _ := strings.Cut(key, " ")
 		kind, name, _ := strings.Cut(rest, " ")
 		if was == "" {
-			continue // a controller has deleted the copy, a token without ServiceAccount in this namespace
+			continue // a controller has deleted the copy: a token Secret without its ServiceAccount
 		}
 		now := s.shown(t, steps.Side(side), kind, tenantSpace, name)
 		if now != was {
@@ -193,8 +193,8 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	return true
 }
 
-// forges makes the annotations of an object that the link only changed name the link as its creator, with other old
-// values to restore.
+// forges sets annotations on an object that the link only changed. They name the link as the creator of the object and
+// contain forged values to restore.
 func (s *stage) forges(t *testing.T, side steps.Side, e entered) {
 	t.Helper()
 	s.box.Run(t, string(side), "", append(at(e), "annotate", "--overwrite", strings.ToLower(e.Kind), e.Name,

@@ -112,7 +112,8 @@ func serveTLS(h http.Handler) (*httptest.Server, []byte, error) {
 
 var claims = regexp.MustCompile(`\$\{claims (\w+) (\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}`)
 
-// expand replaces ${claims ALG {…}}, times, WireGuard macros, and macros whose values are known only once the API runs.
+// expand replaces ${claims ALG {…}}, times, WireGuard macros, and macros whose values are known only after the API has
+// started.
 func (w *web) expand(text string) string {
 	text = w.certs(w.tunnels.expand(timed(text, w.now)))
 	u, _ := url.Parse(w.URL) // httptest sets a valid URL

@@ -1,9 +1,9 @@
-// Command cast records carrick on a pseudo-terminal as an asciicast (version 2). When the screen shows TEXT, it makes
-// carrick exit:
+// Command cast records carrick on a pseudo-terminal as an asciicast (version 2). It quits carrick when the screen shows
+// TEXT:
 //
 //	cast -o FILE -title TITLE -until TEXT -- PROGRAM ARG …
 //
-// carrick gets its own environment, so that the recording contains nothing from this machine.
+// carrick runs with a minimal environment, so that the recording contains nothing from this machine.
 package main
 
 import (
@@ -120,5 +120,5 @@ func watch(o options, terminal *os.File, t *tape) error {
 	}
 }
 
-// step matches the progress that a walk shows on the screen.
+// step matches the progress in the headline of the screen, such as "step 3 of 8".
 var step = regexp.MustCompile(`step [0-9]+ of [0-9]+|summary`)

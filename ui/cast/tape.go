@@ -12,11 +12,11 @@ import (
 
 // tape is a recording of output with timestamps.
 type tape struct {
-	pause  time.Duration // the maximum pause between two later events
+	pause  time.Duration // the maximum pause between two events; a longer pause is shortened
 	events []event
 	last   time.Duration // actual time of the last event
 	now    time.Duration // time of the last event on the tape
-	rest   []byte        // the start of an incomplete character
+	rest   []byte        // the first bytes of an incomplete UTF-8 character
 }
 
 type event struct {
@@ -27,10 +27,11 @@ type event struct {
 // together is the interval within which output belongs to one frame.
 const together = 15 * time.Millisecond
 
-// queries matches terminal queries. They must not be replayed, because the player would have to reply.
+// queries matches terminal queries. They must not be in the recording, because the terminal that replays it would reply
+// to them.
 var queries = regexp.MustCompile(`\x1b\][0-9]+;\?(\x07|\x1b\\)|\x1b\[(6n|c|>c|>q|\?[0-9]+\$p)`)
 
-// add adds output to the tape. at is the time at which it was written.
+// add adds data to the tape. at is the time at which data was written.
 func (t *tape) add(at time.Duration, data []byte) {
 	data = append(t.rest, data...)
 	end := len(data)
@@ -65,7 +66,7 @@ type header struct {
 	Env     map[string]string `json:"env"`
 }
 
-// write writes the tape as an asciicast. A pause at its end keeps the last frame readable.
+// write writes the tape as an asciicast. A pause at the end keeps the last frame readable.
 func (t *tape) write(o options) error {
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)

@@ -1,5 +1,5 @@
-// Package farewell composes the closing message of both wizards. It contains the state of each step, the failures, and
-// the next commands. The package prints nothing.
+// Package farewell composes the closing message of both wizards. The message contains the state of each step, the
+// failures, and the next commands. The package prints nothing.
 package farewell
 
 import (
@@ -36,7 +36,7 @@ func (s Stand) Title() string {
 	return s.Guide.Title + " · " + oneLine(s.Link.Name())
 }
 
-// Behind returns the message that n checks are older than the last change.
+// Behind returns the message that n checks have not run since the last change.
 func Behind(n int) string {
 	checks := fmt.Sprintf("%d checks", n)
 	if n == 1 {
@@ -51,7 +51,7 @@ type Wrong struct {
 	Text   string // such as "provider: the tunnel is up: no handshake"
 }
 
-// wrongLines is the maximum number of cells that are named. carrick check lists all.
+// wrongLines is the maximum number of cells that are named. The command carrick check lists all of them.
 const wrongLines = 8
 
 // Wrongs returns the cells that fail, followed by those that are unknown. more is the number of omitted cells.
@@ -90,8 +90,8 @@ func (s Stand) Commands() []Command {
 	return append(out, Command{"carrick undo " + path, "undoes the changes that the link made"})
 }
 
-// install returns the remaining work for directories that represent machines. Their files must be copied to the
-// machine.
+// install returns a command for each side whose root directory represents another machine. The user must copy the
+// directory to that machine and run the command there.
 func (s Stand) install() []Command {
 	var out []Command
 	for _, side := range steps.Sides {
@@ -117,7 +117,7 @@ func (s Stand) install() []Command {
 // Path returns the path of the link file relative to the working directory.
 func (s Stand) Path() string { return ShortPath(s.Dir, s.Link.Path) }
 
-// ShortPath returns path relative to dir if path is inside dir.
+// ShortPath returns path relative to dir if path is inside dir, and otherwise unchanged.
 func ShortPath(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && dir != "" && !strings.HasPrefix(rel, "..") {
 		return rel

@@ -59,7 +59,7 @@ func (w *walk) neededAnswers() ([]engine.Answered, error) {
 }
 
 // askAnswers asks the questions of the step. If needed is true, it asks only those without an answer. It saves each
-// answer immediately. It returns errBack if there was no question, or if the user went back before the first.
+// answer immediately. It returns errBack if there was no question, or if the user went back from the first question.
 func (w *walk) askAnswers(needed bool) error {
 	list, err := w.asked()
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *walk) askAnswers(needed bool) error {
 	return nil
 }
 
-// askOne asks one question until it gets a valid answer, and saves the answer. It reports whether the answer has
+// askOne asks one question until the user gives a valid answer, and saves the answer. It reports whether the answer has
 // changed.
 func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	q := a.Question
@@ -131,7 +131,7 @@ func (w *walk) askOne(a engine.Answered, n, of int) (bool, error) {
 	}
 }
 
-// passes reports whether an error is not about the typed text. The caller must then return it instead of asking again.
+// passes reports whether the caller must return err instead of asking again, because err is not about the typed text.
 func (w *walk) passes(err error) bool {
 	return w.mine(err) || errors.Is(err, errBack) || errors.Is(err, errQuit) || errors.As(err, new(*NoInputError))
 }
@@ -251,7 +251,8 @@ func (w *walk) save(q *steps.Question, value any) error {
 	return nil
 }
 
-// numbered returns the value of a choice that was entered by its number.
+// numbered returns the value of the choice that the user entered by number, title or value. It returns other text
+// unchanged.
 func numbered(q *steps.Question, text string) string {
 	for _, c := range q.Of {
 		if c.Value == text {

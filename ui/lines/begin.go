@@ -169,8 +169,8 @@ type openError struct{ err error }
 func (e *openError) Error() string { return e.err.Error() }
 func (e *openError) Unwrap() error { return e.err }
 
-// connect opens a link. It saves a new link. It runs the checks of an existing link and continues at its first open
-// step.
+// connect opens a link. A new link is saved. For an existing link, connect runs the checks and continues at the first
+// open step.
 func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	err := w.wait(func() string { return "the link to open" }, nil, func(context.Context) error {
 		s, err := w.o.Connect(l, resumed)

@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// deed is something to plan, confirm and execute.
+// deed is an apply or undo to plan, confirm and execute.
 type deed struct {
 	scope  engine.Scope
 	undo   bool
@@ -22,7 +22,7 @@ type deed struct {
 	option string // command-line arguments for the same deed, such as " --step identity"
 }
 
-// plan plans a deed and checks its permissions.
+// plan plans a deed and checks the user's permissions for it.
 func (w *walk) plan(d deed) (p model.Planned, err error) {
 	err = w.wait(func() string { return "the plan of " + d.what }, nil, func(ctx context.Context) error {
 		p = w.live.Plan(ctx, d.scope, d.undo)
@@ -95,7 +95,7 @@ func (w *walk) confirmSigners(d deed, list []engine.Signer) error {
 	return nil
 }
 
-// command returns the command line for a deed without confirmation.
+// command returns the command that executes a deed without asking for confirmation.
 func (w *walk) command(d deed) string {
 	verb := strings.ToLower(strings.Fields(d.verb)[0])
 	if d.undo {
@@ -195,7 +195,7 @@ func (w *walk) confirm(d deed, p *engine.Plan) (allowed steps.ApplyOptions, err 
 	return allowed, nil
 }
 
-// yes asks for a confirmation. Enter means no, and so does the end of the input. p is the plan to confirm, or nil.
+// yes asks for a confirmation. For no, which is the default, it returns errBack. p is the plan to confirm, or nil.
 func (w *walk) yes(what, instead string, p *engine.Plan) error {
 	for {
 		text, err := w.ask(question{

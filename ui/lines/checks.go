@@ -83,7 +83,7 @@ func (w *walk) tell(rows []row, full bool) {
 // tellRow prints the cells of a check whose status is in which.
 func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	var said []steps.Cell
-	var whole []string // the text for each
+	var whole []string // the text for each cell in said
 	for _, c := range r.cells {
 		v := w.live.Board.Verdict(c)
 		if !slices.Contains(which, v.Status) {
@@ -115,7 +115,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 	}
 }
 
-// sayers returns the prefix for each text, which is the name of its side. If both sides have the same text, the first
+// sayers returns a prefix for each text. A prefix is the name of the side. If both sides have the same text, the first
 // prefix is "both sides" and the second is "".
 func (w *walk) sayers(cells []steps.Cell, texts []string) []string {
 	out := make([]string, len(cells))

@@ -103,7 +103,7 @@ func (w *walk) chosen(text string, enter func(string) error, list []choice) erro
 	return nil
 }
 
-// stepOf returns the step with the given number, name or title.
+// stepOf returns the index of the step with the given number, name or title.
 func (w *walk) stepOf(text string) (int, bool) {
 	if n, err := strconv.Atoi(text); err == nil {
 		return n - 1, n >= 1 && n <= len(w.guide().Steps)+1

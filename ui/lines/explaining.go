@@ -25,7 +25,8 @@ func (w *walk) tellChanged() {
 	w.tell(rows, false)
 }
 
-// differs reports whether a cell differs from what was last printed. It ignores changed findings of a pass or a skip.
+// differs reports whether a cell differs from what was last printed. For passing and skipped cells it ignores the
+// finding.
 func (w *walk) differs(c steps.Cell) bool {
 	now, was := w.live.Board.Verdict(c), w.told[c]
 	if now.Status != was.Status {

@@ -16,7 +16,7 @@ import (
 // handWithin is the timeout for reading the facts of a side.
 const handWithin = time.Minute
 
-// handOver writes the facts of a local side to a file and prints which admin must continue.
+// handOver writes the facts of a side to a file and prints which admin must continue.
 func (w *walk) handOver(string) error {
 	side, err := w.sideToHand()
 	if err != nil || side == "" {
@@ -81,8 +81,8 @@ func (w *walk) writeHandover(o engine.HandoverOptions) error {
 	return nil
 }
 
-// sideToHand returns the local side. If both sides are local, it asks the user which one. If no side is local, it
-// returns "".
+// sideToHand returns the side for which the user has a context. If the user has a context for both sides, it asks which
+// side to hand over. If the user has a context for neither side, it returns "".
 func (w *walk) sideToHand() (steps.Side, error) {
 	here := w.live.Session.Here()
 	switch len(here) {

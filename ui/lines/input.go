@@ -19,7 +19,7 @@ type input struct {
 	modes   *term.State // modes of the terminal before the first secret was read
 	asked   chan bool   // requests for a line; true means without echo
 	got     chan reply
-	pending bool // a read is in progress whose reply has not been received
+	pending bool // a line has been requested and its reply has not been received
 }
 
 type reply struct {
@@ -77,7 +77,7 @@ func (i *input) line(ctx context.Context, secret bool, interrupts <-chan os.Sign
 	}
 }
 
-// If a secret was being read, restore turns the terminal's echo on again. It also ends the reading goroutine.
+// restore turns terminal echo back on if a secret was being read. It also ends the reading goroutine.
 func (i *input) restore() {
 	if i.tty != nil && i.modes != nil {
 		_ = term.Restore(int(i.tty.Fd()), i.modes)

@@ -29,9 +29,9 @@ func (e *NoInputError) Error() string {
 	return "the input ended at " + quoted(e.What) + "; without questions: " + e.Instead
 }
 
-// Run goes through a guide in lines until the user leaves. It then prints the state of each step. After q it returns
-// nil, and after ctrl+c ErrInterrupted. If the input ended, it returns a NoInputError. If ctx ended the wizard, it
-// returns the cause of ctx.
+// Run runs the line-based wizard until the user leaves. It then prints the state of each step. After q it returns nil,
+// and after ctrl+c ErrInterrupted. If the input ended, it returns a NoInputError. If ctx ended the wizard, it returns
+// the cause of ctx.
 func Run(ctx context.Context, o Options) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -44,7 +44,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 	return all
 }
 
-// planned prints one action of a plan and counts the items that it omits.
+// planned prints one action of a plan and returns the number of omitted items.
 func (w *walk) planned(act engine.Planned, undo, diffs bool) (left int) {
 	if act.Pending != "" {
 		w.out.sentence("%s: not known yet: %s", act.Title, act.Pending)
@@ -83,7 +83,7 @@ func (w *walk) item(it steps.Item, diff bool) {
 	}
 }
 
-// unmet prints the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
+// unmet prints the unmet prerequisites of a plan's actions, except those that the plan itself satisfies.
 func (w *walk) unmet(p *engine.Plan) {
 	for _, need := range w.live.Unmet(p) {
 		check, step := w.guide().Check(need.Check)

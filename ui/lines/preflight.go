@@ -43,7 +43,7 @@ func (p *sides) meet(names []string) {
 	}
 }
 
-// known waits at most within for the preflights of the named contexts.
+// known waits until the preflights of the named contexts are done, but not longer than within.
 func (p *sides) known(within time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(p.w.ctx, within)
 	defer cancel()
@@ -70,7 +70,7 @@ func (p *sides) known(within time.Duration, names ...string) error {
 	})
 }
 
-// says describes the preflight of a context. If the preflight is still running, says returns that.
+// says describes the result of a preflight, or that there is no result yet.
 func (p *sides) says(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

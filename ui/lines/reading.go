@@ -17,7 +17,7 @@ import (
 var errAgain = errors.New("ask again")
 
 // read converts the typed text to an answer. If it differs from the current answer, changed is true. An unchanged
-// default stays a default.
+// default is not stored as an answer.
 func (w *walk) read(a engine.Answered, typed string) (value any, changed bool, err error) {
 	q, word := a.Question, strings.TrimSpace(typed)
 	if q.Secret {
@@ -75,7 +75,8 @@ func emptied(a engine.Answered) (any, bool, error) {
 	return nil, false, errors.New("an answer is required")
 }
 
-// longText reads multi-line text from the editor, or up to a line with only a period. typed is its first line.
+// longText reads multi-line text from the editor, or up to a line with only a period. typed is the first line of the
+// text.
 func (w *walk) longText(a engine.Answered, typed, word string) (string, error) {
 	switch word {
 	case "s":

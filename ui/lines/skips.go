@@ -7,7 +7,7 @@ import (
 	"carrick/ui/model"
 )
 
-// skips counts the reasons why checks were skipped, in the order in which they occurred.
+// skips counts skipped checks by reason, in the order in which the reasons first occurred.
 type skips struct {
 	list []skipped
 }

@@ -169,7 +169,7 @@ func (w *walk) fix(args string) error {
 	case r.check.FixedBy != "" && !w.broken(r):
 		w.out.say("This check passes: there is nothing to fix.")
 		return nil
-	default: // no action fixes it, the answers require another way, or everything that the action creates already exists
+	default: // no action fixes it, the answers select another fix, or everything that the action creates already exists
 		w.out.say(noAction)
 		return nil
 	}
@@ -198,7 +198,7 @@ func (w *walk) again(string) error {
 	return nil
 }
 
-// since prints what has changed since it was last printed.
+// since prints the checks that have changed since they were last printed.
 func (w *walk) since(string) error {
 	w.tellChanged()
 	return nil

@@ -68,7 +68,7 @@ func ended(s string) string {
 	return s + "."
 }
 
-// these formats a number of things for a question, such as "this change" or "these 3 changes".
+// these formats a count with a noun for a question, such as "this change" or "these 3 changes".
 func these(n int, word string) string {
 	if n == 1 {
 		return "this " + word

@@ -12,7 +12,7 @@ import (
 	"carrick/ui/model"
 )
 
-// walk is one run of the wizard through a guide.
+// walk is the state of the line-based wizard.
 type walk struct {
 	o   Options
 	ctx context.Context
@@ -21,7 +21,7 @@ type walk struct {
 	dir string // the working directory; "" if unknown
 
 	live    *model.Live                 // nil until a link is open
-	moved   chan struct{}               // receives a value after each result
+	moved   chan struct{}               // receives a value after each check result
 	at      int                         // index of the step; the number of steps means the summary
 	told    map[steps.Cell]steps.Result // verdicts as last printed
 	visited map[string]bool             // steps whose missing answers have been asked for
@@ -35,7 +35,7 @@ type entry struct {
 	text string
 }
 
-// These answers have the same meaning at every prompt.
+// errQuit and errBack are returned for the answers q and b.
 var (
 	errQuit = errors.New("quit")
 	errBack = errors.New("back")
@@ -74,7 +74,7 @@ func (w *walk) through() error {
 	}
 }
 
-// follow runs turns in the background until they end.
+// follow runs check loops in the background. Each of the given turns starts one loop.
 func (w *walk) follow(turns ...model.Turn) {
 	for _, t := range turns {
 		go func() {
@@ -89,7 +89,7 @@ func (w *walk) follow(turns ...model.Turn) {
 	}
 }
 
-// visit runs one step or the summary. It sets the next step.
+// visit runs the current step or the summary. Both set the next step.
 func (w *walk) visit() error {
 	if w.at == len(w.guide().Steps) {
 		return w.summary()
@@ -103,7 +103,7 @@ func (w *walk) current() *steps.Step { return &w.guide().Steps[w.at] }
 
 func (w *walk) role(s steps.Side) string { return w.live.Role(s) }
 
-// flag returns a side as one word for --side.
+// flag returns the value of the flag --side for a side.
 func (w *walk) flag(s steps.Side) string { return w.guide().Sides[s].Flag() }
 
 // question is a prompt for one line.
@@ -111,7 +111,7 @@ type question struct {
 	prompt  string
 	help    func()
 	secret  bool
-	instead string // the command that needs no prompt
+	instead string // the command that does the same without a prompt
 }
 
 // ask prompts until there is an answer. The answers b, ? and q have the same meaning at every prompt.
@@ -123,7 +123,7 @@ func (w *walk) ask(q question) (string, error) {
 		w.out.prompt(q.prompt)
 		text, err := w.in.line(w.ctx, q.secret, w.o.Interrupts)
 		if w.in.tty == nil || q.secret || err != nil {
-			w.out.write("\n") // the user did not end that line
+			w.out.write("\n") // no newline was echoed, so end the line of the prompt
 		}
 		switch {
 		case errors.Is(err, errEnded) && w.in.tty != nil:
@@ -148,7 +148,7 @@ func (w *walk) ask(q question) (string, error) {
 
 func (w *walk) note(text string) { w.log = append(w.log, entry{time.Now(), model.OneLine(text)}) }
 
-// trouble prints an error and records it in the log for the user and in carrick's log.
+// trouble prints an error. It also records the error in the wizard's log and in Options.Log.
 func (w *walk) trouble(before string, err error) {
 	lines := manyLines(err.Error())
 	w.out.sentence("%s%s", before, lines[0])

@@ -24,8 +24,8 @@ const (
 // errCancelled is returned if the user canceled the wait.
 var errCancelled = errors.New("cancelled")
 
-// wait runs do. While do runs, wait prints what it waits for every ten seconds, and calls the functions that it
-// receives from said. The first ctrl+c cancels do, and the second one leaves the wizard.
+// wait runs do. While do is running, wait calls what every ten seconds and prints the returned text. It also calls the
+// functions that it receives from said. The first ctrl+c cancels do, and the second one leaves the wizard.
 func (w *walk) wait(what func() string, said <-chan func(), do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -67,13 +67,12 @@ func forWhat(text string) string {
 	return "for " + text
 }
 
-// mine reports whether the cause of an error is that the user canceled something or left, or that the wizard's context
-// is done.
+// mine reports whether an error means that the user canceled something or left, or that the wizard's context is done.
 func (w *walk) mine(err error) bool {
 	return errors.Is(err, errCancelled) || errors.Is(err, ErrInterrupted) || w.ctx.Err() != nil
 }
 
-// until waits until reached returns true, but at most within. Ctrl+c ends the wait without an error.
+// until waits until reached returns true, but not longer than within. Ctrl+c ends the wait without an error.
 func (w *walk) until(within time.Duration, what func() string, reached func() bool) error {
 	err := w.wait(what, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -102,7 +101,7 @@ func (w *walk) until(within time.Duration, what func() string, reached func() bo
 // leans returns the cells of a step and all cells on which their verdicts depend.
 func (w *walk) leans(step string) []steps.Cell { return w.guide().WithNeeds(w.live.Of(step)) }
 
-// lookWithin is far longer than any check.
+// lookWithin is the timeout for checks to run. It is far longer than any check takes.
 const lookWithin = time.Minute
 
 // untilLooked waits until every cell has been checked after since. If since is zero, any earlier check counts.
@@ -145,8 +144,8 @@ type work struct {
 	said time.Time // time of the last progress message from an action
 }
 
-// wordsEvery is the minimum interval between progress messages from an action. Its changes and requests are always
-// printed.
+// wordsEvery is the minimum interval between progress messages from an action. Changes and requests to the user are
+// always printed.
 const wordsEvery = 5 * time.Second
 
 // done maps a verb to its past tense.
@@ -201,7 +200,7 @@ func (w *walk) apart(text string) {
 	part(text[at:], ".")
 }
 
-// awaits returns what a run waits for, which is the user, the current action, or a check.
+// awaits returns what a run waits for: the user, the current action, or a check.
 func (k *work) awaits() string {
 	w := k.w
 	switch c, waits := w.live.Awaits(k.Run); {

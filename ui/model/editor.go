@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Editor returns the user's editor with its arguments. If none is set or it does not exist, Editor returns nil.
+// Editor returns the user's editor with its arguments. If no editor is set or installed, Editor returns nil.
 func Editor(getenv func(string) string) []string {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		words := strings.Fields(getenv(name))

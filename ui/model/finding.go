@@ -47,7 +47,8 @@ func (l *Live) Fix(c steps.Cell) Fix {
 	return out
 }
 
-// inStep returns the step in parentheses if it is not the step of a cell, such as " (step Tunnel)".
+// inStep returns the title of a step in parentheses, such as " (step Tunnel)". If the cell is in that step, it returns
+// "".
 func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 	if step.Name == c.Step {
 		return ""
@@ -58,14 +59,15 @@ func (l *Live) inStep(step *steps.Step, c steps.Cell) string {
 // Role returns the guide's name for a side.
 func (l *Live) Role(side steps.Side) string { return l.Guide().Sides[side].Name }
 
-// Title names a cell, such as "provider: the tunnel is up". If seen is in another step, it adds the cell's step, such
-// as " (step Tunnel)".
+// Title names a cell, such as "provider: the tunnel is up". If seen is in another step, the name ends with the step of
+// the cell, such as " (step Tunnel)".
 func (l *Live) Title(c, seen steps.Cell) string {
 	check, step := l.Guide().Check(c.Check)
 	return l.Role(c.Side) + ": " + check.Title + l.inStep(step, seen)
 }
 
-// Cause returns the cell at the root that blocks a cell, with its finding. If the cell is not blocked, it returns "".
+// Cause describes the root cause of a blocked cell with the name and the finding of that cause. If the cell is not
+// blocked, Cause returns "".
 func (l *Live) Cause(c steps.Cell) string {
 	root, masked := l.Board.Cause(c)
 	if !masked || l.Board.Verdict(c).Status != steps.Skip {

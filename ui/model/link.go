@@ -14,8 +14,8 @@ import (
 // Endpoints are the chosen sides of a new link.
 type Endpoints map[steps.Side]linkfile.EndpointSpec
 
-// Suggest suggests a name for the link. It prefers handed, the name in the facts file, and then given. If both are "",
-// it combines both sides' names.
+// Suggest suggests a name for the link. It prefers handed, which is the name in the facts file, to given. If both are
+// "", it combines the names of both sides.
 func (e Endpoints) Suggest(g *steps.Guide, handed, given string) string {
 	switch {
 	case handed != "":

@@ -9,9 +9,9 @@ import (
 	"carrick/steps/engine"
 )
 
-// Live is the board of a session. It keeps each cell current by a chain of turns. In each turn, the chain waits for a
-// change, runs the check and records the result. The liveness of each side has its own chain. The front end runs the
-// turns with Next. All methods are safe for concurrent use.
+// Live is the board of a session. It keeps each cell current with a check loop. In each iteration (a Turn), the loop
+// waits for a change, runs the check and records the result. The liveness of each side has its own loop. The front end
+// runs the iterations by calling Next. All methods are safe for concurrent use.
 type Live struct {
 	Session *engine.Session
 	Board   *engine.Board
@@ -32,23 +32,23 @@ type Look struct {
 	Asked bool // the user requested another check, which is running
 }
 
-// chain is the state of a cell's chain.
+// chain is the state of a cell's check loop.
 type chain struct {
 	Look
-	number int                // increases when the chain restarts; turns with an earlier number end
-	stop   context.CancelFunc // ends the wait for a change; nil if the chain is not waiting
+	number int                // increases when the loop restarts; turns with a lower number are obsolete
+	stop   context.CancelFunc // ends the wait for a change; nil if the loop is not waiting
 }
 
-// Turn is one round of a chain. It waits for a change and then runs the check.
+// Turn is one iteration of a check loop. It waits for a change and then runs the check.
 type Turn struct {
 	cell   steps.Cell
-	side   steps.Side // only for a liveness chain; "" for the chain of a cell
+	side   steps.Side // only for the liveness loop of a side; "" for the check loop of a cell
 	number int
-	wait   context.Context // nil for the first round, which does not wait
+	wait   context.Context // nil for the first iteration, which does not wait
 	trace  engine.Trace
 }
 
-// NewLive returns a Live whose board has no verdicts yet. All its chains end when ctx is done.
+// NewLive returns a Live whose board has no verdicts yet. All check loops end when ctx is done.
 func NewLive(ctx context.Context, s *engine.Session) *Live {
 	l := &Live{
 		Session: s, Board: engine.NewBoard(s.Guide()),
@@ -63,10 +63,10 @@ func NewLive(ctx context.Context, s *engine.Session) *Live {
 // Guide returns the guide of the session.
 func (l *Live) Guide() *steps.Guide { return l.Session.Guide() }
 
-// Start returns the first turn of each cell's chain.
+// Start returns the first turn of each cell's check loop.
 func (l *Live) Start() []Turn { return l.turns(l.Guide().Cells(), false) }
 
-// LivenessTurns returns the first turn of each side's liveness chain.
+// LivenessTurns returns the first turn of each side's liveness loop.
 func (l *Live) LivenessTurns() []Turn {
 	var out []Turn
 	for _, side := range steps.Sides {
@@ -85,7 +85,7 @@ func (l *Live) Again(cells ...steps.Cell) []Turn {
 	return l.turns(cells, true)
 }
 
-// turns restarts the chains of cells and returns their first turns.
+// turns restarts the check loops of cells and returns their first turns.
 func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Live) turns(cells []steps.Cell, asked bool) []Turn {
 }
 
 // Next runs a turn. It waits for a change, runs the check, puts the result on the board, and returns the next turn. If
-// the chain has ended, ok is false.
+// the loop has ended, ok is false.
 func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if t.wait != nil && l.Session.Changed(t.wait, t.trace) != nil {
 		return t, false
@@ -117,7 +117,7 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := l.chains[t.cell]
-	if l.ctx.Err() != nil || t.number != k.number { // a later chain has taken over and has the newer result
+	if l.ctx.Err() != nil || t.number != k.number { // the loop was restarted, and the new loop has the newer result
 		return t, false
 	}
 	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {

@@ -31,7 +31,7 @@ type Options struct {
 	Unlock  func(path, passphrase string) error
 	Banner  string   // shown with the title, such as "demo: two local control planes"
 	Notes   []string // shown before a new link begins, and in the help
-	Passing bool     // the clusters and the link file are deleted with the wizard, so the user cannot continue later
+	Passing bool     // the clusters and the link file are deleted when the wizard ends
 	ASCII   bool     // only ASCII, regardless of the locale
 	In      io.Reader
 	Out     io.Writer

@@ -23,7 +23,7 @@ type forecast struct {
 type Planned struct {
 	Plan    *engine.Plan
 	Missing engine.MissingPermissions
-	Signers []engine.Signer // the user must confirm these first; there is no plan then
+	Signers []engine.Signer // the user must confirm these first; if there are any, Plan is nil
 	Err     error
 }
 
@@ -60,9 +60,9 @@ func (l *Live) plan(ctx context.Context, scope engine.Scope, undo bool) (p Plann
 	return p
 }
 
-// ForecastDue reports whether the forecast of a step must be computed. This is the case if the forecast is unknown or
-// the step has changed. If a computation is already pending, ForecastDue returns false. If it returns true, the
-// forecast becomes pending and the caller must call Forecast.
+// ForecastDue reports whether the forecast of a step must be computed. This is the case if again is true, or if the
+// check counts of the step have changed. If a computation is already pending, ForecastDue returns false. If it returns
+// true, the forecast becomes pending and the caller must call Forecast.
 func (l *Live) ForecastDue(step string, again bool) bool {
 	basis := l.Board.Count(step)
 	l.mu.Lock()
@@ -75,8 +75,7 @@ func (l *Live) ForecastDue(step string, again bool) bool {
 	return true
 }
 
-// Forecast computes and records what applying a step would change. It returns the plan or the error for callers that
-// wait.
+// Forecast computes and records what applying a step would change. It also returns the plan or the error.
 func (l *Live) Forecast(ctx context.Context, step string) Planned {
 	p := l.Show(ctx, engine.Scope{Steps: []string{step}}, false)
 	l.Know(step, p.Plan)
@@ -100,8 +99,8 @@ func (l *Live) ForgetPlans() {
 	}
 }
 
-// Known returns what applying a step would change, as last known. If it is unknown, plan is nil. If it is being
-// computed, pending is true.
+// Known returns what applying a step would change, as last known. If nothing is known, plan is nil. While the plan is
+// being computed, pending is true.
 func (l *Live) Known(step string) (plan *engine.Plan, pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +137,7 @@ type Part struct {
 }
 
 // partsOf returns the items that a plan changes, in order. A Helm release comes after the objects of its action,
-// because it is complete only when they are. An action without known items is one part.
+// because the release is complete only when those objects are complete. An action without known items is one part.
 func partsOf(plan *engine.Plan) []Part {
 	var out []Part
 	for i := range plan.Actions {
@@ -171,7 +170,7 @@ func ChangingItems(items []steps.Item) []steps.Item {
 	return slices.DeleteFunc(slices.Clone(items), func(it steps.Item) bool { return !it.Verb.Changes() })
 }
 
-// Unmet returns the prerequisites of a plan's actions that do not hold and that the plan itself does not satisfy.
+// Unmet returns the unmet prerequisites of a plan's actions, except those that the plan itself satisfies.
 func (l *Live) Unmet(plan *engine.Plan) []steps.Cell {
 	if plan.Undo {
 		return nil

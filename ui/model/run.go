@@ -11,13 +11,13 @@ import (
 	"carrick/steps/engine"
 )
 
-// Address matches a web address in text, without punctuation after it.
+// Address matches a web address in text, without trailing punctuation.
 var Address = regexp.MustCompile(`https?://[^\s<>"']*[^\s<>"'.,;:!?)\]]`)
 
 // Run is the progress of one apply or undo.
 type Run struct {
 	Plan    *engine.Plan
-	Events  int    // number of changes, including those that no plan shows
+	Events  int    // number of changes, including those that the plan does not show
 	Changed int    // number of changes that the plan shows
 	Says    string // last message from the current action, unless the action has changed something since
 	Asked   Asked
@@ -34,10 +34,10 @@ type part struct {
 // until the action continues.
 type Asked struct {
 	Lines  []string
-	Person bool // the action itself said that it waits for the user
+	Person bool // the action explicitly asked the user
 
 	action string
-	said   map[string]bool // actions that said so; an address in their other messages is not a request
+	said   map[string]bool // actions that explicitly asked; addresses in their other messages are no requests
 }
 
 // NewRun returns the run of a confirmed plan.
@@ -58,7 +58,7 @@ func (r *Run) Heard(e steps.Event) (asks bool) {
 	case e.Verb != "":
 		r.Events++
 		r.Says = ""
-	case e.Action != "" && !asks: // the checks of the step show it
+	case e.Action != "" && !asks: // an event without an action comes from a check, which the board shows
 		r.Says = e.Text
 	}
 	return asks
@@ -96,8 +96,7 @@ func (q *Asked) Address() string {
 	return best
 }
 
-// reach records that an action changed something. All earlier actions then count as complete, even if they did not
-// report it.
+// reach records that an action has reported an event. All earlier actions then count as complete.
 func (r *Run) reach(e steps.Event) {
 	of := func(p part) bool { return p.Act.Action == e.Action && p.Act.Side == e.Side }
 	first := slices.IndexFunc(r.parts, of)
@@ -136,8 +135,8 @@ func (r *Run) those(done bool) []Part {
 	return out
 }
 
-// Count returns the progress, such as "3 of 8". If there are no parts, it returns "". A part whose items are not known
-// yet can become several parts.
+// Count returns the progress, such as "3 of 8". If actions are pending, it appends "or more", because a pending action
+// can become several parts. If there are no parts, it returns "".
 func (r *Run) Count() string {
 	more := ""
 	if !r.Plan.Undo && slices.ContainsFunc(r.Plan.Actions, func(a engine.Planned) bool { return a.Pending != "" }) {
@@ -177,8 +176,8 @@ func (l *Live) Awaits(r *Run) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// Fixed reports whether the checks pass that a run was supposed to fix. If the run's error names the failed action,
-// only the checks of that action count. Otherwise those of the whole plan count.
+// Fixed reports whether all checks that a run was supposed to fix pass now. If the run's error names the failed action,
+// only the checks of that action count. Otherwise all checks of the plan count.
 func (l *Live) Fixed(plan *engine.Plan, err error) bool {
 	guide, failed, n := l.Guide(), &engine.ActionError{}, 0
 	errors.As(err, &failed)

@@ -42,8 +42,8 @@ func (l *Live) Held(step string) bool {
 	})
 }
 
-// FirstCause returns the first cell that fails or is unknown independently of other cells. If there is none, or if
-// nothing of the setup exists yet, the bool is false.
+// FirstCause returns the first cell that fails or is unknown independently of other cells. If there is no such cell, or
+// if no part of the setup exists yet, FirstCause returns false.
 func (l *Live) FirstCause() (steps.Cell, bool) {
 	if holds, _ := l.Session.Standing(l.Board); holds == 0 {
 		return steps.Cell{}, false

@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// read copies lines to the file on and returns the figures in them.
+// read writes each line to on, and returns the figures in the lines.
 func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	out, in := figures{}, ""
 	failed := false
@@ -110,8 +110,8 @@ func read(lines *bufio.Scanner, on *os.File) (figures, error) {
 	return out, lines.Err()
 }
 
-// table prints every budget with its figures. It reports whether every budget has a figure, apart from the budgets
-// whose benchmarks match left.
+// table prints every budget with its figures. It reports whether every budget has a figure, except budgets whose
+// benchmark matches the regular expression left.
 func table(got figures, left *regexp.Regexp) bool {
 	all := true
 	row := func(what, where, figure, wanted, verdict string) {
@@ -152,8 +152,8 @@ func table(got figures, left *regexp.Regexp) bool {
 	return all
 }
 
-// grown maps the units that are measured for different numbers of links to labels. The figures have no budget, but with
-// many links a link should cost no more than a single one.
+// grown lists units that are measured for different numbers of links, each with its label. These figures have no
+// budget, but the cost per link should not grow with the number of links.
 var grown = [][2]string{
 	{"s/link", "seconds per link"}, {"MB/link", "MB per link"}, {"unknown/link", "unknown checks per link"},
 }

@@ -15,7 +15,7 @@ import (
 // fileEnv is the environment variable that names the file of cases.
 const fileEnv = "CARRICK_CASES"
 
-// briefEnv is the environment variable that requests a brief run, which tests only the guides in briefly.
+// briefEnv is the environment variable that requests a brief run, which tests only the guides in the map briefly.
 const briefEnv = "CARRICK_BRIEF"
 
 // briefly maps each group of cases to the guides that a brief run tests. A brief run skips groups that are not in the

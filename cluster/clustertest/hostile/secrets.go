@@ -118,8 +118,9 @@ func publicPart(secret string) []byte {
 	return public
 }
 
-// encoded returns the base64 encodings of a string that is part of longer data. There is one result for each possible
-// offset. It has only the characters that do not depend on the surrounding data.
+// encoded returns the base64 encodings of a string that is part of longer data. The encoding depends on the string's
+// offset in the data, so there is a result for each offset modulo 3. Each result has only the characters that do not
+// depend on the surrounding data.
 func encoded(text string) []string {
 	var out []string
 	for shift, skip := range []int{0, 2, 3} {

@@ -2,8 +2,9 @@
 // server. It terminates TLS, parses each request, and injects the faults of its rules.
 //
 // The proxy forwards bearer tokens. It cannot forward client certificates. If a request has the admin's certificate,
-// the proxy sends it with that certificate, too. If a request has another client certificate of the cluster, the proxy
-// sends it as the admin and impersonates the certificate's user, so that the user's permissions apply.
+// the proxy forwards the request with the same certificate. If a request has another client certificate of the cluster,
+// the proxy forwards the request as the admin and impersonates the certificate's user, so that the user's permissions
+// apply.
 package proxy
 
 import (
@@ -68,7 +69,7 @@ func New(tb testing.TB, box *clustertest.Sandbox, side string) *Proxy {
 	return Before(tb, k)
 }
 
-// Before starts a proxy in front of the API server in admin, the kubeconfig of an administrator.
+// Before starts a proxy in front of an API server. admin is an administrator's kubeconfig for this API server.
 func Before(tb testing.TB, admin kubeconfig.Config) *Proxy {
 	tb.Helper()
 	target, err := url.Parse(admin.Server)

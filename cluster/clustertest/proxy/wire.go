@@ -132,7 +132,7 @@ func (w *Wire) join(client net.Conn) {
 	both.Wait()
 }
 
-// late is a chunk of data that the receiver gets at the time due.
+// late is a chunk of data with the time at which it is delivered.
 type late struct {
 	data []byte
 	due  time.Time
@@ -162,7 +162,7 @@ func (w *Wire) pass(to, from net.Conn, first time.Duration) {
 	var broken error
 	for l := range onTheWay {
 		if broken != nil {
-			continue // the reader must not block indefinitely
+			continue // discard the data, so that the reading goroutine does not block
 		}
 		time.Sleep(time.Until(l.due))
 		_, broken = to.Write(l.data)

@@ -159,7 +159,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 	p.cancel = cancel
 	go func() {
 		defer close(p.done)
-		runtime.LockOSThread() // Pdeathsig applies to the thread that starts the program
+		runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the program exits
 		for ctx.Err() == nil {
 			cmd := r.In.command(ctx, filepath.Join(r.Bin, program), args)
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, p, p
@@ -173,7 +173,7 @@ func (r Runner) Start(t testing.TB, namespace, name string, prepare func(dir str
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second): // its dependencies might not exist yet
+			case <-time.After(time.Second): // the program's dependencies might not exist yet
 			}
 		}
 	}()

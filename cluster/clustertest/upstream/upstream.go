@@ -1,6 +1,6 @@
 // Package upstream runs the real programs of other projects on the control planes of a sandbox, instead of fakes. It
-// builds them from checkouts. make upstream sets CARRICK_UPSTREAM to the directory with the checkouts. A test whose
-// checkout does not exist is skipped.
+// builds these programs from checkouts. make upstream sets CARRICK_UPSTREAM to the directory with the checkouts. A test
+// whose checkout does not exist is skipped.
 package upstream
 
 import (

@@ -25,8 +25,8 @@ type Keeper struct {
 }
 
 // Keep starts a keeper process, and the keeper creates dir. When this process exits, the keeper kills every process
-// that called Hold and removes dir. dir must be empty or must not exist. Because the keeper creates dir, no kill of
-// this process can leave dir behind.
+// that called Hold and removes dir. dir must be empty or must not exist. Because the keeper creates dir, killing this
+// process never leaves dir behind.
 func Keep(dir string) (*Keeper, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -6,7 +6,8 @@
 // exits. When the keeper itself is killed, the connections close. The children then remove the directory and exit. A
 // child that starts too late finds no socket and does the same.
 //
-// Every operating system closes pipes and sockets when a process exits. Linux's parent death signal is not portable.
+// The package uses pipes and sockets because every operating system closes them when a process exits. Linux's parent
+// death signal is not portable.
 package leash
 
 import (
@@ -30,8 +31,8 @@ const (
 
 func socket(dir string) string { return filepath.Join(dir, "leash") }
 
-// Hold makes this process end with the sandbox in Variable. When the sandbox exits, this process is killed. If it leads
-// a process group, the whole group is killed. Hold does nothing if Variable is not set.
+// Hold ties this process to the sandbox whose directory is in Variable. When the sandbox exits, this process is
+// killed. If it leads a process group, the whole group is killed. Hold does nothing if Variable is not set.
 func Hold() {
 	dir := os.Getenv(Variable)
 	if dir == "" {

@@ -19,12 +19,12 @@ type component struct {
 	flags []string
 }
 
-// noFolder is a directory that cannot exist. By default the controller manager would create and watch
-// /usr/libexec/kubernetes.
+// noFolder is a FlexVolume plugin directory that cannot exist. By default, the controller manager would create and
+// watch a directory under /usr/libexec/kubernetes.
 const noFolder = "/proc/no-flexvolume"
 
-// Client-side rate limits for the controller manager. It creates a ServiceAccount for each of its controllers before it
-// starts them. With the default limits, this takes five seconds.
+// Client-side rate limits for the controller manager. The controller manager creates a ServiceAccount for each
+// controller before it starts the controllers. With the default limits, this takes five seconds.
 const (
 	unlimitedQPS   = "--kube-api-qps=1000"
 	unlimitedBurst = "--kube-api-burst=2000"
@@ -85,8 +85,8 @@ func (p *Plane) runComponents() error {
 	return nil
 }
 
-// killComponents kills all components. Without the API server, some of them would exit when they lose their lease. The
-// others would retry with growing backoff, up to minutes.
+// killComponents kills all components. Without the API server, some components would exit when they lose their lease.
+// The others would retry with exponential backoff, up to several minutes.
 func (p *Plane) killComponents() {
 	for _, r := range p.running {
 		r.kill()
@@ -94,7 +94,7 @@ func (p *Plane) killComponents() {
 	p.running = nil
 }
 
-// run starts a component and restarts it when it exits. When it gives up, it sends the error to died.
+// run starts a component and restarts it when it exits. When run gives up, it sends the error to died.
 func (p *Plane) run(c component) error {
 	start := func() (*exec.Cmd, error) {
 		if err := p.life.Err(); err != nil {

@@ -1,7 +1,7 @@
 // Package plane runs a real control plane on this machine. envtest starts etcd and kube-apiserver. This package starts
 // kube-controller-manager, kube-scheduler and kwok, which fakes nodes and their pods.
 //
-// Package world creates the cluster's objects. Package leash ends all processes with the sandbox.
+// Package world creates the cluster's objects. Package leash stops all processes when the sandbox exits.
 package plane
 
 import (
@@ -62,8 +62,8 @@ type Plane struct {
 }
 
 // Start starts a control plane and waits until its API server is ready. The directories Binaries(sandbox) and
-// Logs(sandbox) must exist. Components that exit are restarted until life is done. If a restart fails, the error goes
-// to died.
+// Logs(sandbox) must exist. Components that exit are restarted until life is done. If a restart fails, the error is
+// sent to died.
 func Start(ctx, life context.Context, sandbox string, settings Settings, died chan<- error) (*Plane, error) {
 	p := &Plane{Settings: settings, sandbox: sandbox, died: died, life: life}
 	if err := os.Mkdir(p.folder(), 0o700); err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Like a kubelet, keepUp restarts programs that exit. kwok 0.8.0 sometimes crashes at startup, because its nodes and
-// pods compile their stages concurrently. keepUp gives up after maxRestarts restarts, unless the program ran for at
-// least goodLife in between.
+// Limits for keepUp, which restarts programs that exit, like a kubelet. kwok 0.8.0 sometimes crashes at startup,
+// because its nodes and pods compile their stages concurrently. keepUp gives up after maxRestarts restarts. A program
+// that has run for longer than goodLife resets this count.
 const (
 	maxRestarts = 3
 	goodLife    = time.Minute
@@ -26,7 +26,7 @@ type process struct {
 	killed bool
 }
 
-// keepUp starts a program as the leader of a process group and restarts it when it exits. If it gives up, it calls
+// keepUp starts a program as the leader of a process group and restarts it when it exits. If keepUp gives up, it calls
 // gaveUp with the program's error.
 func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, error) {
 	cmd, err := start()
@@ -44,7 +44,8 @@ func keepUp(start func() (*exec.Cmd, error), gaveUp func(error)) (*process, erro
 	return r, nil
 }
 
-// watch restarts the program when it exits. It returns nil after kill, and the program's error when it gives up.
+// watch restarts the program each time the program exits. After kill, watch returns nil. When watch gives up, it
+// returns the program's error.
 func (r *process) watch() error {
 	restarts, since := 0, time.Now()
 	for {
@@ -62,8 +63,8 @@ func (r *process) watch() error {
 	}
 }
 
-// restart restarts the program unless kill was called. killed reports whether it was. If may is false, restart returns
-// an error instead.
+// restart restarts the program unless kill was called. killed reports whether kill was called. If may is false,
+// restart returns an error instead of restarting the program.
 func (r *process) restart(may bool) (killed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

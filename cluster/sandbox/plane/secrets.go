@@ -59,7 +59,7 @@ func (s *secrets) make(p *Plane) error {
 	if s.kubeletCert, s.kubeletKey, err = kubelet.Write(p.folder(), kubeletClient); err != nil {
 		return err
 	}
-	// envtest uses these two files if they exist.
+	// If apiserver.crt and apiserver.key exist, envtest uses them.
 	serving, err := s.authority.Server("kube-apiserver", "kubernetes", "kubernetes.default",
 		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost",
 		"127.0.0.1", p.ServiceIP, p.Advertise)
@@ -90,7 +90,8 @@ func (s *secrets) makeAccountKey(p *Plane) error {
 	)
 }
 
-// certificates gives envtest the client CA of the API server. envtest's own CA would not expose its key.
+// certificates makes envtest use the sandbox's client CA for the API server. envtest does not expose the key of its
+// own CA.
 type certificates struct {
 	file      string
 	authority *pki.Authority

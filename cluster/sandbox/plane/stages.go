@@ -7,9 +7,10 @@ import (
 	pod "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 )
 
-// played is a jq expression that selects pods that kwok must not mark as running. For these pods, a fake kubelet in the
-// sandbox decides. They run carrick's extension or a volume provisioner, mount an NFS volume, have an image that cannot
-// be pulled, or mount a claim and run to completion. kwok would report the latter as completed although nothing ran.
+// played is a jq expression that selects pods that kwok must not mark as running. A fake kubelet in the sandbox sets
+// the status of these pods. They run carrick's extension or a volume provisioner, mount an NFS volume, have an image
+// that cannot be pulled, or mount a claim and run to completion. kwok would report a pod with such a claim as
+// completed although nothing ran.
 const played = `((.spec.containers[], (.spec.initContainers // [])[]) | select(.image | test("sso71-openshift|vsphere-extensions-jvm")) | .name), ` +
 	`(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
 	`(.spec.volumes[]? | select(.nfs) | .name), ` +

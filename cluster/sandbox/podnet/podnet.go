@@ -1,5 +1,5 @@
 // Package podnet routes requests from a control plane to pods. The API server's egress selector (Kubernetes, KEP-1281)
-// sends all requests to webhooks, aggregated APIs and kubelets to a Unix socket. This package accepts CONNECT on that
+// sends each request for a webhook, aggregated API or kubelet through a Unix socket. This package accepts CONNECT on that
 // socket.
 //
 // A fake can forward a port of its pod to a port on this machine. Connections to pod ports that are not forwarded fail.

@@ -36,7 +36,7 @@ func assetFolders() []string {
 }
 
 // Link creates the directory folder with one symlink per role. kubectl points to the user's own kubectl if Asset finds
-// one. All other symlinks point to this program, because it ends the servers with the sandbox.
+// one. All other symlinks point to this program, because it stops the servers when the sandbox exits.
 func Link(folder string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +79,7 @@ func Asset(name string) (string, bool) {
 
 // Wrap runs the program at path with this program's arguments and standard streams. It forwards termination signals to
 // the program. It returns the program's exit code, or 128 plus the signal number if a signal ended the program. Both
-// stay in the same process group, so killing the group ends both.
+// processes are in the same process group, so killing the group ends both.
 func Wrap(path string) int {
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/sandbox/standin/extension"
 )
 
-// runCarrick runs carrick as a child process that ends with the sandbox.
+// runCarrick runs carrick as a child process that is killed when the sandbox exits.
 func runCarrick() int {
 	path, ok := extension.Find()
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"carrick/cluster/sandbox/standin/endpoint"
 )
 
-// runNginx runs this machine's nginx as a child process that ends with the sandbox.
+// runNginx runs this machine's nginx as a child process that is killed when the sandbox exits.
 func runNginx() int {
 	path, ok := endpoint.FindNginx()
 	if !ok {

@@ -14,7 +14,8 @@ func runEtcd() int      { return absent() }
 func runAPIServer() int { return absent() }
 func runKubectl() int   { return absent() }
 
-// absent runs only if the user has removed the program after Check.
+// absent is the main function of a program that this build does not embed. It runs only if the user removed the
+// program after Check.
 func absent() int {
 	fmt.Fprintln(os.Stderr, Check())
 	return 1

@@ -1,8 +1,8 @@
 // Package roles contains the programs that are embedded in this binary. The binary runs as the program whose name it
 // was started under.
 //
-// Each program is a verbatim copy of upstream's main function. Package plane sets the flags and decides when to start a
-// program. The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
+// The main function of each program is a verbatim copy of upstream's. Package plane sets the flags and decides when to
+// start a program. The build tag assets omits etcd, kube-apiserver and kubectl, for users who already have them.
 package roles
 
 import (

@@ -27,9 +27,8 @@ import (
 // because nginx's default is a minute.
 const WatchVariable = "CARRICK_SANDBOX_WATCH_CUT"
 
-// joined is the running scenario interlink. In the local cluster it has InterLink's virtual kubelet, cert-manager and
-// an external endpoint. It also has a directory that represents the edge node. The edge node shares this machine's
-// network.
+// joined is the running scenario interlink. The local cluster has interLink's virtual kubelet, cert-manager and an
+// external endpoint. A directory represents the edge node. The edge node shares this machine's network.
 type joined struct {
 	side    *Side // the local cluster
 	client  kubernetes.Interface
@@ -105,7 +104,7 @@ func interlink(ctx context.Context, s *Stage) (_ *Play, err error) {
 }
 
 // answers returns answers for the guide's questions. If this machine has only one loopback address, each sandbox uses
-// another port.
+// a different port.
 func (j *joined) answers() map[string]string {
 	out := map[string]string{"exposure.address": j.place.Address, "exposure.sources": "172.30.0.0/16", "test.watch": "0"}
 	if !j.place.Own() {

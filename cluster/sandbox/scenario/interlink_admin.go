@@ -16,7 +16,7 @@ import (
 
 // approver fakes an admin who approves the virtual kubelet's CertificateSigningRequests. Upstream's documentation
 // requires this (interlink-hq/interLink f6321757, docs/docs/Developers.md, "CSR approval"), because no Kubernetes
-// controller approves them.
+// controller approves these requests.
 type approver struct {
 	client kubernetes.Interface
 	end    func()

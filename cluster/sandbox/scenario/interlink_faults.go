@@ -47,7 +47,7 @@ func interlinkActs() map[string]string {
 	}
 }
 
-// interlinkUnder returns the faults that require another fault. Each value is the required fault.
+// interlinkUnder maps faults to the faults that they require. It contains only faults that require another fault.
 func interlinkUnder() map[string]string {
 	under := map[string]string{}
 	for _, fault := range []string{
@@ -95,8 +95,8 @@ func (j *joined) acts() map[string]func(context.Context) error {
 }
 
 // byHand does what YAML cannot express in the manual set-up. It writes the endpoint's address and CA to the virtual
-// kubelet's configuration, because they are not known when the YAML is applied. It also makes the plugin mount the
-// files that it receives.
+// kubelet's configuration, because they are not known when the YAML is applied. It also configures the plugin to mount
+// the files of jobs.
 func (j *joined) byHand(ctx context.Context) error {
 	var ca []byte
 	err := world.Until(ctx, "the endpoint's certificate", func() (bool, error) {

@@ -20,8 +20,8 @@ import (
 	"carrick/cluster/sandbox/world"
 )
 
-// Names from Liqo's page on declarative peering. The page's YAML is in the fault page. This package creates the
-// consumer's credentials, because the provider's cluster must sign them first.
+// Names from Liqo's page on declarative peering. The directory of the fault page contains the page's YAML. This
+// package creates the consumer's credentials, because the provider's cluster must sign them first.
 const (
 	credential    = "cplane-secret"
 	consumer      = "liqo-consumer" // name of the user and of the CertificateSigningRequest
@@ -79,7 +79,7 @@ func signed(ctx context.Context, there kubernetes.Interface, key *ecdsa.PrivateK
 		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	}}
 	request.Name = consumer
-	// An aborted attempt can leave a request with another key.
+	// An earlier attempt that was aborted can leave a request with another key.
 	if err := requests.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}

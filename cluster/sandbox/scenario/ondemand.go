@@ -26,15 +26,16 @@ import (
 // issuerWithin is the timeout for the API server to load a new issuer.
 const issuerWithin = 5 * time.Minute
 
-// issuer is the portal's identity provider, with the CA that signs the certificates of its services.
+// issuer is the portal's identity provider, and the CA that signs the certificates of the provider and of the
+// registry.
 type issuer struct {
 	authority *pki.Authority
 	provider  *oidc.Provider
 	spoilt    bool // changed by a fault, so the next run of the scenario must not reuse it
 }
 
-// portal is the running scenario ondemand. It has a directory that represents the web node, an identity provider that
-// the remote API server trusts, and the services next to the remote cluster.
+// portal is the running scenario ondemand. It consists of a directory that represents the web node, an identity
+// provider that the remote API server trusts, a registry and a fake Prometheus.
 type portal struct {
 	*issuer
 	side     *Side // the remote cluster

@@ -176,7 +176,7 @@ func ondemandActs() map[string]string {
 	return all
 }
 
-// ondemandUnder returns the faults that require another fault. Each value is the required fault.
+// ondemandUnder maps faults to the faults that they require. It contains only faults that require another fault.
 func ondemandUnder() map[string]string {
 	under := map[string]string{
 		"role-narrowed": byHand, "renewal-forbidden": byHand, namespaceUnbound: byHand, "issuer-down": byHand,

@@ -152,7 +152,8 @@ func (p *portal) page(ctx context.Context) error {
 	return p.hooked(pageHook)
 }
 
-// kubeconfig returns root's kubeconfig on the web node. The token is in tokenFile if that is set.
+// kubeconfig returns root's kubeconfig on the web node. If tokenFile is set, the kubeconfig refers to that file
+// instead of containing the token.
 func (p *portal) kubeconfig(ca, token, tokenFile string) string {
 	user := map[string]any{"token": token}
 	if tokenFile != "" {

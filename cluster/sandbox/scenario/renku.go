@@ -30,9 +30,9 @@ const noticeWithin = 2 * time.Minute
 
 func behaviours() map[string]string { return renkuapi.Faults() }
 
-// renku starts the fakes of the scenario renku. These are a chart repository, Renku's API with Keycloak and the ingress
-// of sessions, the session operator and metrics-server on the remote cluster, and CSI drivers on both clusters. It also
-// sends requests from local pods to the remote API server.
+// renku starts the fakes of the scenario renku. They are a chart repository, Renku's API with Keycloak and the ingress
+// of sessions, the session operator and metrics-server on the remote cluster, and CSI drivers on both clusters. For
+// local pods that run kubectl get --raw, package rawget sends the requests.
 func renku(ctx context.Context, sides Sides, wrong map[string]bool) (_ *Play, err error) {
 	var all closers
 	defer func() {

@@ -77,7 +77,7 @@ func (p *page) follow(ctx context.Context) error {
 	return p.pool(ctx, id)
 }
 
-// kubeconfig fills the token Secret's data into the page's example kubeconfig. The example has no current context.
+// kubeconfig inserts the token Secret's data into the page's example kubeconfig. The example has no current context.
 func (p *page) kubeconfig(ctx context.Context, there kubernetes.Interface) ([]byte, error) {
 	var secret *corev1.Secret
 	err := world.Until(ctx, "the token of "+pageSecret, func() (bool, error) {
@@ -118,8 +118,8 @@ func (p *page) register(ctx context.Context) (id string, err error) {
 	return made.ID, err
 }
 
-// pool requests the resource pool from the page. Renku always returns 404, because it has not loaded the kubeconfig.
-// This is the case before and after the restart.
+// pool tries to create the page's resource pool. Renku returns 404 both before and after the restart, because it has
+// not loaded the kubeconfig.
 func (p *page) pool(ctx context.Context, id string) error {
 	status, err := p.admin(
 		ctx, http.MethodPost, "/resource_pools", strings.ReplaceAll(pagePool, "${REMOTE_CLUSTER_ULID}", id), nil,
@@ -130,9 +130,9 @@ func (p *page) pool(ctx context.Context, id string) error {
 	return nil
 }
 
-// frame follows the page's section on security. It sends the page's last payload as JSON instead of the first one.
-// Renku rejects the last payload in a PUT and in a PATCH (422, because the row no longer has the TLS flag from the
-// first payload). So frame creates the cluster again.
+// frame follows the page's section on security, in which the last payload replaces the first one. It sends the last
+// payload as valid JSON. Renku rejects the last payload in a PUT and in a PATCH (422, because the row no longer has
+// the TLS flag from the first payload). Therefore frame deletes the cluster and creates it again.
 func (p *page) frame(ctx context.Context) error {
 	var rows []struct {
 		ID, Name    string

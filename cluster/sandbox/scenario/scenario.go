@@ -50,8 +50,8 @@ const (
 type kind struct {
 	// start starts the fakes with the faults in wrong. They run until ctx is done or Play.Close is called.
 	start func(ctx context.Context, sides Sides, wrong map[string]bool) (*Play, error)
-	// onHost replaces start in scenarios that need programs, or a directory that represents a machine. Their faults are
-	// in Play.Acts.
+	// onHost replaces start in scenarios that need programs, or a directory that represents a machine. The faults of
+	// these scenarios are in Play.Acts.
 	onHost func(ctx context.Context, s *Stage) (*Play, error)
 	// behaviours returns descriptions of the faults that change how fakes behave and have no objects.
 	behaviours func() map[string]string
@@ -141,7 +141,7 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	return faults, nil
 }
 
-// Told is what carrick's demo needs to know about a scenario.
+// Told contains the information about a scenario that carrick's demo needs.
 type Told struct {
 	// Answers contains answers by question key, in the form that a user types. They make the guide ask for everything
 	// that it supports.
@@ -195,8 +195,8 @@ func (s *Stage) Seed(ctx context.Context, scenario, fault string) error {
 	return play.Settle(ctx)
 }
 
-// play returns the running scenario, and starts it if necessary. Fakes learn their faults only when they start, so a
-// fault that changes how they behave restarts them.
+// play returns the running scenario, and starts it if necessary. Fakes read their faults only when they start, so play
+// restarts them for a fault that changes how they behave.
 func (s *Stage) play(scenario, fault string) (*Play, error) {
 	faults, err := s.Faults(scenario)
 	if err != nil {

@@ -72,7 +72,7 @@ func vsphere(ctx context.Context, s *Stage) (_ *Play, err error) {
 	}, nil
 }
 
-// start starts the fakes. ends stops all fakes that were started, even if start returns an error.
+// start starts the fakes. The functions in ends stop all fakes that were started, even if start returns an error.
 func (g *guest) start(ctx context.Context, s *Stage) (ends closers, err error) {
 	api := g.side.Config
 	if g.client, err = kubernetes.NewForConfig(api); err != nil {

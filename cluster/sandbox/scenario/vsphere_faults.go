@@ -38,7 +38,7 @@ func vsphereActs() map[string]string {
 	}
 }
 
-// vsphereUnder returns the faults that require another fault. Each value is the required fault.
+// vsphereUnder maps faults to the faults that they require. It contains only faults that require another fault.
 func vsphereUnder() map[string]string {
 	under := map[string]string{byWebhook: byHand}
 	for _, fault := range []string{

@@ -18,8 +18,8 @@ import (
 )
 
 // Seen is a cache of a cluster's objects. Watches keep it current, so that reads send no requests. It watches a kind
-// from its first use. Kinds can disappear and return, and so can the API server. While a kind cannot be listed, reads
-// return the API server's error.
+// from the first read of that kind. The API server and the kinds that it serves can disappear and return. While a kind
+// cannot be listed, reads return the API server's error.
 //
 // Informers in client-go behave differently. They keep old objects while the API server is unreachable, do not report
 // refused connections, and retry a kind that is not served yet with a backoff of up to 30 seconds.
@@ -61,7 +61,7 @@ func (s *Seen) Close() {
 	s.all.Wait()
 }
 
-// List returns objects of a kind like the API server does: sorted, and filtered by namespace ("" means all) and label
+// List returns objects of a kind as the API server does: sorted, and filtered by namespace ("" means all) and label
 // selector. The caller can modify the returned objects.
 func (s *Seen) List(
 	ctx context.Context, of schema.GroupVersionResource, namespace, selector string,

@@ -23,8 +23,7 @@ var files embed.FS
 // about is the name of the file with a fault's description, which is one sentence.
 const about = "about.txt"
 
-// Values contains the values for ${name} in YAML. They are strings. A value can also be a number if ${name} is the
-// whole scalar.
+// Values contains the values for ${name} in YAML. A value is a string, or a number if ${name} is the whole scalar.
 type Values map[string]any
 
 // Scenarios returns the names of all scenarios.

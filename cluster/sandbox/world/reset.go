@@ -21,8 +21,8 @@ var inTheWay = []string{
 	"mutatingadmissionpolicybindings", "apiservices",
 }
 
-// Reset restores the state from Remember. It deletes new objects regardless of their finalizers, and restores changed
-// and deleted ones. Controllers restore the objects that they own.
+// Reset restores the state that Remember recorded. It deletes new objects regardless of their finalizers, and restores
+// changed and deleted ones. Controllers restore the objects that they own.
 func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
 		return errors.New("no state was recorded to reset to")
@@ -146,13 +146,14 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is how long the namespace controller certainly waits after a namespace is deleted. It waits five seconds
-// (namespaceDeletionGracePeriod in kubernetes' pkg/controller/namespace/namespace_controller.go). Timestamps are
-// accurate to one second. The rest is a margin between read and removal.
+// leftAlone is how long after the deletion of a namespace the namespace controller has certainly not started yet. The
+// controller waits five seconds (kubernetes/kubernetes: namespaceDeletionGracePeriod in
+// pkg/controller/namespace/namespace_controller.go). leftAlone is shorter, because timestamps are accurate only to one
+// second, and because Reset needs time between reading and removing the namespace.
 const leftAlone = 2 * time.Second
 
-// removeNamespace finalizes and deletes an empty namespace. If the namespace controller could have started already, it
-// leaves the namespace to the controller. Otherwise the controller would also delete objects in a new namespace with
+// removeNamespace finalizes and deletes an empty namespace. If the namespace controller might have started already,
+// removeNamespace leaves the namespace to it. The controller could otherwise delete objects in a new namespace with
 // the same name.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})

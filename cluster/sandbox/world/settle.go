@@ -82,7 +82,7 @@ func (c *Cluster) served(ctx context.Context, definitions []*unstructured.Unstru
 	return nil
 }
 
-// standing contains functions that report whether an object's status has reached its spec, by kind.
+// standing contains functions that report whether an object's status matches its spec, by kind.
 var standing = map[string]func(*unstructured.Unstructured) bool{
 	"APIService": func(o *unstructured.Unstructured) bool { return has(o, "Available") },
 	"Deployment": func(o *unstructured.Unstructured) bool {
@@ -112,7 +112,7 @@ func (c *Cluster) all(ctx context.Context, resource schema.GroupVersionResource,
 	return c.every(ctx, resource, condition, func(o *unstructured.Unstructured) bool { return has(o, condition) })
 }
 
-// every waits until is returns true for every object of a resource.
+// every waits until the function is returns true for every object of a resource.
 func (c *Cluster) every(
 	ctx context.Context, resource schema.GroupVersionResource, how string, is func(*unstructured.Unstructured) bool,
 ) error {

@@ -25,7 +25,7 @@ import (
 // manager is the field manager of the base.
 const manager = "sandbox"
 
-// absent is the annotation of an object that must not exist. With it, a fault removes the scenario's object.
+// absent is the annotation of an object that must not exist. A fault can use it to remove an object of its scenario.
 const absent = "sandbox.carrick/absent"
 
 const definition = "CustomResourceDefinition"
@@ -116,7 +116,7 @@ func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured, 
 	if !has {
 		return nil
 	}
-	if len(status) == 0 { // it would become null, which CustomResourceDefinitions do not allow
+	if len(status) == 0 { // an empty status would become null, which CustomResourceDefinitions do not allow
 		_, err := resource.Patch(
 			ctx, object.GetName(), types.MergePatchType, []byte(`{"status":null}`), metav1.PatchOptions{FieldManager: owner},
 			"status",

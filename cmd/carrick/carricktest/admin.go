@@ -22,9 +22,9 @@ type Admin struct {
 	Dir, Role, peer string
 	env             []string
 	key             *age.X25519Identity
-	Command         string          // path of carrick; if "", the result of Program
-	peerKey         string          // signing key of the peer's file, until the first apply has confirmed it
-	confirmed       bool            // the link file already contains peerKey
+	Command         string          // path of the carrick binary; "" means the result of Program
+	peerKey         string          // key that signed the peer's facts file; the first apply confirms it with --signer
+	confirmed       bool            // an apply has already been given --signer
 	Said            strings.Builder // all output so far
 }
 
@@ -52,7 +52,7 @@ func NewAdmin(t *testing.T, guide, role, peer, ends, answers, kubeconfig string)
 	return o
 }
 
-// Write writes text to the file name in the admin's directory.
+// Write writes text to the named file in the admin's directory.
 func (o *Admin) Write(name, text string) {
 	o.Helper()
 	if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
@@ -60,7 +60,7 @@ func (o *Admin) Write(name, text string) {
 	}
 }
 
-// Read returns the content of the file name in the admin's directory.
+// Read returns the content of the named file in the admin's directory.
 func (o *Admin) Read(name string) string {
 	o.Helper()
 	text, err := os.ReadFile(filepath.Join(o.Dir, name))
@@ -116,8 +116,8 @@ func (o *Admin) Hand(to *Admin) string {
 	return text
 }
 
-// TakeTurns lets both admins apply and hand over alternately until all checks pass on both sides. It returns all facts
-// files that were handed over. The test fails after the given maximum number of rounds.
+// TakeTurns runs apply and handover alternately for both admins until all checks pass on both sides. It returns all
+// facts files that the admins exchanged. The test fails after the given maximum number of rounds.
 func TakeTurns(local, remote *Admin, most int) (handed []string) {
 	local.Helper()
 	// remote has no facts file of local yet, so its first handover runs without one.

@@ -41,8 +41,8 @@ func (p *Terminal) Interrupt() {
 	p.IsAsItWas()
 }
 
-// Demo starts carrick demo on a terminal. The demo starts its own sandbox. carrick and its children write all files to
-// one directory and have its name in their environment.
+// Demo starts carrick demo on a terminal. The demo starts its own sandbox. carrick and its child processes write all
+// files to one directory. The environment of these processes contains the path of that directory.
 func Demo(t *testing.T, guide string, flags ...string) *Terminal {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -178,7 +178,7 @@ func (p *Terminal) IsAsItWas() {
 	}
 }
 
-// InSandbox returns the path of the file name in the demo's sandbox.
+// InSandbox returns the path of the named file in the demo's sandbox.
 func (p *Terminal) InSandbox(name string) string {
 	p.t.Helper()
 	dir := filepath.Join(strings.TrimPrefix(p.mark, "TMPDIR="), "carrick-sandbox-*")
@@ -203,7 +203,7 @@ func (p *Terminal) ObjectsOf(context, kinds string) []string {
 	return names
 }
 
-// Kubectl runs kubectl the way the first screen of the demo explains it for a second terminal.
+// Kubectl runs kubectl with the shell file that the demo's first screen offers for a second terminal.
 func (p *Terminal) Kubectl(context string, args ...string) string {
 	p.t.Helper()
 	cmd := exec.CommandContext(

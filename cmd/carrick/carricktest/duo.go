@@ -14,8 +14,8 @@ import (
 	"carrick/steps/action"
 )
 
-// duoMain is carrick with a guide for two admins. The guide needs no cluster: both sides are directories. Each side
-// needs values from the other side, and one of them is a secret.
+// duoMain runs carrick with an additional guide for two admins. The guide needs no cluster: both sides are directories.
+// Each side needs values from the other side, and one of them is a secret.
 func duoMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), Duo(), twin()), Assets: assets.FS})
 }

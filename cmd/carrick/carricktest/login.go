@@ -20,7 +20,7 @@ type Login struct {
 	CA           *x509.Certificate // CA of the server certificate, or nil
 }
 
-// Write writes a kubeconfig for the API server, and a link.yaml that uses it on both sides.
+// Write writes a kubeconfig for the API server, and a link.yaml whose two sides use that kubeconfig.
 func (l Login) Write(t *testing.T, dir string) {
 	t.Helper()
 	cluster := fmt.Sprintf("server: %q", l.Server)

@@ -1,4 +1,4 @@
-// Package carricktest runs carrick in tests of the whole program. It has terminals, scripts, pairs of admins, demo
+// Package carricktest runs carrick in tests of the whole program. It provides terminals, scripts, pairs of admins, demo
 // clusters, and guides that exist only in tests.
 package carricktest
 

@@ -127,8 +127,8 @@ func Unfit(output string) string {
 	return ""
 }
 
-// forge FILE WHAT changes a facts file and signs it again. It uses the script's own key, or another key if WHAT is
-// stranger.
+// forge FILE WHAT changes a facts file and signs it again. It signs with the script's own key, or with a different key
+// if WHAT is stranger.
 func forge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: forge FILE WHAT")

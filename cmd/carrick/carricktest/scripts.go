@@ -60,8 +60,8 @@ func (t BesideEachOther) Run(name string, f func(testscript.T)) {
 	t.T.Run(name, func(t *testing.T) { f(BesideEachOther{t}) })
 }
 
-// AtOnce runs scripts concurrently on the same sandbox. Parallel subtests could deadlock: they would occupy this
-// sandbox while other tests wait for one.
+// AtOnce runs scripts concurrently on the same sandbox. It does not use t.Parallel. Parallel subtests could deadlock
+// with other tests that wait for the sandbox.
 type AtOnce struct {
 	*testing.T
 	sync.WaitGroup
@@ -78,7 +78,7 @@ func (t *AtOnce) Run(name string, f func(testscript.T)) {
 	t.Go(func() { t.T.Run(name, func(one *testing.T) { f(OneByOne{one}) }) })
 }
 
-// OnClusters returns a set-up function that gives a script access to both clusters.
+// OnClusters returns a setup function that gives a script access to both clusters.
 func OnClusters(box *clustertest.Sandbox) func(*testscript.Env) error {
 	return func(e *testscript.Env) error {
 		both := []string{box.Kubeconfigs[clustertest.Local], box.Kubeconfigs[clustertest.Remote]}

@@ -149,7 +149,7 @@ func (p *Terminal) waitIn(text func() string, pattern string) {
 		case <-p.changed:
 		case <-late.C:
 			shown := tailFirst(p.Text())
-			p.Types("t") // the list of what is wrong
+			p.Types("t") // opens the list of troubles
 			p.UntilSilent()
 			p.t.Fatalf("the terminal never showed %q:\n%s\nafter t:\n%s\n%s", pattern, shown, tailFirst(p.Text()), p.stacks())
 		}
@@ -275,7 +275,7 @@ func (p *Terminal) Settles() {
 	}
 }
 
-// Comes reports whether the screen shows text within keyLost.
+// Comes reports whether the screen shows the text before the timeout keyLost.
 func (p *Terminal) Comes(text string) bool {
 	late := time.NewTimer(keyLost)
 	defer late.Stop()
@@ -289,8 +289,8 @@ func (p *Terminal) Comes(text string) bool {
 	return true
 }
 
-// keyLost is how long a test waits for the effect of a key. After that, carrick must have read the key as part of
-// another one.
+// keyLost is how long a test waits for the effect of a key. If the effect does not appear in that time, carrick has
+// read the key as part of another key.
 const keyLost = 5 * time.Second
 
 // A screen has settled after calmScreen without a change. Some screens never settle, for example because they show a

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/action"
 )
 
-// trialMain is carrick with an additional guide that needs no cluster: both sides are directories. The guide tests
+// trialMain runs carrick with an additional guide that needs no cluster: both sides are directories. The guide tests
 // features that real guides do not always use: a secret, a login that waits for a user, a file and a long answer.
 func trialMain() {
 	RunProgram(commands.Program{Guides: append(guides.All(), trial()), Assets: assets.FS})

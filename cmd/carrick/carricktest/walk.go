@@ -16,7 +16,7 @@ func applied(title string) string {
 	return "✓ applied " + title + "|applied " + title + "; since then"
 }
 
-// Walk describes how to go through a guide with keys. The maps are indexed by step number.
+// Walk describes how a test types its way through the steps of a guide. The maps are indexed by step number.
 type Walk struct {
 	Steps  int
 	Titles map[int]string          // titles of the steps with changes
@@ -30,7 +30,8 @@ type Walk struct {
 // On returns a pattern for the page of step n.
 func (w Walk) On(n int) string { return fmt.Sprintf("step %d of %d", n, w.Steps) }
 
-// Apply applies the steps from to to, except those without changes. The page of step from must be on the screen.
+// Apply applies a range of steps, including the last one, but skips steps without changes. The page of the first step
+// must be on the screen.
 func (w Walk) Apply(p *Terminal, from, to int) {
 	for step := from; step <= to; step++ {
 		if step > from {

@@ -135,7 +135,7 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 	return err
 }
 
-// takeOn discovers the answers from the existing set-up and writes the link file.
+// takeOn discovers the answers from the existing setup and writes the link file.
 func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
 	path := s.Link().Path
 	if _, err := os.Lstat(path); err == nil && !f.force {

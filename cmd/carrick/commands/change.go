@@ -115,8 +115,8 @@ func sidesKnown(s *engine.Session, only steps.Side) error {
 	return nil
 }
 
-// unsealed returns an error if a facts file is still encrypted. Otherwise actions would wait indefinitely for its
-// values.
+// unsealed returns an error if a facts file is still encrypted. Without this check, actions would wait indefinitely for
+// values from that file.
 func unsealed(ctx context.Context, s *engine.Session) error {
 	for _, side := range steps.Sides {
 		if h := s.Endpoint(side).PeerFile; h != nil {

@@ -108,7 +108,7 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 	return nil
 }
 
-// toldOpen counts the checks that do not pass according to the other side's facts file.
+// toldOpen counts the checks that the other side's facts file reports as failed, unknown or waiting.
 func toldOpen(b *engine.Board, cells []steps.Cell) int {
 	n := 0
 	for _, c := range cells {

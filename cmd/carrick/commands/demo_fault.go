@@ -34,7 +34,7 @@ func (a *app) listFaults(ctx context.Context, guide string) error {
 }
 
 // adoptDemo starts the demo with the answers that carrick adopt discovers, instead of with a new link. It returns a
-// message for the notes, or "" if the fault left no set-up.
+// message for the notes, or "" if there is no existing setup to adopt.
 func (a *app) adoptDemo(ctx context.Context, o *ui.Options, box *demo.Sandbox) (string, error) {
 	l := linkfile.New(o.Guide, o.Name)
 	l.Path = filepath.Join(box.Dir, o.Name+".yaml")

@@ -10,8 +10,8 @@ import (
 	"carrick/steps/linkfile"
 )
 
-// whatBreaks returns the cells that start to fail when do runs. It compares verdicts from before and after, because
-// other cells fail as long as the guide is not applied.
+// whatBreaks calls do and returns the cells that fail only afterwards. Other cells fail before and after the call,
+// because the guide is not applied yet.
 func (a *app) whatBreaks(ctx context.Context, box *demo.Sandbox, guide string, do func() error) ([]steps.Cell, error) {
 	l := linkfile.New(guide, demoLink)
 	l.Local, l.Remote = box.End(steps.Local), box.End(steps.Remote)

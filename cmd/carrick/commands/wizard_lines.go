@@ -12,7 +12,7 @@ import (
 	"carrick/ui/lines"
 )
 
-// walk runs the wizard on the full screen if possible, and otherwise in line mode.
+// walk runs the wizard full-screen if possible, and otherwise in line mode.
 func (a *app) walk(ctx context.Context, o ui.Options) error {
 	if !a.inLines() {
 		return ui.Run(ctx, o)

@@ -39,7 +39,7 @@ func (a *completion) completeRoot(
 ) ([]string, cobra.ShellCompDirective) {
 	for _, c := range cmd.Commands() {
 		if len(args) == 0 && !c.Hidden && strings.HasPrefix(c.Name(), toComplete) {
-			return linkFiles(toComplete), noFile // completeLink could return file extensions, but cobra adds the commands
+			return linkFiles(toComplete), noFile // no list of file extensions, because cobra adds the commands to it
 		}
 	}
 	return a.completeLink(cmd, args, toComplete)

@@ -79,8 +79,8 @@ func (r *instructions) sections(ctx context.Context) {
 	r.contents()
 }
 
-// apply explains how to apply the manifests with kubectl and with GitOps tools. any reports whether the export has
-// manifests.
+// apply explains how to apply the manifests with kubectl and with GitOps tools. The returned bool reports whether the
+// export has manifests.
 func (r *instructions) apply(ctx context.Context, title func(string, ...any)) (any bool) {
 	for _, side := range steps.Sides {
 		if len(r.resources[side]) == 0 {

@@ -56,7 +56,7 @@ type stepDoc struct {
 	Checks    []checkDoc    `json:"checks,omitempty"`
 }
 
-// Key is the key of the answer in the link file.
+// questionDoc describes a question. Key is the key of its answer in the link file.
 type questionDoc struct {
 	Key    string           `json:"key"`
 	Title  string           `json:"title"`

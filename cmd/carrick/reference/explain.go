@@ -90,8 +90,8 @@ func explicable(guides []*steps.Guide, qualified bool) []string {
 	return out
 }
 
-// Print prints one line per check, grouped by step. If the name is the name of a check, Print prints all details
-// instead.
+// Print prints one line per check, grouped by step. If the user named a single check, Print prints all details of that
+// check instead.
 func (p Picked) Print(w io.Writer) {
 	var guide *steps.Guide
 	var step *steps.Step
@@ -125,7 +125,7 @@ func explainCheck(w io.Writer, c pickedCheck) {
 	say := func(word, text string) {
 		fmt.Fprintf(w, "  %-9s%s\n", word, strings.TrimLeft(plain.Hanging(text, hang), " "))
 	}
-	list := func(word string, i int, text string) { // keeps all lines of an entry together
+	list := func(word string, i int, text string) { // indents continuation lines of an entry
 		lines := strings.ReplaceAll(plain.Hanging(text, hang), "\n", "\n  ")
 		fmt.Fprintf(w, "  %-9s%s\n", first(i, word), strings.TrimLeft(lines, " "))
 	}

@@ -19,8 +19,8 @@ var (
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 )
 
-// componentLabel is the label of the controller's StatefulSet in upstream's manifests, chart
-// and operator.
+// componentLabel is the label that upstream's manifests, chart and operator set on the application controller's
+// StatefulSet.
 const componentLabel = "app.kubernetes.io/component=application-controller"
 
 func clusters() steps.Step {

@@ -16,7 +16,7 @@ import (
 	"carrick/steps/check"
 )
 
-const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // creates the account in argocd cluster add
+const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // used by argocd cluster add
 
 func identity() steps.Step {
 	return steps.Step{
@@ -127,8 +127,8 @@ func account(e steps.Env) check.Account {
 // tokenName returns the name that upstream gives the token Secret of a ServiceAccount.
 func tokenName(e steps.Env) string { return account(e).Name + "-long-lived-token" }
 
-// server returns the answer destination.server without trailing slashes, because Argo CD stores the address this way
-// (argoproj/argo-cd: util/db/cluster.go, clusterToSecret).
+// server returns the answer destination.server without trailing slashes. Argo CD also removes them before it stores the
+// address (argoproj/argo-cd: util/db/cluster.go, clusterToSecret).
 func server(e steps.Env) string { return strings.TrimRight(e.Answers.Text("destination.server"), "/") }
 
 // rules lists the permissions that Argo CD requires in a namespace. Argo CD's cache lists and
@@ -140,9 +140,9 @@ var rules = []rbacv1.PolicyRule{{
 	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 }}
 
-// credential returns the kubeconfig that carrick gives to Argo CD. If the admin's context has the same server address,
-// the CA comes from that context, as in argocd cluster add (cmd/util/cluster.go, NewCluster). Otherwise the CA comes
-// from the token Secret.
+// credential returns the kubeconfig that carrick gives to Argo CD. If the admin's kubeconfig context has the same
+// server address, the CA comes from that context, as in argocd cluster add (cmd/util/cluster.go, NewCluster). Otherwise
+// the CA comes from the token Secret.
 func credential(ctx context.Context, e steps.Env) (any, error) {
 	s, err := e.Cluster.Secret(ctx, account(e).Namespace, tokenName(e), "token", "ca.crt")
 	if apierrors.IsNotFound(err) || err == nil && s.Data["token"].IsZero() {

@@ -61,8 +61,8 @@ func registration() steps.Step {
 
 func secretName(e steps.Env) string { return "cluster-" + e.Link }
 
-// config returns the value of the cluster Secret's key "config". It has exactly the format that
-// Argo CD writes, so that neither carrick nor Argo CD detects a difference (argoproj/argo-cd:
+// config returns the value of the cluster Secret's key "config". The value has exactly the format that Argo CD itself
+// writes, so that neither carrick nor Argo CD detects a difference (argoproj/argo-cd:
 // pkg/apis/application/v1alpha1/types.go, ClusterConfig).
 func config(e steps.Env) (masked.Value, error) {
 	k, err := check.Kubeconfig(steps.Env{Own: e.Peer}, "credential")
@@ -129,7 +129,7 @@ func egress(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	var at []string // if the host is a DNS name, its addresses are unknown, so every ipBlock counts
+	var at []string // nil for a DNS name: its addresses are unknown, so any ipBlock matches
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
 		at = []string{u.Hostname()}
 	}

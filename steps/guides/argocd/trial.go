@@ -64,9 +64,9 @@ type application struct {
 	} `json:"status"`
 }
 
-// compared returns the verdict on an Application that targets the cluster. It prefers the Application that carrick
-// creates. If Argo CD fails to load the manifests or the cluster's objects, the sync status is Unknown and the
-// conditions give the reason (argoproj/argo-cd: controller/state.go, CompareAppState).
+// compared checks whether Argo CD has compared an Application with the cluster. If several Applications target the
+// cluster, it checks the one that carrick creates. If Argo CD fails to load the manifests or the cluster's objects, the
+// sync status is Unknown and the conditions give the reason (argoproj/argo-cd: controller/state.go, CompareAppState).
 func compared(ctx context.Context, e steps.Env) steps.Result {
 	all, err := check.List[application](ctx, e.Cluster, applications, argoNamespace(e), cluster.Selector{})
 	if err != nil {

@@ -127,8 +127,8 @@ var own = certs.Own{
 	Years: func(e steps.Env) int { return e.Answers.Int("cert.ca-years") },
 }
 
-// hostsOf returns a func for a template value with the certificate's SANs. The value is a list with the endpoint's
-// address. If addresses is true, the list omits a DNS name. If addresses is false, it omits an IP address.
+// hostsOf returns a function that computes the certificate's SANs of one type for a template: IP addresses if addresses
+// is true, and DNS names otherwise. The only SAN is the endpoint's address.
 func hostsOf(addresses bool) func(context.Context, steps.Env) (any, error) {
 	return func(_ context.Context, e steps.Env) (any, error) {
 		a := e.Answers.Text("exposure.address")

@@ -100,7 +100,7 @@ func issuerOf(ctx context.Context, e steps.Env) (issuerRef, error) {
 	return issuerRef{kind, name, "Certificate " + c.GetName()}, nil
 }
 
-// theCertificate returns the cert-manager Certificate that writes the endpoint's Secret.
+// theCertificate returns the cert-manager Certificate for the endpoint's Secret.
 func theCertificate(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	secret, err := endpointSecret(ctx, e)
 	if err != nil {
@@ -160,8 +160,8 @@ func issuerElsewhere(ctx context.Context, e steps.Env, ref issuerRef) steps.Resu
 	return steps.Failed(found, repairedChain(e))
 }
 
-// repairedChain returns the fix for the published guide's Ingress in mode ingress. It returns "" in other modes, in
-// which the action in FixedBy is the fix.
+// repairedChain returns the fix for the published guide's Ingress in mode ingress. In other modes, it returns "",
+// because the action in FixedBy is the fix.
 func repairedChain(e steps.Env) string {
 	if mode(e) == byIngress {
 		return repaired(e)
@@ -294,8 +294,8 @@ func certificateChain(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s signed %q", of, clean.Text(chain[0].Subject.CommonName))
 }
 
-// longestJob returns the maximum run time of a job. A job gets its credentials only once, so they must remain valid
-// that long.
+// longestJob returns the maximum run time of a job. A job gets its credentials only once, so the credentials must
+// remain valid for the whole run.
 func longestJob(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }

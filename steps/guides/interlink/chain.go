@@ -20,8 +20,8 @@ import (
 // chainService is the Service of the published guide's reverse proxy.
 const chainService = "my-nginx-kubernetes-api"
 
-// leadsToAPI reports whether i forwards requests to the API as in the published guide. Either its backend is the
-// Service chainService, or the backend of its path /api or /apis has "kubernetes" in its name.
+// leadsToAPI reports whether i forwards requests to the API as in the published guide. This is the case if a backend is
+// the Service chainService, or if the name of the backend for /api or /apis contains "kubernetes".
 func leadsToAPI(i *networkingv1.Ingress) bool {
 	for _, p := range pathsOf(i) {
 		if s := p.Backend.Service; s != nil && (s.Name == chainService || (p.Path == "/api" ||
@@ -93,7 +93,7 @@ func ownHosts(i *networkingv1.Ingress) []string {
 	return out
 }
 
-// controller describes an ingress-nginx container and the arguments by which it selects Ingresses and certificates.
+// controller describes an ingress-nginx container, including the arguments that select its Ingresses and certificates.
 type controller struct {
 	name    string // workload, such as "Deployment NAMESPACE/NAME"
 	class   string // --controller-class

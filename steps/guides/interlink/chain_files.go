@@ -48,8 +48,8 @@ func exportChain(_ context.Context, e steps.Env) ([]action.Exported, error) {
 		"replicaCount": 1,
 		"command":      []string{"nginx", "-e", "stderr", "-c", "/conf/nginx.conf", "-g", "daemon off;"}, "args": []string{},
 		"containerPorts": values{"http": proxyListens, "https": ""},
-		// The chart's own probe requests / over plain HTTP. nginx expects TLS on this port and answers 400, so no pod
-		// would become ready.
+		// The chart's default readiness probe sends plain HTTP. nginx expects TLS on this port and answers 400, so no
+		// pod would become ready.
 		"customReadinessProbe": values{"tcpSocket": values{"port": "http"}, "periodSeconds": 5},
 		"service":              values{"type": "ClusterIP", "ports": values{"http": proxyListens}},
 		"extraVolumes": []any{

@@ -74,7 +74,7 @@ func vkConfig(ctx context.Context, e steps.Env) (any, error) {
 }
 
 // theEndpoint is the endpoint that the virtual kubelet's configuration must name. ca is the PEM certificate of the CA
-// that signs the endpoint's certificate. ca is "" if the cluster's own CA signs it, or if jobs need no CA. by is the
+// that signed the endpoint's certificate. ca is "" if this is the cluster's own CA, or if jobs need no CA. by is the
 // fact endpoint-proved-by: own, kube or public.
 type theEndpoint struct{ host, port, ca, by string }
 

@@ -85,8 +85,8 @@ func configCA(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// oneCA reports whether text contains exactly one certificate, and that certificate is a CA. Otherwise it also returns
-// the failure.
+// oneCA reports whether text contains exactly one certificate and that certificate is a CA. If not, it also returns the
+// check's failure.
 func oneCA(text string) (steps.Result, bool) {
 	certs, err := probe.ParseCerts([]byte(text))
 	switch {

@@ -14,7 +14,8 @@ import (
 const valuesFile = "interlink.values.yaml"
 
 // exportConfig returns a values file for InterLink's chart with its helm upgrade command, and the command that sets the
-// CA and logging in the ConfigMap. Charts since 0.5.3 render an invalid configuration if a CA is set in their values.
+// CA and logging in the ConfigMap. The values file omits the CA, because charts since 0.5.3 render an invalid
+// configuration if their values set a CA.
 func exportConfig(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	at, err := configuredEndpoint(e)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"carrick/steps/check"
 )
 
-// Common name of the default certificate that Traefik generates.
+// madeUpTraefik is the common name of the default certificate that Traefik generates.
 const (
 	madeUpTraefik = "TRAEFIK DEFAULT CERT"
 )

@@ -55,8 +55,8 @@ func targetOf(e steps.Env) (endpointTarget, *steps.Result) {
 	return t, nil
 }
 
-// looking returns a check's Run function. Run calls look with the endpoint and adds the checking machine to the
-// finding.
+// looking returns a check's Run function, which calls look with the endpoint and adds the name of the machine that ran
+// the check to the finding.
 func looking(
 	look func(context.Context, steps.Env, endpointTarget) steps.Result,
 ) func(context.Context, steps.Env) steps.Result {
@@ -76,7 +76,7 @@ func looking(
 const lookAge = 30 * time.Second
 
 // handshake returns the report of a TLS handshake with the endpoint. An invalid certificate is not an error, because
-// each check evaluates the report for itself.
+// each check evaluates the report itself.
 func (t endpointTarget) handshake(ctx context.Context, e steps.Env) (probe.TLSReport, error) {
 	key := fmt.Sprintf("endpoint-tls/%s/%s", e.Side, t.where)
 	return tracked.Look(

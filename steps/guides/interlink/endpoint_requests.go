@@ -67,8 +67,8 @@ func askBy(t endpointTarget, path string) string {
 	return "curl --cacert ca.crt https://" + t.where + path
 }
 
-// clusterSays returns the command that shows the proxy's log. In other modes it returns the command that lists all
-// pods.
+// clusterSays returns the command that shows the proxy's log in mode proxy, and the command that lists all pods in
+// other modes.
 func clusterSays(e steps.Env, t endpointTarget) string {
 	begin := e.Kubectl()
 	if e.Side == steps.Remote {

@@ -142,8 +142,9 @@ func learnNodeAddress(ctx context.Context, e steps.Env) (any, error) {
 	return nil, steps.Absent("no node of the cluster has an address")
 }
 
-// candidates groups the Services of proxies, or the published guide's Ingresses, by trust. The adopted object decides
-// where jobs send their tokens. Any user with a namespace can create such an object in it, even with carrick's labels.
+// candidates groups the Services of proxies, or the published guide's Ingresses, by trust. Trust matters because the
+// adopted object decides where jobs send their tokens, and any user with access to a namespace can create such an
+// object there, even with carrick's labels.
 type candidates struct {
 	mine   []*unstructured.Unstructured // created by this link according to the inventory
 	here   []*unstructured.Unstructured // in the endpoint's namespace

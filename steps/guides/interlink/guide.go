@@ -1,6 +1,6 @@
 // Package interlink is the guide that gives jobs behind an InterLink virtual node access to the Kubernetes API. It sets
-// up an endpoint that the jobs can reach, a certificate that they trust, a virtual kubelet that passes both on to them,
-// and a plugin that mounts their tokens.
+// up an endpoint that the jobs can reach and whose certificate they trust, a virtual kubelet that passes the endpoint's
+// address and CA to the jobs, and a plugin that mounts the jobs' tokens.
 //
 // Sources: interlink-hq/interLink (pkg/virtualkubelet), interlink-hq/interlink-helm-chart,
 // interlink-hq/interlink-slurm-plugin (pkg/slurm), kubernetes/ingress-nginx, cert-manager/cert-manager.

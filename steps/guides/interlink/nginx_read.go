@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readNginx parses nginx configuration into directives with words and blocks, with the same syntax as nginx. It does
-// not interpret directives or expand variables.
+// readNginx parses text in nginx's configuration syntax into directives. It does not interpret the directives or expand
+// variables.
 func readNginx(text string) ([]directive, error) {
 	r := nginxReader{text: text, line: 1}
 	out, err := r.directives(0)

@@ -55,8 +55,8 @@ func kubeletImage(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", image)
 }
 
-// onHelm4 is appended to each helm upgrade command. Helm 4 uses server-side apply, as carrick does, and stops at fields
-// that another manager has set.
+// onHelm4 is appended to each helm upgrade command. Helm 4 uses server-side apply, as carrick does, and fails on fields
+// that another field manager owns.
 const onHelm4 = "    # with Helm 4 add --force-conflicts, because carrick has set some of the fields"
 
 // pinFix returns the helm command that sets the virtual kubelet's image to a release. The chart value virtualNode.image
@@ -143,8 +143,8 @@ func chartRelease(ctx context.Context, e steps.Env) steps.Result {
 		))
 }
 
-// chartValues verifies that the upgrade that set the endpoint has kept all other values of the previous revision. helm
-// upgrade with only --set drops the other values.
+// chartValues verifies that the helm upgrade command that set the endpoint kept all other values of the previous
+// revision. With --set alone, helm upgrade drops the other values.
 func chartValues(ctx context.Context, e steps.Env) steps.Result {
 	r, err := theRelease(ctx, e)
 	if err != nil {

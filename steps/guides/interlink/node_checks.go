@@ -177,10 +177,10 @@ func schedulable(e steps.Env, n *corev1.Node) steps.Result {
 	return steps.Passed("node %s is ready", n.Name)
 }
 
-// pendingReason is the reason in the condition Ready, whatever its status. The virtual kubelet pings interLink's API
-// server for the first time 30 seconds after its start, and the node is not ready until then. The virtual kubelet sets
-// pingCondition since 0.5.2 and deletes it at each start (interlink-hq/interLink 0.6.1:
-// pkg/virtualkubelet/virtualkubelet.go, NodeCondition and nodeUpdate).
+// pendingReason is the reason that the virtual kubelet always sets in the condition Ready, even if the status is True.
+// The virtual kubelet pings interLink's API server for the first time 30 seconds after its start, and the node is not
+// ready until then. Since 0.5.2, the virtual kubelet also sets the condition pingCondition and deletes it at each start
+// (interlink-hq/interLink 0.6.1: pkg/virtualkubelet/virtualkubelet.go, NodeCondition and nodeUpdate).
 const (
 	pendingReason                          = "KubeletPending"
 	pingCondition corev1.NodeConditionType = "InterlinkConnectivity"

@@ -36,9 +36,8 @@ const (
 	misses = "Failed to get CSR"
 )
 
-// firstServing is the first virtual kubelet with settings for its serving certificate: 0.5.2
-// and 0.6.0 always use the signer kubernetes.io/kubelet-serving (interlink-hq/interLink:
-// cmd/virtual-kubelet/main.go).
+// firstServing is the first release of the virtual kubelet with settings for its serving certificate. Releases 0.5.2
+// and 0.6.0 always use the signer kubernetes.io/kubelet-serving (interlink-hq/interLink: cmd/virtual-kubelet/main.go).
 var firstServing = version.MustParseGeneric("0.6.1")
 
 func servingCheck() steps.Check {
@@ -180,10 +179,10 @@ func othersIn(asks *x509.CertificateRequest, n *corev1.Node) []string {
 	})
 }
 
-// withoutRequest returns the result if the virtual kubelet has no certificate request. Kubernetes deletes an unapproved
-// request after a day and a signed request after an hour (kubernetes/kubernetes: pkg/controller/certificates/cleaner).
-// In the first case the virtual kubelet keeps reading the deleted request and logs a warning each time. If errorsOnly
-// is true, it logs no warnings.
+// withoutRequest returns the result for a virtual kubelet without a certificate request. Kubernetes deletes an
+// unapproved request after a day and a signed request after an hour (kubernetes/kubernetes:
+// pkg/controller/certificates/cleaner). If the deleted request was unapproved, the virtual kubelet keeps reading it and
+// logs a warning each time. If errorsOnly is true, the virtual kubelet logs no warnings.
 func withoutRequest(ctx context.Context, e steps.Env, errorsOnly bool) steps.Result {
 	pods, err := podsOfKubelet(ctx, e)
 	if err != nil {

@@ -43,7 +43,7 @@ func tokensIn(namespace string) permission.Rule {
 
 func kubeletMints(ctx context.Context, e steps.Env) steps.Result {
 	ns := workloadNamespace(e)
-	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // tenants cannot do this
+	acts := permission.Rule{Verb: "patch", Resource: "nodes", Subresource: "status"} // not granted to tenants
 	lacks, err := check.Denied(ctx, e.Cluster, vkIdentity(e).User(), true, acts, tokensIn(ns),
 		permission.Rule{Verb: "get", Resource: "configmaps", Namespace: ns},
 		permission.Rule{Verb: "get", Resource: "pods", Namespace: ns})
@@ -112,7 +112,8 @@ func jobHours(e steps.Env) time.Duration {
 	return time.Duration(e.Answers.Int("vk.job-hours")) * time.Hour
 }
 
-// meanwhile runs read. Concurrently it lists the virtual kubelet's pods, so that the caller finds them in the cache.
+// meanwhile runs read and concurrently lists the virtual kubelet's pods, so that the caller finds the pods in the
+// cache.
 func meanwhile(ctx context.Context, e steps.Env, read func() error) error {
 	return check.Together(read, func() error {
 		_, _ = podsOfKubelet(ctx, e) // the caller's own read returns the error

@@ -265,7 +265,7 @@ func (pluginConfigFile) Export(_ context.Context, e steps.Env) ([]action.Exporte
 	}, nil
 }
 
-// atRun is an action that runs a command. The function builds the command from the answers.
+// atRun is a function that builds a command from the answers. As an action, it runs this command.
 type atRun func(context.Context, steps.Env) (action.Command, error)
 
 // Plan shows the command line.

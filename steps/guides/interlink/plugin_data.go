@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// dataFolder returns the directory in which the plugin writes the pods' data. The plugin appends NAMESPACE-UID of a pod
-// to DataRootFolder without a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go, f8451d93).
+// dataFolder returns the directory in which the plugin writes the pods' data. The plugin appends a pod's NAMESPACE-UID
+// to DataRootFolder without adding a slash (interlink-hq/interlink-slurm-plugin: pkg/slurm/Create.go, f8451d93).
 func dataFolder(ctx context.Context, e steps.Env) (string, error) {
 	c, err := openPlugin(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -35,7 +35,7 @@ func findUnit(ctx context.Context, e steps.Env) (unit, error) {
 		}
 		u, err := merged(ctx, e, unit{n, string(b)})
 		if err != nil {
-			u = unit{n, string(b)} // usually the unit of another service
+			u = unit{n, string(b)} // ignores unreadable drop-ins, which usually belong to another service
 		}
 		if u.sets("SLURMCONFIGPATH") {
 			return u, nil

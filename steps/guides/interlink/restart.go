@@ -95,12 +95,12 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, 
 // repeated is appended to the hash at every second restart for the same configuration, so that the annotation changes.
 const repeated = ".again"
 
-// isFor reports whether value, from the annotation, belongs to the configuration with the given hash.
+// isFor reports whether the annotation's value belongs to the configuration with the given hash.
 func isFor(value, hash string) bool { return value == hash || value == hash+repeated }
 
 // restartCause returns the annotation's value for the wanted configuration. The value stays the same while pods are
-// being replaced. It changes if all pods have the annotation but have not read the latest text. Otherwise nothing would
-// restart the pods.
+// being replaced. It changes if all pods have the annotation but have not read the latest text, because nothing else
+// would restart the pods.
 func restartCause(ctx context.Context, e steps.Env) (any, error) {
 	text, err := wantedConfig(ctx, e)
 	if err != nil {
@@ -155,9 +155,9 @@ type starts struct {
 }
 
 // startsOf lists the pods that have not read the configuration with the given hash. A pod has read it if the pod
-// started after the last write. A pod whose annotation has the hash has also read it, unless the pod was created before
-// the last write. For example, a helm upgrade replaces the text and carrick then restores it. In that case an older pod
-// has the same annotation.
+// started after the last write, or if the pod's annotation has the hash and the pod was created after the last write.
+// The annotation alone is not enough: if a helm upgrade replaces the text and carrick then restores it, older pods
+// still have the same annotation.
 func startsOf(ctx context.Context, e steps.Env, hash string) (starts, error) {
 	var out starts
 	pods, err := podsOfKubelet(ctx, e)

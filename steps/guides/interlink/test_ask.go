@@ -210,17 +210,17 @@ func (d askDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	)
 }
 
-// PlanUndo calls the method of recordDoer.
+// PlanUndo delegates to recordDoer.
 func (d askDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo calls the method of recordDoer.
+// Undo delegates to recordDoer.
 func (d askDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export calls the method of recordDoer.
+// Export delegates to recordDoer.
 func (d askDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }
@@ -305,7 +305,7 @@ func askAt(ctx context.Context, e steps.Env, server string, ca []byte, token mas
 		return fail("using the token", err)
 	}
 	defer as.Close()
-	if v, err := as.Version(ctx); err == nil { // the published guide's Ingress does not forward /version
+	if v, err := as.Version(ctx); err == nil { // optional: the published Ingress does not forward /version
 		out.Version = v.Git
 	}
 	who, err := as.WhoAmI(ctx)

@@ -28,7 +28,8 @@ type recordSubject struct {
 	From     string    `json:"from"`    // the machine that sent the requests
 }
 
-// apiReply contains the API's responses to the jobs' ServiceAccount, through the endpoint and directly (Inside).
+// apiReply contains the API server's responses to the jobs' ServiceAccount: through the endpoint (Through) and directly
+// (Inside).
 type apiReply struct {
 	recordSubject
 	Through apiAnswer `json:"through"`
@@ -62,8 +63,8 @@ type watched struct {
 	Why     string  `json:"why,omitempty"`
 }
 
-// wantedSubject returns the subject that a current record has, and the endpoint's CA in PEM. The CA is nil for a public
-// CA.
+// wantedSubject returns the subject that a record must have to be current, and the endpoint's CA in PEM. The CA is nil
+// if the endpoint's certificate is from a public CA.
 func wantedSubject(e steps.Env) (recordSubject, []byte, error) {
 	at, err := e.Own.Text("endpoint")
 	if err != nil {
@@ -220,7 +221,7 @@ func rulesOf(rules, paths []rbacv1.PolicyRule) map[string][]string {
 	return out
 }
 
-// table formats the rules of both routes side by side, one line per resource. Resources come first, then nonresource
+// table formats the rules of both routes side by side, one line per resource. Resources come first, then non-resource
 // paths. The resource is the last column, because it can be long and wrap.
 func table(through, inside map[string][]string) []string {
 	all := map[string]bool{}

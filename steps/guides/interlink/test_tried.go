@@ -18,9 +18,9 @@ import (
 	"carrick/steps/check"
 )
 
-// triedThrough returns the dependencies of requests through the endpoint. In mode proxy this is the start of the
-// proxy's pods, because the proxy reads its configuration and the cluster's CA at startup. In other modes there are
-// none.
+// triedThrough returns the dependencies of requests through the endpoint. In mode proxy, the only dependency is the
+// start of the proxy's pods, because the proxy reads its configuration and the cluster's CA at startup. Other modes
+// have no dependencies.
 func triedThrough(ctx context.Context, e steps.Env) ([]steps.Dependency, error) {
 	if mode(e) != byProxy {
 		return nil, nil
@@ -48,8 +48,8 @@ func askedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	return recordedOn(ctx, e, "asked.yaml", r.Time)
 }
 
-// recordedOn returns the time of a record and the dependencies of the record. It prefers the API server's timestamp,
-// because this machine's clock might be wrong.
+// recordedOn returns the time and the dependencies of a record. It prefers the API server's timestamp, because this
+// machine's clock might be wrong.
 func recordedOn(ctx context.Context, e steps.Env, file string, at time.Time) (steps.Tried, error) {
 	what, _, _ := strings.Cut(file, ".")
 	ns, name := workloadNamespace(e), recordName(e, what)

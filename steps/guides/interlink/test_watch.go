@@ -19,8 +19,8 @@ import (
 	"carrick/steps/check"
 )
 
-// watchDoer keeps a watch open through the endpoint. The watched ConfigMap does not change, so the connection is idle,
-// and proxies close idle connections.
+// watchDoer keeps a watch open through the endpoint. The watched ConfigMap does not change, so the outcome shows
+// whether a proxy closes idle connections.
 type watchDoer struct{ action.Manifest }
 
 func watchAccount(e steps.Env) string { return recordName(e, "watch") }
@@ -44,17 +44,17 @@ func (d watchDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	)
 }
 
-// PlanUndo calls the method of recordDoer.
+// PlanUndo delegates to recordDoer.
 func (d watchDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return d.trial().PlanUndo(ctx, e)
 }
 
-// Undo calls the method of recordDoer.
+// Undo delegates to recordDoer.
 func (d watchDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	return d.trial().Undo(ctx, e, say)
 }
 
-// Export calls the method of recordDoer.
+// Export delegates to recordDoer.
 func (d watchDoer) Export(ctx context.Context, e steps.Env) ([]action.Exported, error) {
 	return d.trial().Export(ctx, e)
 }

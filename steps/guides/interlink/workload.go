@@ -211,8 +211,8 @@ func accountArgo(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s can create and patch workflowtaskresults", workloadUser(e))
 }
 
-// podsForNode returns the pods in the jobs' namespace that run on the virtual node, select it by its host name, or are
-// unscheduled and tolerate its taint.
+// podsForNode returns the pods in the jobs' namespace that run on the virtual node, select the node by host name, or
+// are unscheduled and tolerate the node's taint.
 func podsForNode(ctx context.Context, e steps.Env) ([]*corev1.Pod, error) {
 	all, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, workloadNamespace(e), cluster.Selector{})
 	if err != nil {
@@ -260,7 +260,7 @@ func noLinuxSelector(ctx context.Context, e steps.Env) steps.Result {
 	)
 }
 
-// stuckAfter is the time after which a terminating pod counts as stuck. It starts at the end of the pod's grace period.
+// stuckAfter is how long a pod can remain after the end of its grace period before the pod counts as stuck.
 const stuckAfter = 2 * time.Minute
 
 func podsNotForced(ctx context.Context, e steps.Env) steps.Result {

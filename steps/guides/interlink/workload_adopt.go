@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// createdHere returns the object with the given name that this link has created, in whichever namespace it is. It
-// returns nil if there is none. It ignores other objects with this name, because any user can create one in their own
+// createdHere returns the object with the given name that this link created in any namespace, or nil if there is none.
+// It ignores objects with this name that the link did not create, because any user can create one in their own
 // namespace, even with carrick's labels.
 func createdHere(
 	ctx context.Context, e steps.Env, at schema.GroupVersionResource, name string,

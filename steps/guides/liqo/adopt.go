@@ -15,8 +15,8 @@ import (
 	"carrick/steps/check"
 )
 
-// The adopt functions derive answers from the objects of an existing peering. They are needed only for questions whose
-// Default functions do not do this.
+// The adopt functions derive answers from the objects of an existing peering, for questions whose Default functions do
+// not read these objects.
 
 func adoptFacts() []steps.Fact {
 	return []steps.Fact{
@@ -27,8 +27,11 @@ func adoptFacts() []steps.Fact {
 	}
 }
 
-// credentialServer returns the server address (server) and the CA in PEM (ca) of the consumer's kubeconfig, and the
-// NAMESPACE/NAME of the kubeconfig's Secret (secret).
+// credentialServer describes the consumer's kubeconfig:
+//
+//   - server: the server address
+//   - ca: the CA in PEM
+//   - secret: the NAMESPACE/NAME of the kubeconfig's Secret
 func credentialServer(ctx context.Context, e steps.Env) (any, error) {
 	s, err := controlPlane(ctx, e)
 	if err != nil {
@@ -102,9 +105,9 @@ func adoptJoin(ctx context.Context, e steps.Env) (any, string, error) {
 	return false, "a ResourceSlice, without a gateway or a Configuration on either side", nil
 }
 
-// overridden returns an Adopt function for the address or the port that the GatewayClient connects to. If the value is
-// also the value that the GatewayServer reports, the function adopts nothing. If the tunnel is not up, the function
-// returns an error. client and server are the value's keys in the facts gateway-client and gateway-server.
+// overridden returns an Adopt function for the address or the port that the GatewayClient connects to. If the
+// GatewayServer reports the same value, the function adopts nothing. If the tunnel is not up, the function returns an
+// error. client and server are the value's keys in the facts gateway-client and gateway-server.
 func overridden(client, server string) func(context.Context, steps.Env) (any, string, error) {
 	return func(_ context.Context, e steps.Env) (any, string, error) {
 		listening, connecting := e.Own, e.Peer

@@ -14,9 +14,8 @@ import (
 
 const apiAddressSource = "liqotech/liqo: pkg/utils/apiserver/address.go (GetURL), 557c199cf"
 
-// masterLabels lists the labels of control-plane nodes, in the order in which Liqo checks them. If no API server
-// address is configured, Liqo searches the nodes for one label after the other, and uses the address of the first
-// match.
+// masterLabels lists the labels of control-plane nodes, in the order in which Liqo tries them. If no API server address
+// is configured, Liqo uses the address of the first node that it finds with one of these labels.
 //
 // Source: liqotech/liqo pkg/utils/apiserver/address.go (getMasterNodes), 557c199cf.
 var masterLabels = []string{

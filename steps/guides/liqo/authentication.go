@@ -71,8 +71,9 @@ const (
 	drained  = "Drained"
 )
 
-// servesConsumer reports whether the answers let the provider serve the consumer. If the answers drain the Tenant, Liqo
-// deletes the RoleBinding and all copied objects.
+// servesConsumer reports whether the provider serves the consumer. It returns false if the answers set the Tenant's
+// condition to Drained, because Liqo then deletes the consumer's RoleBinding and all objects that the consumer's Liqo
+// copied to the provider.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
 func servesConsumer(e steps.Env) bool { return e.Answers.Text("tenant.condition") != drained }

@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// These are the upstream sources of the rules that these checks apply.
+// Upstream sources that the authentication checks cite.
 const (
 	tenantSource  = "liqotech/liqo: pkg/liqo-controller-manager/authentication/tenant-controller"
 	tenantWebhook = "liqotech/liqo: pkg/webhooks/tenant/validate.go"

@@ -12,7 +12,7 @@ import (
 	"carrick/steps/check"
 )
 
-// connected reports whether the tunnel is up according to one side's gateway.
+// connected reports whether the gateway of one side reports the tunnel as up. f contains the facts of that side.
 func connected(f steps.Facts) bool {
 	v, err := f.Text("connection")
 	return err == nil && v == "Connected"
@@ -97,7 +97,7 @@ func judgeTarget(e steps.Env, host string, ip netip.Addr) steps.Result {
 	return steps.Passed("%s", host)
 }
 
-// rangeWith returns the first CIDR of a fact that contains ip, or "" if no CIDR does.
+// rangeWith returns the first CIDR that contains ip, or "" if none does. fact is the name of a fact that lists CIDRs.
 func rangeWith(f steps.Facts, fact string, ip netip.Addr) string {
 	all, _ := f.List(fact)
 	at := slices.IndexFunc(all, func(c string) bool {

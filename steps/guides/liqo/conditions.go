@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// condition is a condition of a Liqo object. Its status depends on the condition type. Typical values are "Accepted" or
+// condition is a condition of a Liqo object. For many condition types, the status is a word such as "Accepted" or
 // "Running" instead of "True".
 type condition struct {
 	kind, status, reason, message string
-	at                            time.Time // time of the last transition; zero: unknown
+	at                            time.Time // time of the last transition, or zero if unknown
 }
 
-// conditions returns the conditions in the list at the given field path. It keeps their order.
+// conditions returns the conditions at the given field path, in their original order.
 func conditions(o *unstructured.Unstructured, fields ...string) []condition {
 	found, _, _ := unstructured.NestedSlice(o.Object, fields...)
 	return conditionsOf(found)
@@ -40,13 +40,12 @@ func conditionOf(all []condition, kind string) condition {
 	return condition{}
 }
 
-// why returns "REASON: MESSAGE". It omits empty parts.
+// why returns "REASON: MESSAGE", without the parts that are empty.
 func (c condition) why() string {
 	return strings.Join(slices.DeleteFunc([]string{c.reason, c.message}, func(s string) bool { return s == "" }), ": ")
 }
 
-// lastMoved returns the latest transition time of the conditions. If the object was created later, it returns the
-// creation time.
+// lastMoved returns the latest transition time of the conditions, or the object's creation time if that is later.
 func lastMoved(o *unstructured.Unstructured, all []condition) time.Time {
 	at := o.GetCreationTimestamp().Time
 	for _, c := range all {

@@ -84,8 +84,8 @@ func places(objs []*unstructured.Unstructured) []string {
 	return out
 }
 
-// noControlPlane returns the verdict if no Secret is labelled as the control-plane kubeconfig for the provider. If a
-// Secret contains a kubeconfig but has missing or wrong labels, the verdict names that Secret.
+// noControlPlane returns the verdict for the case where no Secret is labelled as the control-plane kubeconfig for the
+// provider. If a Secret contains a kubeconfig but has missing or wrong labels, the verdict names that Secret.
 func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	id, err := peerID(e)
@@ -117,7 +117,8 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
 
-// asProved verifies that Liqo reads the same kubeconfig that carrick has tested. The verdict reveals no secrets.
+// asProved verifies that s, the Secret that Liqo reads, contains the kubeconfig that carrick has tested. The verdict
+// reveals no secrets.
 func asProved(ctx context.Context, e steps.Env, s *unstructured.Unstructured, what string) steps.Result {
 	held, err := storedKubeconfig(ctx, e, s.GetName())
 	if err != nil {
@@ -172,8 +173,8 @@ func otherParts(a, b kubeconfig.Config) []string {
 	return out
 }
 
-// apiServerSeen judges the condition APIServerStatus of a ForeignCluster. Liqo sets this condition after it requests
-// /livez with the control-plane kubeconfig. Liqo finds the kubeconfig through an Identity or, since v1.0.2, in a
+// apiServerSeen checks the condition APIServerStatus of a ForeignCluster. To set this condition, Liqo requests /livez
+// from the provider with the control-plane kubeconfig, which Liqo finds through an Identity or, since v1.0.2, in a
 // Secret. A new Secret does not trigger the request. Liqo sends the request when another object of the peering changes,
 // or after at most ten hours.
 //

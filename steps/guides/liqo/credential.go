@@ -44,8 +44,9 @@ func credentialSecret(e steps.Env) (string, error) {
 	return usualCredential + id, err
 }
 
-// newCredentialKey creates a key and a certificate request. The common name in the request is unique to the key,
-// because a certificate cannot be revoked, but a binding to its common name can be deleted.
+// newCredentialKey creates a key and a certificate request. Kubernetes cannot revoke a certificate. The request's
+// common name is therefore unique to the key, so that an admin can disable the certificate by deleting the RoleBinding
+// for that name.
 func newCredentialKey(_ context.Context, e steps.Env) (map[string]masked.Value, error) {
 	id, err := e.Own.Text("cluster-id")
 	if err != nil {

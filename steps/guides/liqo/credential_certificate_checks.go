@@ -13,8 +13,8 @@ import (
 	"carrick/steps/check"
 )
 
-// clientCertificate returns the kubeconfig's client certificate, or nil and a verdict if it has
-// none.
+// clientCertificate returns the kubeconfig's client certificate. If the kubeconfig cannot be read or has no client
+// certificate, clientCertificate returns nil and the result of the check.
 func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
@@ -25,7 +25,7 @@ func clientCertificate(e steps.Env) (*x509.Certificate, steps.Result) {
 	}
 	certs, err := probe.ParseCerts(k.ClientCert)
 	if err != nil {
-		return nil, steps.Errored(err) // a parsed kubeconfig has a readable certificate
+		return nil, steps.Errored(err) // unexpected, because parsing the kubeconfig also parses its certificate
 	}
 	return certs[0], steps.Result{}
 }
@@ -62,8 +62,8 @@ func anotherCertificate(e steps.Env) (string, error) {
 	return newKey(e.Kubectl(), tenantNamespace(e), id, e), err
 }
 
-// judgeCertificate returns the verdict on a certificate. It must be a client certificate that one of the authorities
-// (PEM) signed. bad lists problems with the certificate's subject. If authorities is empty, unknown gives the reason.
+// judgeCertificate verifies that cert is a client certificate that one of the authorities (PEM) signed. bad lists
+// problems with the certificate's subject. If authorities is empty, unknown gives the reason.
 func judgeCertificate(cert *x509.Certificate, bad []string, authorities, unknown, fix string) steps.Result {
 	if !forClients(cert) {
 		bad = append(bad, "the certificate is not a client certificate (no clientAuth in its extended key usage)")

@@ -7,11 +7,11 @@ import (
 	"carrick/steps"
 )
 
-// withCredential is the vantage point of the checks that test the new credential. These checks send requests to the
-// provider's API server with the new kubeconfig, without the admin's permissions.
+// withCredential is the value of Check.From for checks that send requests to the provider's API server with the new
+// kubeconfig instead of the admin's.
 const withCredential = "the new kubeconfig"
 
-// These are the upstream sources of the rules that these checks apply.
+// Upstream sources that the credential checks cite.
 const (
 	roleSource     = "liqotech/liqo: deployments/liqo/files/liqo-remote-controlplane-ClusterRole.yaml"
 	csrSource      = "liqotech/liqo: pkg/liqo-controller-manager/authentication/csr.go"

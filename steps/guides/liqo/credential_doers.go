@@ -61,8 +61,8 @@ type certificateRequest struct{ action.Manifest }
 // signer signs client certificates for the API server.
 const signer = "kubernetes.io/kube-apiserver-client"
 
-// asked describes the consumer's certificate request and the CertificateSigningRequest for it in
-// the provider's cluster.
+// asked describes the consumer's certificate request and the corresponding CertificateSigningRequest in the provider's
+// cluster.
 type asked struct {
 	csr      string // PEM
 	request  *x509.CertificateRequest
@@ -114,7 +114,7 @@ func (r certificateRequest) asked(ctx context.Context, e steps.Env) (asked, erro
 }
 
 // Plan shows the CertificateSigningRequest and its approval. If carrick refuses to approve the request, Plan lists the
-// approval as refused rather than unchanged, because the step cannot pass without it.
+// approval as refused rather than unchanged, because the step cannot pass without the approval.
 func (r certificateRequest) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	switch {
 	case foreign(e.Peer):
@@ -193,10 +193,10 @@ const certificateLife = 365 * 24 * time.Hour
 // usages must match the key usages in certificate-request.yaml.
 var usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 
-// compareRequest returns a function that returns an error if the spec of a CertificateSigningRequest differs from the
-// spec that carrick creates for csr (PEM). Applying the manifest does not rule out differences. Another user can create
-// a CertificateSigningRequest with the same name first, and the API server ignores changes to its spec
-// (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
+// compareRequest returns a function that compares the spec of a CertificateSigningRequest with the spec that carrick
+// creates for csr (PEM), and returns an error if they differ. They can differ even after carrick has applied the
+// manifest: another user can create a CertificateSigningRequest with the same name first, and the API server ignores
+// changes to the spec (kubernetes/kubernetes: pkg/registry/certificates/certificates/strategy.go).
 func compareRequest(csr string) func(certificatesv1.CertificateSigningRequestSpec) error {
 	return func(got certificatesv1.CertificateSigningRequestSpec) error {
 		switch {

@@ -29,7 +29,7 @@ func controlPlanes(ctx context.Context, e steps.Env) ([]*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	// include the key kubeconfig, so that storedKubeconfig can reuse this list
+	// request the kubeconfigs too, so that storedKubeconfig can reuse this list
 	_, err = e.Cluster.Secrets(ctx, "", sel, kubeconfigField)
 	if apierrors.IsForbidden(err) {
 		return living(ctx, e, check.Secrets, tenantNamespace(e), sel.Labels)
@@ -89,7 +89,7 @@ func storedKubeconfig(ctx context.Context, e steps.Env, name string) (masked.Val
 	return s.Data[kubeconfigField], nil
 }
 
-// awsField is one of the keys that Liqo reads from a control-plane kubeconfig Secret on EKS (liqotech/liqo:
+// awsField is one of the data keys that Liqo reads from a control-plane kubeconfig Secret on EKS (liqotech/liqo:
 // pkg/consts/authentication.go).
 const awsField = "awsAccessKeyID"
 
@@ -110,7 +110,7 @@ func controlPlaneFact(ctx context.Context, e steps.Env) (any, error) {
 		func() (err error) { s, err = controlPlane(ctx, e); return err },
 		func() error {
 			if !e.Answered("auth.kind") || certified(e) {
-				_, _ = ourKey(ctx, e) // ofOurKey needs the key later and handles the error
+				_, _ = ourKey(ctx, e) // only fills the cache; ofOurKey handles the error
 			}
 			return nil
 		},
@@ -218,8 +218,8 @@ func consumersKubeconfig(ctx context.Context, e steps.Env) (any, error) {
 	return k.Bytes(), err
 }
 
-// certificate returns the consumer's certificate in PEM. If the existing kubeconfig is for the existing key,
-// certificate returns the certificate in this kubeconfig. Otherwise it uses the peer's fact certificate. The fact is
+// certificate returns the consumer's certificate in PEM. If the existing kubeconfig has a certificate for the existing
+// key, certificate returns that certificate. Otherwise it returns the provider's fact of the same name, which is
 // available only for a short time, because the provider's cluster deletes CertificateSigningRequests within an hour.
 func certificate(ctx context.Context, e steps.Env) ([]byte, error) {
 	if stored(e.Own) {

@@ -69,7 +69,8 @@ func accountToken(ctx context.Context, e steps.Env) (any, error) {
 	return s.Data["token"], nil
 }
 
-// providerCA returns the CA in PEM, or "" if the context trusts the system's roots.
+// providerCA returns the CA of the provider's API server in PEM. It returns "" if the answer provider.ca is context and
+// the kubeconfig context trusts the system's roots.
 func providerCA(ctx context.Context, e steps.Env) (any, error) {
 	if e.Answers.Text("provider.ca") == "context" {
 		return string(e.Cluster.CA()), nil
@@ -84,8 +85,7 @@ func clientCA(ctx context.Context, e steps.Env) (any, error) {
 		"the provider has no client CA in ConfigMap kube-system/extension-apiserver-authentication")
 }
 
-// systemCA returns the value of key in a ConfigMap in kube-system. If the key does not exist, none is the error
-// message.
+// systemCA returns the value of key in a ConfigMap in kube-system. none is the error message if the key does not exist.
 func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, error) {
 	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", name)
 	if apierrors.IsNotFound(err) || (err == nil && m.Data[key] == "") {
@@ -98,7 +98,7 @@ func systemCA(ctx context.Context, e steps.Env, name, key, none string) (any, er
 }
 
 // bindingName returns the name of an existing RoleBinding that references the consumers' ClusterRole. If none exists,
-// it returns the name in the published guide.
+// it returns the name that Liqo's published guide uses.
 func bindingName(ctx context.Context, e steps.Env) (any, error) {
 	found, err := roleBindings(ctx, e)
 	if err != nil || len(found) == 0 {

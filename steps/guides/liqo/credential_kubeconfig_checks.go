@@ -21,8 +21,8 @@ import (
 // kubeconfigName is the name of the fact with the kubeconfig for the provider.
 const kubeconfigName = "kubeconfig"
 
-// unparsed returns the result of a check that cannot read or parse the kubeconfig. It skips the check after a parse
-// error, because the check kubeconfig-self-contained reports parse errors.
+// unparsed returns the result of a check that cannot read or parse the kubeconfig. After a parse error, the result is a
+// skip, because the check kubeconfig-self-contained reports the error.
 func unparsed(err error) steps.Result {
 	if errors.As(err, new(kubeconfig.Error)) {
 		return steps.Skipped("the kubeconfig is not usable")
@@ -38,8 +38,8 @@ func replaceKubeconfig(e steps.Env) string {
 		` --type merge -p "{\"data\":{\"kubeconfig\":\"$(base64 < FILE | tr -d '\n')\"}}"    # FILE: a valid kubeconfig`
 }
 
-// kubeconfigFix returns the command that replaces an unmanaged kubeconfig. For a kubeconfig that carrick builds, it
-// returns the parameter built.
+// kubeconfigFix returns built if carrick builds the kubeconfig. Otherwise it returns the command that replaces the
+// unmanaged kubeconfig.
 func kubeconfigFix(e steps.Env, built string) string {
 	if foreign(e.Own) {
 		return replaceKubeconfig(e)
@@ -50,7 +50,7 @@ func kubeconfigFix(e steps.Env, built string) string {
 func kubeconfigWhole(_ context.Context, e steps.Env) steps.Result {
 	m, err := e.Own.Masked("kubeconfig")
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		return steps.Waits(time.Time{}, "%s", absent.Why) // other steps create its parts
+		return steps.Waits(time.Time{}, "%s", absent.Why) // other steps create the parts of the kubeconfig
 	}
 	if err != nil {
 		return steps.Errored(err)
@@ -90,12 +90,12 @@ func entries(m masked.Value) (contexts, users int) {
 		Contexts []any `yaml:"contexts"`
 		Users    []any `yaml:"users"`
 	}
-	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // the kubeconfig was parsed before, so it is valid YAML
+	_ = yaml.Unmarshal([]byte(m.Reveal()), &file) // cannot fail, because the kubeconfig has already been parsed
 	return len(file.Contexts), len(file.Users)
 }
 
 func kubeconfigServer(ctx context.Context, e steps.Env) steps.Result {
-	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // runs while the credential is read
+	defer check.BeginHandshake(ctx, e.Answers.Text("provider.server"))() // runs concurrently with check.Kubeconfig
 	k, err := check.Kubeconfig(e, kubeconfigName)
 	if err != nil {
 		return unparsed(err)

@@ -44,8 +44,8 @@ func ask(ctx context.Context, as *cluster.Cluster, ns string) answers {
 }
 
 // credentialPermissions requests the consumer's user name and permissions from the provider's API server. The result
-// also proves that the server belongs to the provider. No other cluster grants this user these permissions in the
-// tenant namespace.
+// also proves that the server belongs to the provider, because no other cluster grants this user these permissions in
+// the tenant namespace.
 func credentialPermissions(ctx context.Context, e steps.Env) steps.Result {
 	as, err := check.WithKubeconfig(e, kubeconfigName)
 	if err != nil {

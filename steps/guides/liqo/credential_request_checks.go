@@ -41,8 +41,8 @@ func requestSound(_ context.Context, e steps.Env) steps.Result {
 	return judgeRequest(csr, theirs, newKey(e.PeerKubectl(), peerNamespace(e), own, e))
 }
 
-// newKey returns the command that deletes the consumer's key. carrick then creates another key and a certificate for
-// it. kubectl and namespace are the consumer's kubectl command and tenant namespace. id is the provider's cluster id.
+// newKey returns the command that deletes the consumer's key, so that carrick creates another key and certificate.
+// kubectl and namespace are the consumer's kubectl command and tenant namespace. id is the provider's cluster id.
 func newKey(kubectl, namespace, id string, e steps.Env) string {
 	return kubectl + " -n " + namespace + " delete secret " + usualCredential + id + "    # then carrick apply " +
 		e.LinkFile()
@@ -80,8 +80,8 @@ func sound(csr, id string) (*x509.CertificateRequest, error) {
 }
 
 // unexpected lists the differences between a request and the request that newCredentialKey creates. id is the
-// consumer's cluster id. A list of forbidden names and groups would not be enough. A cluster can bind any name or group
-// to cluster-admin, as kubeadm does with the group kubeadm:cluster-admins. The signer copies the subject and the
+// consumer's cluster id. A denylist of names and groups would not be enough, because a cluster can bind any name or
+// group to cluster-admin, as kubeadm does with the group kubeadm:cluster-admins. The signer copies the subject and the
 // alternative names unchanged.
 func unexpected(request *x509.CertificateRequest, id string) []string {
 	out := unexpectedSubject(request.Subject, commonName(id, request.RawSubjectPublicKeyInfo))

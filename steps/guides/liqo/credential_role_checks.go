@@ -115,8 +115,8 @@ func tenantCondition(ctx context.Context, e steps.Env) (string, error) {
 	return text(found[0], "spec", "tenantCondition"), nil
 }
 
-// judgeBindings returns the verdict on the RoleBindings of a namespace. One of them must grant the ClusterRole to the
-// user and must be labelled with the consumer's cluster id.
+// judgeBindings verifies that one of the RoleBindings grants the ClusterRole to the user and is labelled with the
+// consumer's cluster id.
 func judgeBindings(all []*rbacv1.RoleBinding, role, user, id string) steps.Result {
 	var others []string
 	for _, b := range all {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Liqo must report the endpoint of a gateway within these times. Cloud load balancers take longer than other Services.
+// Time limits within which Liqo must report the endpoint of a gateway. balancerWithin applies to Services of type
+// LoadBalancer, because cloud load balancers take longer.
 const (
 	endpointWithin = 2 * time.Minute
 	balancerWithin = 5 * time.Minute
@@ -183,8 +184,9 @@ func clientEndpoint(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s port %d%s", t.host, t.port, otherListener(there, t))
 }
 
-// leadsThere reports whether host is an address of the other side's gateway. The gateway reports its addresses, and the
-// answers can contain another address. If the gateway has a node port, the addresses of all nodes are valid, too.
+// leadsThere reports whether host is an address of the other side's gateway. Valid addresses are those that the gateway
+// reports and the address in the answers. If the gateway's Service is a NodePort, the addresses of all nodes are also
+// valid.
 func leadsThere(e steps.Env, there listening, host string) bool {
 	if slices.Contains(there.addresses, host) || host == e.Answers.Text("network.address") {
 		return true
@@ -193,8 +195,8 @@ func leadsThere(e steps.Env, there listening, host string) bool {
 	return there.kind == "NodePort" && err == nil && slices.Contains(nodes, host)
 }
 
-// otherListener returns a note with the endpoint that the GatewayServer reports, or "" if t is that endpoint. The two
-// differ if t is another node, for example.
+// otherListener returns a note with the endpoint that the GatewayServer reports, or "" if t is that endpoint. For
+// example, t can be the address of another node.
 func otherListener(there listening, t gatewayTarget) string {
 	if !slices.Contains(there.addresses, t.host) || t.port != there.port {
 		return fmt.Sprintf("; the GatewayServer reports %s port %d", check.OrNone(there.addresses), there.port)

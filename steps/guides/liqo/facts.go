@@ -67,8 +67,8 @@ func idMaps(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, err
 
 // idMap returns the ConfigMap with the cluster id. Any tenant can create a ConfigMap with the same label. Therefore,
 // unless the answers contain the namespace, the Deployment of Liqo's controllers must be in the same namespace. If
-// several namespaces have both objects, the controllers' ServiceAccount must also be bound to its ClusterRole by a
-// ClusterRoleBinding, which tenants cannot create.
+// several namespaces have both objects, a ClusterRoleBinding must also bind the controllers' ServiceAccount to Liqo's
+// ClusterRole. Tenants cannot create ClusterRoleBindings.
 func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error) {
 	if e.Answers.Text(e.SideName()+".liqo-namespace") == "" {
 		e.Cluster.StartList(usualNamespace, check.Deployments)
@@ -118,8 +118,8 @@ func idMap(ctx context.Context, e steps.Env) (*unstructured.Unstructured, error)
 	}
 }
 
-// boundControllers returns the objects in namespaces where a ClusterRoleBinding grants Liqo's ClusterRole to the
-// controllers' ServiceAccount. Liqo's chart creates this binding (liqotech/liqo:
+// boundControllers returns the objects in namespaces where a ClusterRoleBinding binds the ServiceAccount of Liqo's
+// controllers to Liqo's ClusterRole. Liqo's chart creates this binding (liqotech/liqo:
 // deployments/liqo/templates/liqo-controller-manager-rbac.yaml). If reading the bindings is forbidden, boundControllers
 // returns nil.
 func boundControllers(

@@ -66,7 +66,8 @@ func foreignClusterHealthy(ctx context.Context, e steps.Env) steps.Result {
 	case len(bad) > 0:
 		// Once a Configuration exists, Liqo reports NotReady while the gateway and the Connection are missing or
 		// starting (liqotech/liqo v1.2.0: pkg/liqo-controller-manager/core/foreigncluster-controller/status.go). Liqo
-		// rewrites such a condition each time, so the oldest condition of the module shows how long the state has lasted.
+		// rewrites such a condition at every reconciliation, so the oldest condition of the module shows how long the
+		// state has lasted.
 		return steps.Waits(firstSet(fc, moving), "ForeignCluster %s: %s", name, strings.Join(bad, "; ")).Or(look)
 	case len(pending) > 0:
 		return steps.Waits(time.Time{}, "ForeignCluster %s: %s", name, strings.Join(pending, "; ")).Or(look)

@@ -139,7 +139,8 @@ func gatewayFits(e steps.Env, o *unstructured.Unstructured) steps.Result {
 	return steps.Passed("%s", name)
 }
 
-// template returns the template that the existing gateway references, or else the default template.
+// template returns the template that the existing gateway references, or the default template if there is no such
+// reference.
 func template(
 	ctx context.Context, e steps.Env,
 ) (gvr schema.GroupVersionResource, kind, namespace, name string, err error) {
@@ -184,8 +185,8 @@ func gatewayTemplate(ctx context.Context, e steps.Env) steps.Result {
 			" get values liqo --all")
 }
 
-// These are the minimum and maximum MTU of a tunnel in bytes. IPv6 requires at least 1280, and WireGuard adds 80 bytes
-// to each packet.
+// Minimum and maximum MTU of a tunnel, in bytes. IPv6 requires at least 1280, and WireGuard adds 80 bytes to each
+// packet.
 const (
 	leastMTU = 1280
 	mostMTU  = 1500 - 80

@@ -79,8 +79,8 @@ func controllerLog(e steps.Env) string {
 	return e.Kubectl() + " -n " + steps.Quoted(space) + " logs deployment/liqo-controller-manager --tail=50"
 }
 
-// gatewayDown returns the verdict on a gateway without a ready pod. If Kubernetes reports a reason, the verdict
-// includes it. For example, a pod was rejected, or a container is waiting.
+// gatewayDown returns the verdict on a gateway without a ready pod. The verdict includes the reason that Kubernetes
+// reports, such as a rejected pod or a waiting container.
 func gatewayDown(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	if why := check.ReplicaFailure(d); why != "" {
 		return notLetIn(e, d, why)
@@ -158,8 +158,8 @@ func podTrouble(p *corev1.Pod) string {
 	return ""
 }
 
-// within returns r. If more than limit has passed between since and now, it changes r to a failure. limit is shorter
-// than the timeout of the check itself.
+// within returns r, or a failure if limit has passed between since and now. limit is shorter than the timeout of the
+// check itself.
 func within(limit time.Duration, since time.Time, now time.Time, r steps.Result) steps.Result {
 	if since.IsZero() {
 		return r

@@ -42,8 +42,9 @@ func Guide() *steps.Guide {
 			resources(),
 			offloading(),
 		},
-		// Liqo deletes its copies on the provider while the credential for the provider still works. The tenant
-		// namespaces are deleted last, because Liqo finds the other objects by the namespaces' labels.
+		// The credential for the provider is deleted after the slices and the offloadings, because Liqo deletes its
+		// copies on the provider with this credential. The tenant namespaces are deleted last, because Liqo finds the
+		// other objects by the namespaces' labels.
 		Undo: []string{
 			"offloading", "offloaded-namespace", "resource-slice", "control-plane", "tenant", "role-binding",
 			"certificate-request", "service-account", "credential-key",
@@ -57,9 +58,9 @@ func Guide() *steps.Guide {
 		// (liqotech/liqo 557c199cf, pkg/liqo-controller-manager/offloading/namespaceoffloading-controller: lifecycle.go and
 		// ensureRemoteConditionsConsistence in status.go).
 		UndoAlone: []string{"resource-slice"},
-		// In earlier carrick versions, this action set disableNetworkCheck on the VirtualNode. Liqo deletes the VirtualNode
-		// with the slice. If carrick unset the field earlier, Liqo's webhook would panic (liqotech/liqo 557c199cf,
-		// pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
+		// In earlier carrick versions, this action set disableNetworkCheck on the VirtualNode. Liqo deletes the
+		// VirtualNode with the slice. If carrick unset the field before that, Liqo's webhook would panic (liqotech/liqo
+		// 557c199cf, pkg/webhooks/virtualnode/mutate.go, and v1.0.0).
 		Retired: []string{"without-tunnel"},
 	}
 }

@@ -60,8 +60,8 @@ func (h *heldUpError) Error() string { return h.err.Error() + ". Cause: " + h.ca
 
 func (h *heldUpError) Unwrap() error { return h.err }
 
-// explainHeld adds to the error of a timed-out undo the reason why Liqo is stuck on either side. It returns other
-// errors unchanged. If the undo timed out for an unknown reason, known is false.
+// explainHeld extends the error of a timed-out undo with the reason why Liqo is stuck on either side. It returns other
+// errors unchanged. known is false if the undo timed out for an unknown reason.
 func explainHeld(e steps.Env, err error) (explained error, known bool) {
 	if !errors.As(err, new(*failure.StillThereError)) || errors.As(err, new(*heldUpError)) {
 		return err, true

@@ -6,7 +6,7 @@ import (
 	"carrick/steps"
 )
 
-// These are the upstream sources of the rules that these checks apply.
+// Upstream sources that the checks of Liqo's installation cite.
 const (
 	peerPage         = "liqotech/liqo: docs/usage/peer.md"
 	requirementsPage = "liqotech/liqo: docs/installation/requirements.md"

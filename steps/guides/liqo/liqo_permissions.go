@@ -103,7 +103,7 @@ func mayPeer(ctx context.Context, e steps.Env) steps.Result {
 // toBind returns the permission to bind the consumers' ClusterRole. If the admin already has all permissions that the
 // ClusterRole grants, toBind returns none. Kubernetes prevents users from granting permissions that they do not have.
 // If the ClusterRole does not exist or its name cannot be read, toBind also returns none, because other checks report
-// that.
+// this problem.
 func toBind(ctx context.Context, e steps.Env) ([]permission.Rule, error) {
 	name, err := e.Own.Text("controlplane-role")
 	if steps.IsAbsent(err) || apierrors.IsForbidden(err) {

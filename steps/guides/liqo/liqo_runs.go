@@ -100,8 +100,8 @@ func installed(ctx context.Context, e steps.Env) (*installation, error) {
 	return in, nil
 }
 
-// externalAddresses reports whether the controllers use an IPAM server other than the chart's own. own is the beginning
-// of the address of the chart's own server.
+// externalAddresses reports whether the controllers use an IPAM server other than the chart's own. own is the prefix of
+// the address of the chart's own IPAM server.
 func externalAddresses(manager *appsv1.Deployment, own string) bool {
 	for _, c := range manager.Spec.Template.Spec.Containers {
 		for _, arg := range slices.Concat(c.Command, c.Args) {

@@ -107,8 +107,8 @@ func webhooksAnswer(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// lastWithoutRenewal is the last release that does not renew the webhooks' certificate. A version that is not a release
-// might renew the certificate.
+// lastWithoutRenewal is the last release that does not renew the webhooks' certificate. Builds that are not releases
+// might also renew this certificate.
 //
 // Source: liqotech/liqo#3343. v1.2.0 was released on 2026-07-02.
 const lastWithoutRenewal = "1.2.0"

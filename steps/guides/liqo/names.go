@@ -72,8 +72,8 @@ func namedAfterPeer(gvr schema.GroupVersionResource) value {
 	}
 }
 
-// asItExists returns a Default function for a question. The default is the field key of the fact about the existing
-// object. If that field is empty, the default is value, and from describes the origin of value.
+// asItExists returns a Default function for a question. The default is the field named key in the fact about the
+// existing object. If that field is empty, the default is value, and from is shown as its source.
 func asItExists(fact, key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := e.Own.Field(fact, key); v != nil && v != "" && v != 0 {

@@ -134,8 +134,8 @@ func tenantNamespaceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("namespace %s is the tenant namespace of %s", name, id)
 }
 
-// noTenantNamespace returns the verdict if no namespace is labelled with the peer's cluster id. name is the tenant
-// namespace in the answers.
+// noTenantNamespace returns the verdict for the case where no namespace is labelled with the peer's cluster id. name is
+// the tenant namespace in the answers.
 func noTenantNamespace(ctx context.Context, e steps.Env, name, id string) steps.Result {
 	ns, err := check.Get[corev1.Namespace](ctx, e.Cluster, check.Namespaces, "", name)
 	if apierrors.IsNotFound(err) {

@@ -112,8 +112,8 @@ func deleteOthers(e steps.Env, kind string, found []*unstructured.Unstructured) 
 	return strings.Join(out, "\n")
 }
 
-// noConfiguration returns the verdict if no Configuration is labelled with the peer's cluster id. Either the tenant
-// namespace has no Configuration, or its Configuration has no such label.
+// noConfiguration returns the verdict for the case where no Configuration is labelled with the peer's cluster id.
+// Either the tenant namespace has no Configuration, or its Configuration has no such label.
 func noConfiguration(ctx context.Context, e steps.Env) steps.Result {
 	ns := tenantNamespace(e)
 	found, err := living(ctx, e, configurations, ns, "")

@@ -139,7 +139,7 @@ func unchangeable(e steps.Env, name, remote string, o *unstructured.Unstructured
 	return steps.Passed("namespace %s is offloaded as %s", name, remote)
 }
 
-// ownNamespace returns the reason why a namespace must not be offloaded, or "" if it is allowed.
+// ownNamespace returns the reason why a namespace must not be offloaded, or "" if it can be offloaded.
 func ownNamespace(e steps.Env, name string) string {
 	switch {
 	case strings.HasPrefix(name, "kube-"):

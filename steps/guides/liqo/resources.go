@@ -86,8 +86,8 @@ func ownSlices(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, 
 }
 
 // slicesFor returns the slices in namespace whose labels or spec contain the provider's cluster id. One match is
-// enough, because a missing label is a common mistake. The provider can also be a consumer of this cluster, so
-// slicesFor excludes the slices that its Liqo copied here.
+// enough, because a missing label is a common mistake. slicesFor excludes the slices that the provider's Liqo copied
+// here if the provider is also a consumer of this cluster.
 func slicesFor(all []*unstructured.Unstructured, namespace, id string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, s := range all {

@@ -51,8 +51,8 @@ func sliceCopied(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s/%s is a copy of the consumer's ResourceSlice", ns, name)
 }
 
-// copyAgain returns the command that makes the replicator retry a rejected request. Without this command, the
-// replicator retries only after ten hours. The provider rejects requests while the Tenant is drained, for example.
+// copyAgain returns the command that makes the replicator retry a rejected request. Without a restart, the replicator
+// retries only after ten hours. For example, the provider rejects requests while the Tenant is drained.
 //
 // Source: liqotech/liqo internal/crdReplicator/reflection/handler.go (handle returns no error if the provider forbids
 // the request), cmd/crd-replicator/main.go (resync-period), 557c199cf.
@@ -135,8 +135,8 @@ func sliceAccepted(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Waits(since, "the provider has not granted the resources yet").Or(describe)
 }
 
-// identityDenied returns the verdict if the provider rejects the consumer's identity. The condition gives no reason, so
-// identityDenied takes the reason from an event.
+// identityDenied returns the verdict for the case where the provider rejects the consumer's identity. The condition
+// gives no reason, so identityDenied takes the reason from an event.
 func identityDenied(e steps.Env, c condition, slice, describe string) steps.Result {
 	said, err := e.Peer.Text("slice-warning")
 	switch {

@@ -128,7 +128,7 @@ func sliceSound(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", asked)
 }
 
-// noSlice returns the verdict if the tenant namespace has no slice for the provider.
+// noSlice returns the verdict for the case where the tenant namespace has no slice for the provider.
 func noSlice(e steps.Env, id string, all, nodes []*unstructured.Unstructured) steps.Result {
 	found := "the consumer has requested no resources from " + id + ": no ResourceSlice for this provider exists in " +
 		tenantNamespace(e)
@@ -185,8 +185,8 @@ func sliceFaults(s *unstructured.Unstructured, id string) []string {
 	return out
 }
 
-// longestSlice is the maximum length of a slice's name. The name in the slice's certificate consists of the slice's
-// name, a dash and twelve digits. X.509 allows 64 characters.
+// longestSlice is the maximum length of a slice's name. The common name in the slice's certificate consists of the
+// slice's name, a dash and twelve digits. X.509 allows 64 characters.
 const longestSlice = 51
 
 // sliceNameFaults lists the problems with a slice's name, which is also the name of the virtual node. s is nil if the

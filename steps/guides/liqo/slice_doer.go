@@ -24,8 +24,8 @@ import (
 )
 
 // sliceDoer creates the ResourceSlice. On undo, Liqo first deletes the slice's copy on the provider, so the provider
-// must respond. If the provider was removed from the link file, carrick annotates its ForeignCluster as permanently
-// unreachable. Liqo then deletes the slice without the provider.
+// must respond. If the provider was removed from the link file, carrick annotates the provider's ForeignCluster as
+// permanently unreachable, so that Liqo deletes the slice without the provider.
 //
 // Source: liqotech/liqo cmd/liqoctl (force unpeer).
 type sliceDoer struct{ vanishing }
@@ -37,8 +37,8 @@ func gone(e steps.Env) bool {
 	return steps.IsAbsent(err)
 }
 
-// PlanUndo also lists the objects that Liqo deletes. If the provider is gone, PlanUndo also lists what the provider's
-// admin must still undo.
+// PlanUndo adds to the plan the objects that Liqo deletes and, if the provider is gone, what the provider's admin must
+// still undo.
 func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.vanishing.PlanUndo(ctx, e)
 	if err == nil {
@@ -61,8 +61,8 @@ func (d sliceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, err
 	return c, nil
 }
 
-// noteDeletedNamespaces notes in an undo plan which namespaces Liqo deletes on the provider. When the last slice is
-// deleted, Liqo also deletes the NamespaceMap and the remote namespaces of all offloaded namespaces.
+// noteDeletedNamespaces adds a note to an undo plan about the namespaces that Liqo deletes on the provider. When the
+// last slice is deleted, Liqo also deletes the NamespaceMap and the remote namespaces of all offloaded namespaces.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/offloading (namespacemap-controller).
 func noteDeletedNamespaces(ctx context.Context, e steps.Env, c *steps.Change) error {
@@ -105,7 +105,8 @@ func noteDeletedNamespaces(ctx context.Context, e steps.Env, c *steps.Change) er
 	return nil
 }
 
-// Undo deletes the slice. If the provider is gone, Undo first annotates its ForeignCluster as permanently unreachable.
+// Undo deletes the slice. If the provider is gone, Undo first annotates the provider's ForeignCluster as permanently
+// unreachable.
 func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.vanishing.PlanUndo, say); err != nil {
 		return err
@@ -113,8 +114,8 @@ func (d sliceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) er
 	return stillReached(ctx, e, needsProvider(e, d.vanishing.Undo(ctx, e, say)))
 }
 
-// stillReached extends the timeout error of an undo without the provider if Liqo still reaches the provider. While the
-// provider's API server responds, Liqo ignores the annotation that declares the provider unreachable.
+// stillReached explains the timeout of an undo after the provider was removed from the link file: while the provider's
+// API server still responds, Liqo ignores the annotation that declares the provider unreachable.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/foreigncluster/conditions.go (IsDead).
 func stillReached(ctx context.Context, e steps.Env, err error) error {
@@ -210,8 +211,8 @@ func (d offloadingDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change
 	return c, err
 }
 
-// Undo deletes the NamespaceOffloading. If the provider is gone, Undo first annotates its ForeignCluster as permanently
-// unreachable.
+// Undo deletes the NamespaceOffloading. If the provider is gone, Undo first annotates the provider's ForeignCluster as
+// permanently unreachable.
 func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := declareLost(ctx, e, d.Manifest.PlanUndo, say); err != nil {
 		return err
@@ -227,7 +228,7 @@ func (d offloadingDoer) Undo(ctx context.Context, e steps.Env, say steps.Progres
 	return err
 }
 
-// needsProvider adds to an undo's error the reason why Liqo is stuck. If the reason is unknown, needsProvider adds what
+// needsProvider extends the error of an undo with the reason why Liqo is stuck. If the reason is unknown, it adds what
 // to do if the provider no longer exists.
 func needsProvider(e steps.Env, err error) error {
 	if err == nil || gone(e) {
@@ -244,8 +245,8 @@ func needsProvider(e steps.Env, err error) error {
 	)
 }
 
-// planLost shows in an undo plan that carrick annotates ForeignClusters as permanently unreachable. It changes the plan
-// only if the provider is gone and the plan deletes an object.
+// planLost adds to an undo plan the ForeignClusters that carrick annotates as permanently unreachable. It changes the
+// plan only if the provider is gone and the plan deletes an object.
 func planLost(ctx context.Context, e steps.Env, c *steps.Change) error {
 	if !deletes(*c) || !gone(e) {
 		return nil
@@ -272,7 +273,8 @@ func lostClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructure
 	), err
 }
 
-// ownForeignClusters returns the ForeignClusters of the providers in the labels of this link's slices and namespaces.
+// ownForeignClusters returns the ForeignClusters of the providers whose cluster ids are in the labels of this link's
+// slices and tenant namespaces.
 func ownForeignClusters(ctx context.Context, e steps.Env) ([]*unstructured.Unstructured, error) {
 	marked, err := inventory.MadeBy(ctx, e, resourceSlices, "resource-slice")
 	if err != nil {

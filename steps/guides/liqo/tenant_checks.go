@@ -55,7 +55,7 @@ func deleteTenant(t *unstructured.Unstructured, e steps.Env) string {
 		steps.Quoted(t.GetName()) + "    # then " + e.ApplyStep("authentication")
 }
 
-// noTenant returns the verdict if the consumer has no Tenant. If possible, the verdict gives the reason.
+// noTenant returns the verdict for a consumer without a Tenant. If possible, the verdict gives the reason.
 func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Result {
 	name := e.Answers.Text("tenant.name")
 	for _, t := range all {
@@ -79,8 +79,7 @@ func noTenant(e steps.Env, all []*unstructured.Unstructured, id string) steps.Re
 	return steps.Undone("no Tenant exists in " + tenantNamespace(e))
 }
 
-// judgeTenant returns the verdict on the only Tenant of the namespace. The Tenant must serve the consumer with the
-// given cluster id.
+// judgeTenant verifies that t, the only Tenant of the namespace, serves the consumer with the given cluster id.
 func judgeTenant(t *unstructured.Unstructured, id string, e steps.Env) steps.Result {
 	what := "Tenant " + t.GetNamespace() + "/" + t.GetName()
 	_, shook, _ := unstructured.NestedMap(t.Object, "status", "authParams")

@@ -73,7 +73,8 @@ func (d tenantDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	}}, nil
 }
 
-// noteDrainedObjects notes in the plan which objects Liqo deletes on the provider when the Tenant is drained.
+// noteDrainedObjects adds a note to the plan about the objects that Liqo deletes on the provider when the Tenant is
+// drained.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller (handleTenantDrained), 557c199cf.
 func noteDrainedObjects(ctx context.Context, e steps.Env, c *steps.Change) error {
@@ -103,8 +104,8 @@ func noteDrainedObjects(ctx context.Context, e steps.Env, c *steps.Change) error
 	return nil
 }
 
-// Do creates the Tenant. If the namespace has a Tenant with another name, Do deletes that Tenant first. An admin must
-// have confirmed this.
+// Do creates the Tenant. If the namespace has a Tenant with another name, Do first deletes that Tenant, or returns an
+// error if the admin has not confirmed the deletion.
 func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	other, err := d.other(ctx, e)
 	if err != nil {
@@ -178,10 +179,9 @@ func (d tenantDoer) signed(ctx context.Context, e steps.Env) (out []child, err e
 	return out, nil
 }
 
-// Undo deletes the Tenant. If the consumer is gone or did not delete its objects, their copies still exist on the
-// provider. In this case, Undo first drains the Tenant, so that Liqo deletes the copies. Without the Tenant, no
-// controller would delete them. Undo also deletes the certificates that Liqo signed for the consumer. It must find them
-// before it deletes the Tenant.
+// Undo deletes the Tenant, and the certificates that Liqo signed for the consumer. If copies of the consumer's objects
+// still exist on the provider, Undo first drains the Tenant, so that Liqo deletes the copies. Without the Tenant, no
+// controller would delete them.
 //
 // Source: liqotech/liqo pkg/liqo-controller-manager/authentication/tenant-controller.
 func (d tenantDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {

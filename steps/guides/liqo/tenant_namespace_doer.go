@@ -87,10 +87,9 @@ func (d tenantSpaceDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Chang
 	return c, nil
 }
 
-// Undo waits until Liqo has deleted its own objects in the namespace, then deletes the namespace and the
-// ForeignCluster. While a tenant namespace exists, Liqo would recreate the ForeignCluster. Undo labels the
-// ForeignCluster before it deletes the namespace, because afterwards nothing else shows that the ForeignCluster belongs
-// to this link.
+// Undo waits until Liqo has deleted its own objects in the namespace, then deletes the namespace, and finally the
+// ForeignCluster. In another order, Liqo would recreate the ForeignCluster. Undo labels the ForeignCluster before it
+// deletes the namespace, because afterwards nothing else shows that the ForeignCluster belongs to this link.
 func (d tenantSpaceDoer) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
 	if err := cleaned(ctx, e, say); err != nil {
 		return err

@@ -88,8 +88,8 @@ func proved(ctx context.Context, e steps.Env) error {
 }
 
 // oneOfPeer returns an error if a namespace other than the tenant namespace is labelled with the cluster id in the
-// peer's file. The other namespace might belong to another peer, and Liqo stops working if two namespaces have the same
-// id.
+// peer's file. The other namespace might belong to another peer, and Liqo stops working if two namespaces are labelled
+// with the same cluster id.
 func oneOfPeer(ctx context.Context, e steps.Env) error {
 	if !e.PeerFromFile() {
 		return nil

@@ -51,7 +51,7 @@ func tunnel() steps.Step {
 					"name":             namedAfterPeer(gatewayClients),
 					"address":          endpointAddress,
 					"port":             endpointPort,
-				}}, sideConnections, nil}, // the server action searches for remaining Connections
+				}}, sideConnections, nil}, // no kinds, because the server action searches for Connections
 			})...),
 		Checks: tunnelChecks(),
 	}
@@ -133,8 +133,8 @@ func servers(e steps.Env) steps.Facts {
 	return e.Peer
 }
 
-// ofServer returns a Default function for a question. The default is the field key of the existing GatewayServer. If
-// that field does not exist, the default is value, and from describes the origin of value.
+// ofServer returns a Default function for a question. The default is the field named key in the fact about the existing
+// GatewayServer. If that field does not exist, the default is value, and from is shown as its source.
 func ofServer(key string, value any, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		if v := servers(e).Field("gateway-server", key); v != nil {

@@ -115,5 +115,5 @@ func endpointChecks() []steps.Check {
 	}
 }
 
-// fromHere is the vantage point of checks that run on this machine without the API server.
+// fromHere is the value of Check.From for checks that run on this machine without the API server.
 const fromHere = "this machine"

@@ -20,8 +20,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// vanishing is a manifest whose undo also waits until Liqo has deleted the objects that it created for the manifest's
-// objects. Later undo actions delete other objects that Liqo needs for this cleanup.
+// vanishing is a manifest whose undo also waits until Liqo has deleted the objects that Liqo created for the manifest's
+// objects. Without the wait, later undo actions would delete objects that Liqo needs for this cleanup.
 type vanishing struct {
 	action.Manifest
 	// children returns the objects that Liqo created for the manifest's objects.
@@ -153,8 +153,8 @@ func sideConnections(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// sliceChildren returns the VirtualNodes of this action's slices and their nodes. It also returns the NamespaceMap,
-// unless another slice for the same provider exists.
+// sliceChildren returns the VirtualNodes of this action's slices and the Nodes of these VirtualNodes. It also returns
+// the NamespaceMap, unless another slice for the same provider exists.
 func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	virtual, err := inMarked(ctx, e, resourceSlices, virtualNodes, "VirtualNode")
 	if err != nil {
@@ -186,8 +186,8 @@ func sliceChildren(ctx context.Context, e steps.Env) ([]child, error) {
 	return out, nil
 }
 
-// ownAndOtherSlices returns the names of this action's slices. Their virtual nodes have the same names. others reports
-// whether another slice for the same provider exists.
+// ownAndOtherSlices returns the names of this action's slices, which are also the names of the virtual nodes. others
+// reports whether another slice for the same provider exists.
 func ownAndOtherSlices(ctx context.Context, e steps.Env) (own map[string]bool, others bool, err error) {
 	found, err := inventory.MadeBy(ctx, e, resourceSlices, e.Action)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// networkDown is the reason for a virtual node's condition NetworkUnavailable if the tunnel does not work. If the
+// networkDown is the reason in a virtual node's condition NetworkUnavailable while the tunnel does not work. If the
 // consumer has no network objects for the provider, the provider's ForeignCluster reports that networking is disabled.
 // Liqo then requires no tunnel (liqotech/liqo 557c199cf: pkg/virtualKubelet/liqoNodeProvider/{conditions,utils}.go, and
 // v1.0.0).
@@ -54,7 +54,7 @@ func virtualNodeReady(ctx context.Context, e steps.Env) steps.Result {
 	return judgeNode(e, s, node)
 }
 
-// present returns nil if the object does not exist.
+// present returns the object, or nil if the object does not exist.
 func present(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, namespace, name string,
 ) (*unstructured.Unstructured, error) {
@@ -65,7 +65,7 @@ func present(
 	return o, err
 }
 
-// kubeletPods returns the command that lists the pods in the tenant namespace, including the virtual kubelet.
+// kubeletPods returns the command that lists the pods in the tenant namespace, including the virtual kubelet's pod.
 func kubeletPods(e steps.Env, s *unstructured.Unstructured) string {
 	return e.Kubectl() + " -n " + s.GetNamespace() + " get pods    # then logs of vk-" + s.GetName()
 }
@@ -131,7 +131,7 @@ func judgeNode(e steps.Env, s *unstructured.Unstructured, n *corev1.Node) steps.
 	}
 	if down := check.NodeCondition(n, corev1.NodeNetworkUnavailable); down.Status == corev1.ConditionTrue {
 		if down.Reason == networkDown && !joins(e) {
-			id, _ := peerID(e) // the slice was found by this id
+			id, _ := peerID(e) // cannot fail, because the slice was found by this id
 			return steps.Failed(
 				fmt.Sprintf(
 					"node %s waits for a tunnel (%s) although network.enabled is false. A Configuration, a gateway or a Connection "+

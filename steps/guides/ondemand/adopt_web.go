@@ -59,7 +59,8 @@ func adoptClusterKey(p string) steps.Adopter {
 	}
 }
 
-// adoptAuth returns an error for an auth type that upstream does not support.
+// adoptAuth proposes job.auth.type from the cluster file. It returns an error for a type that upstream does not
+// support.
 func adoptAuth(ctx context.Context, e steps.Env) (any, string, error) {
 	d, err := openClusterFile(ctx, e)
 	if err != nil {
@@ -109,8 +110,8 @@ func adoptPrefix(key, p string) steps.Adopter {
 	}
 }
 
-// meantHookEnv reads hook.env. If hook.env is missing or unedited and hooks.env exists, meantHookEnv reads hooks.env.
-// The published guide uses this wrong name.
+// meantHookEnv reads hook.env. If hook.env is missing or unedited, it reads hooks.env, the wrong name that the
+// published guide uses, if that file exists.
 func meantHookEnv(ctx context.Context, e steps.Env) (f envFile, from string, err error) {
 	f, err = openHookEnv(ctx, e)
 	if err != nil && !steps.IsAbsent(err) || err == nil && !f.unedited() {

@@ -94,11 +94,11 @@ func granted(ctx context.Context, e steps.Env, in string) ([]check.Binding, erro
 	for i := range all {
 		all[i].Rules = slices.DeleteFunc(all[i].Rules, func(r rbacv1.PolicyRule) bool { return len(r.Resources) == 0 })
 	}
-	// Every account can read non-resource paths such as the issuer's keys.
+	// Omit bindings to non-resource URLs only, such as the ServiceAccount issuer's keys. Every account has them.
 	return slices.DeleteFunc(all, func(b check.Binding) bool { return !b.Missing && len(b.Rules) == 0 }), err
 }
 
-// ruleWords formats rules for a sentence: "create,patch secrets; list nodes".
+// ruleWords formats rules for a finding: "create,patch secrets; list nodes".
 func ruleWords(rules []rbacv1.PolicyRule) string {
 	verbs, order := map[string][]string{}, []string{}
 	for _, r := range rules {

@@ -135,7 +135,7 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 }
 
 // holdsAll verifies that the API server allows the hook to bind the given ClusterRoles. For each role, the
-// ServiceAccount must have all rules of the role or the permission to bind it.
+// ServiceAccount must have all rules of the role, or the permission to bind the role.
 func holdsAll(ctx context.Context, e steps.Env, roles ...string) steps.Result {
 	all, err := granted(ctx, e, "")
 	if err != nil {

@@ -14,8 +14,8 @@ func clusterFileChecks() []steps.Check {
 	return slices.Concat(clusterFormChecks(), clusterAccessChecks(), clusterAuthChecks())
 }
 
-// clusterFileName is the name of the action that writes the cluster file. All other cluster file checks depend on the
-// check with the same name.
+// clusterFileName is the name of the action that writes the cluster file and of the check that parses it. All other
+// cluster file checks depend on that check.
 const clusterFileName = "cluster-file"
 
 // clusterFileCheck returns a check that passes the parsed cluster file to run. The action clusterFileName fixes the

@@ -83,8 +83,8 @@ func encoded(root *yaml.Node) ([]byte, error) {
 	return b.Bytes(), enc.Close()
 }
 
-// set sets the value at path p under v2 and reports whether it changed anything. A nil value changes nothing. drop and
-// dropRelative can remove the key.
+// set sets the value at path p under v2 and reports whether the file changed. It ignores a nil value. A value of type
+// drop or dropRelative can remove the key.
 func (d *clusterDoc) set(p string, value any) (changed bool, err error) {
 	have := d.at(p)
 	switch value.(type) {

@@ -138,7 +138,7 @@ var clusterKeys = []clusterKey{
 	},
 }
 
-// keyAt returns nil if upstream does not support the key at path.
+// keyAt returns the element of clusterKeys for path, or nil if upstream does not support the key.
 func keyAt(path string) *clusterKey {
 	for i := range clusterKeys {
 		if clusterKeys[i].path == path {

@@ -68,8 +68,8 @@ func (d *clusterDoc) valueOf(k *clusterKey, p string, n *yaml.Node) {
 	}
 }
 
-// null records a fault for a key without a value, because upstream then does not use the default. For some keys, an
-// empty value is harmless.
+// null records a fault for a key whose value is null, unless null is harmless for the key. Upstream does not replace
+// null with its default.
 func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 	if k.form == anyForm || p == "job.context" || p == "job.server.cert_authority_file" || p == "login" ||
 		p == "login.host" {
@@ -85,7 +85,7 @@ func (d *clusterDoc) null(k *clusterKey, p string, n *yaml.Node) {
 // booleans lists the words that Ruby's YAML 1.1 parser reads as true or false.
 var booleans = []string{"true", "false", "yes", "no", "on", "off"}
 
-// misfit returns why n does not have the type f, or "" if it does.
+// misfit returns why n is not of type f, or "" if it is.
 func (f valueForm) misfit(n *yaml.Node) string {
 	scalar := n.Kind == yaml.ScalarNode
 	switch f {
@@ -131,8 +131,8 @@ var hostTypes = []string{
 	"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice", "",
 }
 
-// mountsOf checks the mounts for faults such as duplicate names and relative paths. valueOf checks the types of their
-// values.
+// mountsOf checks the mounts for faults such as duplicate names and relative paths. valueOf checks the types of the
+// values in the mounts.
 func (d *clusterDoc) mountsOf(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return

@@ -15,7 +15,7 @@ import (
 //go:embed README.md
 var readme string
 
-// page is the published guide, which this guide replaces.
+// page is the URL of the published guide, which this guide replaces.
 const page = "https://osc.github.io/ood-documentation/latest/installation/resource-manager/kubernetes.html"
 
 // Guide returns the Open OnDemand guide.

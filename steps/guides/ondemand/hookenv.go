@@ -8,9 +8,9 @@ import (
 	"carrick/cluster/masked"
 )
 
-// Upstream reads hook.env twice, and each line must be valid for both readers. First bash sources the file. Then the
-// hook exports the name before the first = of each line that does not begin with #. The hook runs under set -e, so it
-// exits if a name is invalid.
+// envFile is a parsed hook.env. Upstream reads the file twice, and each line must be valid for both readers. First,
+// bash sources the file. Then the hook exports the name before the first = of each line that does not begin with #.
+// The hook runs under set -e, so an invalid name makes it exit.
 
 type envFile struct {
 	lines []envLine
@@ -93,7 +93,8 @@ func parseEnv(text string) envFile {
 	return f
 }
 
-// parseEnvLine excludes the CR of a Windows line ending from the value. lint reports such line endings.
+// parseEnvLine parses one line of hook.env. It excludes the CR of a Windows line ending from the value, and lint
+// reports that CR.
 func parseEnvLine(text string) (out []envLine) {
 	text, cr := strings.CutSuffix(text, "\r")
 	if cr {
@@ -121,7 +122,7 @@ func parseEnvLine(text string) (out []envLine) {
 	}
 }
 
-// place returns the line number of f.lines[i] in the file, and its byte offset in that line.
+// place returns the line number of the setting f.lines[i], and the byte offset of the setting in that line.
 func (f envFile) place(i int) (line, offset int) {
 	line = 1
 	for _, l := range f.lines[:i] {
@@ -217,7 +218,7 @@ func (l envLine) unexported() bool { return !l.exported && l.key == "NETWORK_POL
 var yamlSafe = regexp.MustCompile(`^[A-Za-z0-9./:_-]*$`)
 
 // unfit returns why value cannot be stored in hook.env under key, or "" if it can. Shell metacharacters are allowed,
-// because bashQuote quotes them and the second reader ignores everything after the first = of a line.
+// because bashQuote quotes them and the hook's export reads only the name before the first = of a line.
 func unfit(key, value string) string {
 	for _, r := range value {
 		switch {

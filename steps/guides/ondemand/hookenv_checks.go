@@ -241,7 +241,7 @@ func allowedCIDR(ctx context.Context, e steps.Env) steps.Result {
 	for _, a := range slices.Concat(web, nodes) {
 		addr, err := netip.ParseAddr(a)
 		if err == nil && (addr.IsLoopback() || addr.Unmap().Is4() != p.Addr().Is4()) {
-			continue // pods cannot see another machine's loopback, and a CIDR covers one address family
+			continue // no pod receives traffic from a loopback address, and a CIDR covers only one IP family
 		}
 		if err != nil || !p.Contains(addr.Unmap()) {
 			out = append(out, a)

@@ -62,7 +62,7 @@ func hooks() steps.Step {
 	}
 }
 
-// openHookEnv returns an AbsentError if hook.env does not exist.
+// openHookEnv reads and parses hook.env. It returns an AbsentError if the file does not exist.
 func openHookEnv(ctx context.Context, e steps.Env) (envFile, error) {
 	text, err := e.Host.Read(ctx, hookEnv)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"carrick/steps/action"
 )
 
-// editedFile is a file in which carrick sets some values. redact hides values in the diff that can be secret.
+// editedFile is a file in which carrick sets some values. In the diff, redact hides values that can be secret.
 type editedFile struct {
 	action.File
 	redact func(string) string
@@ -42,7 +42,8 @@ func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 
 var secretKey = regexp.MustCompile(`(?i)(secret|passw|passphrase|bindpw|token|private|credential)`)
 
-// redactEnv hides values in hook.env that can be secret, and the values of all keys that upstream's hooks do not read.
+// redactEnv hides the potentially secret values in hook.env, and the values of all keys that upstream's hooks do not
+// read.
 func redactEnv(text string) string {
 	f := parseEnv(text)
 	for i, l := range f.lines {

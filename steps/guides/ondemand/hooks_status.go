@@ -34,7 +34,7 @@ func looped(f fate) fate {
 	return f
 }
 
-// handled returns the fate of a failure after which stmts run, such as the right side of ||.
+// handled returns the fate of a failure that stmts handle. For example, stmts can be the right side of ||.
 func (r *shellReader) handled(stmts []*sh.Stmt) fate {
 	for i, s := range stmts {
 		if r.read++; r.read > mostRead {

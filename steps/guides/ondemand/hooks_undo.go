@@ -152,7 +152,8 @@ func (f preHookFile) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, e
 	return c, nil
 }
 
-// called reports whether ood_portal.yml still calls the hook after the undo of ood_portal.yml, which runs first.
+// called reports whether ood_portal.yml still calls the hook after the undo of portalUndo. That undo runs before the
+// undo of preHookFile.
 func (f preHookFile) called(ctx context.Context, e steps.Env) (bool, error) {
 	e.Action = "portal"
 	c, err := f.portal.PlanUndo(ctx, e)

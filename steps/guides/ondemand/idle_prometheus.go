@@ -37,7 +37,7 @@ type samples struct {
 const podQuery = "count by (namespace, exported_namespace) (kube_pod_container_info)"
 
 // askPrometheus sends podQuery to address. It uses the API server's proxy for an in-cluster address and a direct
-// connection for any other address. The string describes this route.
+// connection for any other address. The returned string describes the connection.
 func askPrometheus(ctx context.Context, e steps.Env, address string) (samples, string, error) {
 	var out samples
 	u, err := url.Parse(address)

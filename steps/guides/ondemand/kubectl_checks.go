@@ -151,7 +151,8 @@ func kubectlVersion(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s", found)
 }
 
-// versionOf caches the output of kubectl version by the size and modification time of the file.
+// versionOf returns the output of kubectl version for the kubectl at path at. It caches the output by the size and
+// modification time of the file.
 func versionOf(ctx context.Context, e steps.Env, at string) (string, error) {
 	info, err := e.Host.Stat(ctx, at)
 	if err != nil {

@@ -24,7 +24,8 @@ func securePath(data []byte) (path string, said bool) {
 		if !ok || rest == "" {
 			continue
 		}
-		// Defaults with other scopes apply to callers other than root, to commands or to target users.
+		// Skip Defaults entries that apply only to callers other than root, to specific commands or to specific target
+		// users.
 		if scope := rest[0]; scope != ' ' && scope != '\t' {
 			rest, ok = strings.CutPrefix(rest, ":root")
 			if !ok || rest == "" || rest[0] != ' ' && rest[0] != '\t' {
@@ -179,8 +180,8 @@ func sudoPath(ctx context.Context, e steps.Env) (secure, from string, err error)
 	return secure, from, nil
 }
 
-// firstIn returns the first file with the given name in folders, a list of directories like PATH. It returns "" if
-// there is no such file.
+// firstIn returns the path of the first file with the given name in folders, a colon-separated list of directories. It
+// returns "" if there is no such file.
 func firstIn(ctx context.Context, e steps.Env, folders, name string) (string, error) {
 	for _, folder := range strings.Split(folders, ":") {
 		if !path.IsAbs(folder) {

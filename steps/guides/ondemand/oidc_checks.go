@@ -197,10 +197,10 @@ func userTokens(e steps.Env) (all []masked.Value) {
 	return all
 }
 
-// tokenAudience also checks the audience of a renewed token. When the access token from the login expires, kubectl
-// replaces it with an ID token (kubernetes/client-go: plugin/pkg/client/auth/oidc/oidc.go). By default, Keycloak's
-// audience mapper does not apply to ID tokens (keycloak/keycloak:
-// services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
+// tokenAudience checks the audience of the access token from the login, and of the ID token from a renewal. When the
+// access token from the login expires, kubectl replaces it with an ID token (kubernetes/client-go:
+// plugin/pkg/client/auth/oidc/oidc.go). By default, Keycloak's audience mapper does not apply to ID tokens
+// (keycloak/keycloak: services/src/main/java/org/keycloak/protocol/oidc/mappers/AudienceProtocolMapper.java).
 func tokenAudience(_ context.Context, e steps.Env) steps.Result {
 	all := userTokens(e)
 	if len(all) == 0 {

@@ -87,7 +87,7 @@ func serverOIDC(of steps.Facts) (oidcServer, error) {
 	return s, nil
 }
 
-// configured reports whether the flags configure OIDC. If they do not, why is the result for the check to return.
+// configured reports whether the flags configure OIDC. If not, the check must return the result why.
 func (s oidcServer) configured() (why steps.Result, ok bool) {
 	switch {
 	case s.config != "":

@@ -77,8 +77,8 @@ func registryQuestions() []steps.Question {
 
 func usesRegistry(e steps.Env) bool { return e.Answers.Bool("registry.enabled") }
 
-// registryContent keeps the existing image-registry.json if it contains the login from the answers. If
-// registry.password is not set, any password matches.
+// registryContent returns the content of image-registry.json. It returns the existing content if that contains the
+// login from the answers. If registry.password is not set, any password matches.
 func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 	want := registryLogin{
 		Host: e.Answers.Text("registry.host"), User: e.Answers.Text("registry.user"),
@@ -105,7 +105,8 @@ func registryContent(ctx context.Context, e steps.Env) (masked.Value, error) {
 // registryEnv contains the registry settings of hook.env. A field is "" if its setting is not set.
 type registryEnv struct{ secret, file string }
 
-// registryInHookEnv ignores the example value of REGISTRY_DOCKER_CONFIG_JSON that upstream's package ships.
+// registryInHookEnv returns the registry settings of hook.env. It ignores the example value of
+// REGISTRY_DOCKER_CONFIG_JSON that upstream's package ships.
 func registryInHookEnv(ctx context.Context, e steps.Env) (registryEnv, error) {
 	data, err := e.Host.Read(ctx, hookEnv)
 	if err != nil {

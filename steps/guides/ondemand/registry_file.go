@@ -24,7 +24,8 @@ type registryLogin struct {
 	Password masked.Value
 }
 
-// errWrapped is returned for base64 with line breaks. Without -w0, base64 inserts one after every 76 characters.
+// errWrapped is returned for base64 text with line breaks. Without -w0, the base64 command inserts a line break after
+// every 76 characters.
 var errWrapped = errors.New("the base64 is split over several lines, but JSON strings cannot contain line breaks. " +
 	"The published guide's base64 breaks lines after 76 characters")
 
@@ -73,7 +74,7 @@ func validUser(user string) error {
 	return nil
 }
 
-// validPassword never includes the password in its errors.
+// validPassword validates a registry password. Its errors never contain the password.
 func validPassword(password string) error {
 	switch {
 	case password == "":

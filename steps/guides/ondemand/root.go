@@ -18,7 +18,7 @@ import (
 // homeKubeconfig is kubectl's default kubeconfig for root. The published guide creates root's kubeconfig at this path.
 const homeKubeconfig = "/root/.kube/config"
 
-// inUse is a file that root uses. Why is the reason, for use in findings.
+// inUse is a file that root uses. The field Why contains the reason, for use in findings.
 type inUse struct{ Path, Why string }
 
 // rootsKubeconfig returns carrick's kubeconfig if it exists, or else the kubeconfig that the hook currently uses.

@@ -233,7 +233,7 @@ func rootIdentity(ctx context.Context, e steps.Env) steps.Result {
 	ended := err == nil && t.Expired(time.Now())
 	as, _, err := withRoot(ctx, e)
 	if broken := (kubeconfig.Error{}); errors.As(err, &broken) {
-		// the kubeconfig refers to a file that is missing or invalid
+		// The kubeconfig refers to a file that is missing or invalid.
 		return steps.Failed(used.Path+": "+broken.Problems[0].Detail, "").Symptom()
 	}
 	if errors.Is(err, failure.ErrProxy) {

@@ -28,7 +28,8 @@ const (
 
 const tokenKey = "token"
 
-// leastLeft is the minimum remaining lifetime of a first token. carrick replaces a first token that expires sooner.
+// leastLeft is the minimum remaining lifetime of the token in the Secret firstToken. carrick replaces a token that
+// expires sooner.
 const leastLeft = 15 * time.Minute
 
 func token() steps.Step {
@@ -172,8 +173,8 @@ func tokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	return t.Expires.UTC().Format(time.RFC3339), nil
 }
 
-// rootTokenEnds returns the expiry of root's token on the web node, in RFC 3339. Until then, carrick does not replace
-// an expired first token.
+// rootTokenEnds returns the expiry of root's token on the web node, in RFC 3339. While root's token is valid, carrick
+// does not replace an expired token in the Secret firstToken, because root no longer needs that token.
 func rootTokenEnds(ctx context.Context, e steps.Env) (any, error) {
 	data, err := e.Host.Read(ctx, rootToken)
 	if err != nil {

@@ -17,7 +17,7 @@ var crontabs = []string{"/etc/crontab", "/var/spool/cron/root", "/var/spool/cron
 // scriptFolders lists the directories whose files cron reads or runs.
 var scriptFolders = []string{"/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily"}
 
-// otherRenewal is a cron job that renews root's token, but that carrick did not create.
+// otherRenewal is a cron job that renews root's token and that carrick did not create.
 type otherRenewal struct {
 	table     string // path of the crontab, or of the script in scriptFolders
 	script    string // path of the script that table runs; "" if table itself contains the command

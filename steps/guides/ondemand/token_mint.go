@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// mintToken requests the first token. If this token expires before the web node has its own token, mintToken replaces
-// it.
+// mintToken requests the web node's initial token and stores it in the Secret firstToken. If the initial token expires
+// before the web node has a valid token, mintToken replaces the initial token.
 type mintToken struct{ action.Mint }
 
 // Plan shows an update if Do would replace an expired token.
@@ -49,7 +49,7 @@ func (m mintToken) Plan(ctx context.Context, e steps.Env) (steps.Change, error) 
 	return c, nil
 }
 
-// Do removes an expired token from the Secret and then requests a new one.
+// Do removes the token from the Secret if it must be replaced, and then requests a new token.
 func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	old, err := spent(ctx, e)
 	if err != nil {
@@ -72,8 +72,8 @@ func (m mintToken) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 
 var secretsKind = check.Namespaces.GroupVersion().WithResource("secrets")
 
-// spent reports whether the first token must be replaced. Either the Secret contains no valid token, or the token
-// expires within leastLeft and root has no valid token on the web node.
+// spent reports whether the token in the Secret firstToken must be replaced. This is the case if the value is not a
+// token, or if it expires within leastLeft and root has no valid token on the web node.
 func spent(ctx context.Context, e steps.Env) (bool, error) {
 	live, err := e.Cluster.Secret(ctx, namespace, firstToken, tokenKey)
 	if apierrors.IsNotFound(err) {

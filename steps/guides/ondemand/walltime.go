@@ -100,7 +100,7 @@ func reaperChartSource(key, name string) func(context.Context, steps.Env) (chart
 	}
 }
 
-// bindReaper returns the commands that create the same RoleBindings as the hook does at the users' next login.
+// bindReaper returns the commands that create the RoleBindings that the hook would create at the users' next login.
 // namespaces must not be empty.
 func bindReaper(e steps.Env, namespaces []string) string {
 	var lines []string

@@ -22,8 +22,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// accountChecks returns the checks that the new kubeconfig cannot act as another ServiceAccount.
-// They send test objects only as dry runs, so they create nothing.
+// accountChecks returns checks that verify that the new kubeconfig cannot act as another
+// ServiceAccount. These checks send test objects only as dry runs, so they create nothing.
 func accountChecks() []steps.Check {
 	const risks = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/#privilege-escalation-risks"
 	return []steps.Check{
@@ -84,8 +84,8 @@ func accountChecks() []steps.Check {
 }
 
 // trialAge and trialSteady limit how long the result of a dry run is cached (see
-// cluster.PreviewOptions). They are short, because API servers enforce a new policy only after some
-// seconds.
+// cluster.PreviewOptions). Both are short, because API servers enforce a new policy only after a
+// few seconds.
 const (
 	trialAge    = 3 * time.Second
 	trialSteady = 15 * time.Second
@@ -100,7 +100,7 @@ func (e *unrelatedRejection) Error() string {
 }
 
 // denialTrial contains two test objects that differ in one field. The API server must reject the
-// harmful object because of this field. create is the permission to create these objects.
+// harmful object because of this field. The field create is the permission to create these objects.
 type denialTrial struct {
 	harmless, harmful *unstructured.Unstructured
 	create            permission.Rule
@@ -130,7 +130,7 @@ func connectorTrial(e steps.Env) denialTrial {
 }
 
 // sessions returns a trial with two sessions. The harmless session is one that Renku could create.
-// The harmful session has the same spec after harm has changed it.
+// The harmful session is the same, except that harm has modified its spec.
 func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	session := func() (o *unstructured.Unstructured, spec map[string]any) {
 		o = trialObject(sessionsKind.GroupVersion().String(), "AmaltheaSession", sessionsNamespace(e))
@@ -152,9 +152,9 @@ func sessions(e steps.Env, harm func(spec map[string]any)) denialTrial {
 	}
 }
 
-// trialName is the name of the test objects. It is random for each run. Otherwise anyone with the
-// credential could create an object with that name in advance, and the dry run would not test
-// creation.
+// trialName is the name of the test objects. It contains a random suffix. With a fixed name, anyone
+// with Renku's kubeconfig could create the object in advance, and the dry run would test an update
+// instead of a creation.
 var trialName = "carrick-preview-" + rand.String(8)
 
 func trialObject(version, kind, namespace string) *unstructured.Unstructured {
@@ -165,9 +165,10 @@ func trialObject(version, kind, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// denied sends both objects with Renku's kubeconfig. It reports whether the API server accepts the
-// harmless object and rejects the harmful object, and why. It returns an *unrelatedRejection if the
-// API server rejects an object for an unrelated reason.
+// denied sends both objects as dry runs with Renku's kubeconfig. It reports whether the API server
+// accepts the harmless object and rejects the harmful object, and why it rejects the harmful
+// object. denied returns an *unrelatedRejection if the API server rejects an object for an
+// unrelated reason.
 func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bool, err error) {
 	as, err := withKubeconfig(e)
 	if err != nil {
@@ -211,7 +212,7 @@ func (t denialTrial) denied(ctx context.Context, e steps.Env) (why string, is bo
 }
 
 // refusedByPolicy reports whether an admission policy or a webhook rejected the request. A
-// rejection by a quota does not count, because the credential can change quotas.
+// rejection by a quota does not count, because Renku's kubeconfig can change quotas.
 func refusedByPolicy(why string) bool {
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy '") || strings.HasPrefix(why, "admission webhook ")
 }
@@ -297,7 +298,7 @@ func accountsWithin(ctx context.Context, e steps.Env) steps.Result {
 	}
 	others := 0
 	grants = slices.DeleteFunc(grants, func(g check.Grant) bool {
-		if g.Account == identityName(e) || check.PullsOnly(ctx, e.Cluster, g) { // these permissions have their own checks
+		if g.Account == identityName(e) || check.PullsOnly(ctx, e.Cluster, g) { // other checks cover these permissions
 			return true
 		}
 		others++

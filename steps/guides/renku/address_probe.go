@@ -37,8 +37,8 @@ func sessionHostResolves(ctx context.Context, e steps.Env) steps.Result {
 // address is an IP address or a host name.
 type ingressAddress struct{ service, address string }
 
-// ingressAddresses returns the addresses of all LoadBalancer Services that listen on port or on
-// 443.
+// ingressAddresses returns the addresses of all LoadBalancer Services that listen on the given port
+// or on 443.
 func ingressAddresses(ctx context.Context, e steps.Env, port int32) ([]ingressAddress, error) {
 	services, err := check.List[corev1.Service](ctx, e.Cluster, check.Services, "", cluster.Selector{})
 	if err != nil {
@@ -126,7 +126,7 @@ func sessionTLS(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	problem := report.Problem
-	if !report.Trusted && ca != "" { // Renku's own CA is also valid
+	if !report.Trusted && ca != "" { // verify against Renku's own CA, too
 		roots, err := probe.SystemAnd([]byte(ca))
 		if err != nil {
 			return steps.Errored(err)

@@ -46,7 +46,8 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptTracking returns no answer if Renku's Helm release does not enable tracking.
+// adoptTracking returns true if Renku's Helm release enables resource request tracking. Otherwise
+// it returns no answer.
 func adoptTracking(ctx context.Context, e steps.Env) (any, string, error) {
 	r, err := valued(ctx, e)
 	if err != nil {
@@ -76,8 +77,8 @@ func adoptKey(_ context.Context, e steps.Env) (any, string, error) {
 }
 
 // adoptSessions returns the namespace in the token of Renku's kubeconfig. A Secret in that
-// namespace must contain the token. The kubeconfig alone cannot be trusted, because apply creates a
-// ServiceAccount in the adopted namespace.
+// namespace must contain the token. Without this condition, a manipulated kubeconfig could make
+// apply create a ServiceAccount in any namespace.
 func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -106,9 +107,9 @@ func adoptSessions(ctx context.Context, e steps.Env) (any, string, error) {
 }
 
 // adoptIdentity returns the ServiceAccount in the token of Renku's kubeconfig. A Secret in the
-// session namespace must contain the token. The token's claims alone cannot be trusted. Apply
-// stores a token of the adopted ServiceAccount in Renku's Secret, so everyone who can read that
-// Secret gets the token.
+// session namespace must contain the token. Without this condition, a token with forged claims
+// could make apply store a token of another ServiceAccount in Renku's Secret. Everyone who can read
+// that Secret would get the token.
 func adoptIdentity(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	switch {
@@ -186,8 +187,8 @@ func adoptTokenSecret(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptGivenCA compares the CA in Renku's kubeconfig. It returns "secret" if the token Secret has
-// the same CA, and "context" if the admin's context has the same CA.
+// adoptGivenCA determines the source of the CA in Renku's kubeconfig. It returns "secret" if the
+// token Secret has the same CA, and "context" if the admin's context has the same CA.
 func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -209,8 +210,9 @@ func adoptGivenCA(ctx context.Context, e steps.Env) (any, string, error) {
 	)
 }
 
-// adoptBackup returns a name for the backup file, unless carrick wrote the value of the key. Apply
-// saves another tool's value in this file before it takes over the key.
+// adoptBackup returns a name for the backup file, or no answer if carrick wrote the kubeconfig's
+// key in Renku's Secret. Before apply takes over a key of another tool, it saves the old value in
+// this file.
 func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	k, err := handedFact(e)
 	if err != nil {
@@ -228,10 +230,11 @@ func adoptBackup(ctx context.Context, e steps.Env) (any, string, error) {
 	return k["key"] + ".before", "the backup file for the old value if carrick takes over key " + k["key"], nil
 }
 
-// adoptQuotas returns the PriorityClasses of Renku's pools. They have the label app=renku, or the
-// value and preemption policy that Renku uses. adoptQuotas does not read ResourceQuotas in the
-// session namespace, because anyone with the kubeconfig can create them. Apply would then grant the
-// kubeconfig permission to delete the PriorityClasses with these names.
+// adoptQuotas returns the names of PriorityClasses that look like those of Renku's pools. They have
+// the label app=renku, or the value and preemption policy that Renku uses. adoptQuotas ignores the
+// ResourceQuotas in the session namespace, because anyone with the kubeconfig can create
+// ResourceQuotas with arbitrary names. Apply grants the kubeconfig permission to delete each
+// PriorityClass with an adopted name.
 func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	if _, err := handedFact(e); err != nil {
 		return nil, "", err
@@ -253,9 +256,9 @@ func adoptQuotas(ctx context.Context, e steps.Env) (any, string, error) {
 	return out, "PriorityClasses like those that Renku creates", nil
 }
 
-// adoptIsolation returns an answer only if carrick created the session namespace. Missing
-// NetworkPolicies in such a namespace are intended. In any other namespace they are a fault and
-// must not become an answer.
+// adoptIsolation returns an answer only if carrick created the session namespace. If such a
+// namespace has no NetworkPolicies, the admin has disabled them. In any other namespace, missing
+// NetworkPolicies are a fault and must not become an answer.
 func adoptIsolation(ctx context.Context, e steps.Env) (any, string, error) {
 	ns := sessionsNamespace(e)
 	o, err := e.Cluster.Get(ctx, check.Namespaces, "", ns)

@@ -77,7 +77,7 @@ func registeredClass(field string) steps.Adopter {
 
 // registeredAddress returns an adopter for the given field of the sessions' address. The adopter
 // returns an error if Renku's login allows only another host, because sign-ins at the registered
-// host fail.
+// host would fail.
 func registeredAddress(field string) steps.Adopter {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		row, err := adoptRow(e)
@@ -103,8 +103,8 @@ func adoptFramed(_ context.Context, e steps.Env) (any, string, error) {
 	return notes[enableCORS] == "true", "the cluster in Renku, field " + fieldNotes, nil
 }
 
-// adoptAnnotations omits the annotations that carrick generates. If such an annotation has another
-// value in Renku, the plan shows the difference.
+// adoptAnnotations returns the registered annotations, except those that carrick generates. If a
+// generated annotation has another value in Renku, the plan shows the difference.
 func adoptAnnotations(_ context.Context, e steps.Env) (any, string, error) {
 	row, err := adoptRow(e)
 	if err != nil {

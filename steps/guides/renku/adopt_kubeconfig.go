@@ -92,8 +92,8 @@ func serverHostPort(server string) string {
 }
 
 // handedKubeconfig returns the kubeconfig in Renku's Secret that points to the remote cluster, and
-// its token. The map is like a map from readLoose. It also contains "key", the kubeconfig's key in
-// the Secret.
+// its token. The map has the entries that readLoose returns, and "key", the kubeconfig's key in the
+// Secret.
 func handedKubeconfig(ctx context.Context, e steps.Env) (map[string]string, masked.Value, error) {
 	none := masked.Value{}
 	ns, name := secretWhere(e)
@@ -149,7 +149,7 @@ func handedToken(ctx context.Context, e steps.Env) (any, error) {
 	return token, nil
 }
 
-// handedFact returns the fact handed-over of the local cluster. Both sides can call it.
+// handedFact returns the local cluster's fact handed-over. It can be called on either side.
 func handedFact(e steps.Env) (map[string]string, error) {
 	v, err := localFacts(e).Value("handed-over")
 	if err != nil {

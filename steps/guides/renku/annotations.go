@@ -32,8 +32,9 @@ const (
 	configSnippet = nginxPrefix + "configuration-snippet"
 )
 
-// isNginx searches for a substring, because a second ingress-nginx in a cluster has another
-// controller name. The ingress-nginx documentation uses names that contain "ingress-nginx".
+// isNginx reports whether the controller is ingress-nginx. It searches for a substring, because a
+// second ingress-nginx in a cluster needs another controller name. The ingress-nginx documentation
+// suggests names that contain "ingress-nginx".
 func isNginx(controller string) bool { return strings.Contains(controller, "ingress-nginx") }
 
 // uploads contains the annotations that Renku's chart sets for local sessions
@@ -48,7 +49,7 @@ const allowedHeaders = "Accept, Authorization, Cache-Control, Content-Type, DNT,
 
 func framed(e steps.Env) bool { return e.Answers.Bool("sessions.framed") }
 
-// framePolicy returns a Content-Security-Policy. It allows only pages from origin and from the
+// framePolicy returns a Content-Security-Policy that allows only pages from origin and from the
 // session itself to embed the session.
 func framePolicy(origin string) string { return "frame-ancestors 'self' " + origin }
 

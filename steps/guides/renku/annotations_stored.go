@@ -23,8 +23,8 @@ func inForce(e steps.Env, right func(map[string]any) bool) (all map[string]any, 
 	return all, "registered", applyFix, nil
 }
 
-// onNginx returns all and applyFix from inForce. as is a prefix for findings. If ingress-nginx does
-// not read the annotations, only verdict is set.
+// onNginx returns all and applyFix from inForce. The result as is a prefix for findings. If the
+// controller is not ingress-nginx, or if an error occurs, only verdict is set.
 func onNginx(
 	e steps.Env, right func(map[string]any) bool,
 ) (all map[string]any, as, applyFix string, verdict *steps.Result) {

@@ -32,11 +32,11 @@ func apiAddress(_ context.Context, e steps.Env) (web.Address, error) {
 	return renkuAt(e, "/api/data", token)
 }
 
-// issuedThere protects the token if renku.url has its default value. It returns an error unless
-// that address issued the token. The default comes from Renku's Helm release, so anyone who can
-// write Secrets in the release's namespace can change it. Renku's Keycloak issues the tokens and
-// has the portal's address (SwissDataScienceCenter/renku: helm-chart/renku/values.yaml,
-// global.renku.domain).
+// issuedThere returns an error if renku.url has its default value and the server at that address
+// did not issue the token. The default comes from Renku's Helm release, so anyone who can write
+// Secrets in the release's namespace could redirect the token to another server. Renku's Keycloak
+// issues the tokens and has the portal's address (SwissDataScienceCenter/renku:
+// helm-chart/renku/values.yaml, global.renku.domain).
 func issuedThere(e steps.Env, token masked.Value) error {
 	base := renkuURL(e)
 	if token.IsZero() || base == "" || e.Answered("renku.url") {
@@ -137,8 +137,9 @@ func textOf(m map[string]any, key string) string { s, _ := m[key].(string); retu
 // noCluster is the prefix of the error message for a cluster that is not registered in Renku.
 const noCluster = "Renku has no cluster"
 
-// clusterRow finds this link's cluster by its config_name, because Renku finds the kubeconfig by
-// the config_name. The cluster's name in Renku can differ from the link's answer.
+// clusterRow returns this link's cluster in Renku. It searches by config_name, because Renku uses
+// the config_name to find the kubeconfig. The cluster's name in Renku can differ from the link's
+// answer.
 func clusterRow(ctx context.Context, e steps.Env) (any, error) {
 	rows, err := theRows(ctx, e)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"carrick/steps"
 )
 
-// knownError explains one kind of error from Renku's API. means is the explanation, and next is the
-// fix.
+// knownError explains one kind of error from Renku's API. The field means is the explanation, and
+// next is the fix.
 type knownError struct {
 	code        int    // Renku's own error code; 0: any
 	holds       string // substring of the message or detail, case-insensitive; "": any

@@ -24,9 +24,9 @@ const (
 	httpsIngressSince = "0.27.2"
 )
 
-// operatorValues returns the Helm values of amalthea-sessions on the remote cluster. The operator
-// watches only its own namespace. The values disable the old csi-rclone that the chart includes by
-// default.
+// operatorValues returns the Helm values of amalthea-sessions on the remote cluster. With these
+// values, the operator watches only its own namespace. The chart includes an old csi-rclone by
+// default, which the values disable.
 func operatorValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	crd, err := deploysCRD(ctx, e)
 	if err != nil {
@@ -73,9 +73,9 @@ func deploysCRD(ctx context.Context, e steps.Env) (bool, error) {
 		notes["meta.helm.sh/release-namespace"] == sessionsNamespace(e), nil
 }
 
-// driverValues returns the Helm values of csi-rclone. The driver tolerates the taints of all
-// session nodes. The chart's kubeletDir sets only the hostPath volumes. The check csi-kubelet-dir
-// reports the other paths that must change.
+// driverValues returns the Helm values of csi-rclone. They make the driver tolerate the taints of
+// all session nodes. The chart's kubeletDir sets only the hostPath volumes. The check
+// csi-kubelet-dir reports the other paths that must change.
 func driverValues(ctx context.Context, e steps.Env) (map[string]any, error) {
 	fit, _, err := sessionNodes(ctx, e)
 	if err != nil {
@@ -138,8 +138,9 @@ func kubeletDir(n *corev1.Node) string {
 }
 
 // installsOperator reports whether carrick installs or upgrades the session operator. carrick does
-// so if no operator exists or if Helm installed it in the session namespace. If another tool such
-// as Argo CD installed it in that namespace, only an export includes it.
+// so if no operator exists or if Helm installed the operator in the session namespace. If another
+// tool such as Argo CD installed the operator in that namespace, carrick only includes it in
+// exports.
 func installsOperator(e steps.Env) bool {
 	return helmMayChange(e, "operator-stands", sessionsNamespace(e))
 }

@@ -45,9 +45,9 @@ func shownJSON(v any) string {
 	return clean.Text(string(b))
 }
 
-// differences returns the fields that differ between want and have. An unset field equals "", false
-// and an empty map, because Renku omits null fields. If the protocol in want is http, differences
-// ignores the TLS fields.
+// differences returns the fields that differ between want and have. It treats an unset field as
+// equal to "", false or an empty map, because Renku omits null fields. If the protocol in want is
+// http, it ignores the TLS fields.
 func differences(want, have map[string]any) []difference {
 	var out []difference
 	for _, f := range clusterFields {
@@ -69,9 +69,9 @@ func unset(v any) any {
 	return v
 }
 
-// patches returns the bodies of the PATCH requests that turn the cluster have into want, in order.
-// carrick does not use PUT, because PUT drops the default-certificate flag, as POST does. If PATCH
-// cannot remove a field, patches returns an error with the field's name.
+// patches returns the bodies of the PATCH requests that change the cluster from have to want, in
+// order. carrick does not use PUT, because PUT drops the default-certificate flag, as POST does. If
+// PATCH cannot remove a field, patches returns an error with the field's name.
 func patches(want, have map[string]any) ([]map[string]any, error) {
 	diffs := differences(want, have)
 	if len(diffs) == 0 {

@@ -23,7 +23,7 @@ import (
 	"carrick/steps/check"
 )
 
-// withItself is the From field of checks that send requests with the kubeconfig under test, not
+// withItself is the value of From in checks that send requests with the kubeconfig under test, not
 // with the admin's credentials.
 const withItself = "the new kubeconfig"
 

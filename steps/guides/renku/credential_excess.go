@@ -13,9 +13,10 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// withoutExcess completes the finding that the kubeconfig has excess permissions. It adds a binding
-// that grants some of them, and the fix. It considers the cluster's built-in bindings last. If
-// carrick created the binding, the fix is an apply command that restores the binding and its role.
+// withoutExcess completes found, the finding that the kubeconfig has excess permissions. It adds a
+// fix and, if possible, the name of a binding that grants some of these permissions. It considers
+// the cluster's built-in bindings last. If carrick created the binding, the fix is an apply command
+// that restores the binding and its role.
 func withoutExcess(
 	ctx context.Context, e steps.Env, excess map[string][]rbacv1.PolicyRule, found steps.Result,
 ) steps.Result {
@@ -62,8 +63,8 @@ func last(is bool) int {
 	return 0
 }
 
-// grantsSome reports whether rules grant some of the excess permissions. in is the namespace of the
-// binding. For a ClusterRoleBinding, in is "".
+// grantsSome reports whether rules grant some of the excess permissions. The parameter in is the
+// namespace of the binding, or "" for a ClusterRoleBinding.
 func grantsSome(rules []rbacv1.PolicyRule, in string, excess map[string][]rbacv1.PolicyRule) bool {
 	for namespace, more := range excess {
 		if in != "" && in != namespace {

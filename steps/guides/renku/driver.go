@@ -188,9 +188,9 @@ func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {
 const registrationPath = "--kubelet-registration-path="
 
 // outsideKubeletDir returns the fields of the driver's DaemonSet whose paths are outside dir, the
-// kubelet's directory. A symbolic link on the node does not help. The kubelet calls the socket path
-// that the driver registers, and tells the driver to mount below dir. The chart's kubeletDir sets
-// only the hostPath volumes (csi-rclone v0.6.0
+// kubelet's directory. A symbolic link on the node cannot replace a correct path, because the
+// kubelet calls the socket path that the driver registers and tells the driver to mount below dir.
+// The chart's kubeletDir sets only the hostPath volumes (csi-rclone v0.6.0
 // deploy/csi-rclone/templates/csi-nodeplugin-rclone.yaml; kubernetes pkg/volume/csi/csi_plugin.go
 // RegisterPlugin).
 func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
@@ -221,7 +221,8 @@ func outsideKubeletDir(d *appsv1.DaemonSet, dir string) []string {
 
 // moveDriver returns the fix for a driver with paths outside the kubelet's directory. The fix is a
 // command that changes the paths in the DaemonSet. If carrick installed the driver, the next apply
-// would revert the paths. The fix is then to use other nodes.
+// would revert that change. In this case the fix is to use other nodes or to disable data
+// connectors.
 func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return "the chart cannot change these paths: set nodes.labels to labels of nodes whose kubelet uses " +
@@ -234,8 +235,8 @@ func moveDriver(e steps.Env, d *appsv1.DaemonSet, dir string) string {
 		" replace -f -    # repeat after each upgrade: the chart's kubeletDir sets only the hostPath volumes"
 }
 
-// ourDriver returns otherwise if another user or tool installed the driver. If carrick installed
-// it, ourDriver returns "", which means the apply command.
+// ourDriver returns the fix for a problem of the driver. If carrick installed the driver, the fix
+// is "", which means the apply command. Otherwise the fix is the parameter otherwise.
 func ourDriver(e steps.Env, otherwise string) string {
 	if isOurs(e.Own, "driver-stands") {
 		return ""

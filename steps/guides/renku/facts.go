@@ -43,8 +43,8 @@ func defaultIngressClass(ctx context.Context, e steps.Env) (any, error) {
 	return oldestDefault(ctx, e, check.IngressClasses, defaultIngress, "IngressClass")
 }
 
-// oldestDefault returns the oldest default class, because existing objects were created with that
-// class.
+// oldestDefault returns the name of the oldest default class, because existing objects most likely
+// use that class.
 func oldestDefault(
 	ctx context.Context, e steps.Env, gvr schema.GroupVersionResource, annotation, kind string,
 ) (any, error) {
@@ -147,8 +147,8 @@ func purposeOfNodes(ctx context.Context, e steps.Env) (any, error) {
 
 func sessionsNamespace(e steps.Env) string { return e.Answers.Text("sessions.namespace") }
 
-// fromPeer returns a Default function that reads a fact of the other side. from describes the
-// source of the fact.
+// fromPeer returns a Default function that reads a fact of the other side. The parameter from
+// describes the source of the fact.
 func fromPeer(name, from string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		v, err := e.Peer.Value(name)

@@ -20,7 +20,7 @@ import (
 )
 
 // takingOver returns an apply command with --take-over. Without this flag, apply does not change
-// objects that another user or tool created. what is the object's kind and name.
+// objects that another user or tool created. The parameter what is the object's kind and name.
 func takingOver(e steps.Env, step, what string) string {
 	return e.ApplyStep(step) + " --take-over    # changes " + what + ", which another user or tool created"
 }
@@ -29,9 +29,9 @@ func takingOver(e steps.Env, step, what string) string {
 // guide.
 const egressName = "egress-from-renku-v2-sessions"
 
-// fenceFix returns the fix for network policies. If an unmanaged policy has the name of carrick's
-// egress policy, the fix takes over the policy. Otherwise the fix is "", which means the apply
-// command without flags.
+// fenceFix returns the fix for missing or incorrect network policies. If an unmanaged policy has
+// the name of carrick's egress policy, the fix takes over that policy. Otherwise the fix is "",
+// which means the apply command without flags.
 func fenceFix(ctx context.Context, e steps.Env) string {
 	all, err := check.List[networkingv1.NetworkPolicy](
 		ctx, e.Cluster, check.NetworkPolicies, sessionsNamespace(e), cluster.Selector{},
@@ -48,8 +48,8 @@ func fenceFix(ctx context.Context, e steps.Env) string {
 }
 
 // storedFix returns the fix for a kubeconfigs Secret that does not contain the tested kubeconfig.
-// If another user or tool wrote the key, the fix takes over the key. This requires a backup file in
-// secret.backup for the old value. Otherwise the fix is "", which means the apply command without
+// If another user or tool wrote the key, the fix takes over the key, and secret.backup must name a
+// backup file for the old value. Otherwise the fix is "", which means the apply command without
 // flags.
 func storedFix(ctx context.Context, e steps.Env) string {
 	fields, err := secretFields(ctx, e)

@@ -20,9 +20,9 @@ import (
 // that the commands require. Exports depend only on answers and facts, not on the state of Renku.
 // An export is therefore the same before and after apply.
 
-// Export returns no manifest of the Secret, because other links share the Secret and its value is
-// confidential. It returns a template, which kubectl fills from the token Secret. The result is
-// byte for byte the kubeconfig that carrick builds.
+// Export returns a kubeconfig template and the commands that fill it from the token Secret. The
+// result is byte for byte the kubeconfig that carrick builds. Export returns no manifest of the
+// kubeconfigs Secret, because other links share this Secret and its content is confidential.
 func (s sharedSecret) Export(_ context.Context, e steps.Env) ([]action.Exported, error) {
 	ns, name := secretWhere(e)
 	key := e.Answers.Text("cluster.config-name")
@@ -158,7 +158,7 @@ func (s testSession) Export(context.Context, steps.Env) ([]action.Exported, erro
 	}, nil
 }
 
-// reachJob excludes the connection test Job from exports.
+// reachJob is the manifest of the connection test Job, which exports omit.
 type reachJob struct{ action.Manifest }
 
 // Export returns only a note, because the Job is temporary.

@@ -30,7 +30,7 @@ func identity() steps.Step {
 			},
 		},
 		Actions: []steps.Action{
-			accountPolicies(), // created before the token, and undone after it
+			accountPolicies(), // created before the token and removed after the token
 			{
 				Name: "service-account", Title: "Create the ServiceAccount", On: steps.Remote, Needs: []string{"namespace"},
 				Doer: action.Manifest{File: "service-account.yaml"},

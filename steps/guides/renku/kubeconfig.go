@@ -173,8 +173,8 @@ func withKubeconfig(e steps.Env) (*cluster.Cluster, error) {
 	return check.WithKubeconfig(e, kubeconfigFact)
 }
 
-// readSmall reads only regular files of limited size. The path can come from another user's link
-// file.
+// readSmall reads a regular file of at most 1 MiB. It rejects all other files, because the path can
+// come from another user's link file.
 func readSmall(path string) ([]byte, error) {
 	const most = 1 << 20
 	info, err := os.Stat(path)

@@ -108,8 +108,8 @@ func readingContainer(p *corev1.Pod) string {
 	return ""
 }
 
-// judge sets the state from the last line in text about the kubeconfig. It returns false if there
-// is no such line.
+// judge sets the fields of l from the last line in text about the kubeconfig. It returns false if
+// there is no such line.
 func (l *loading) judge(text, config string) bool {
 	found := false
 	for line := range strings.Lines(text) {

@@ -84,8 +84,8 @@ func sessionsOrigin(e steps.Env) string {
 	return protocol + "://" + net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// knownToKeycloak checks that a list in Renku's Helm values contains one of the entries that fits
-// returns. If the list contains none of them, the finding names the first entry.
+// knownToKeycloak checks that a list in Renku's Helm values contains one of the entries returned by
+// fits. If the list contains none of them, the finding names the first entry.
 func knownToKeycloak(e steps.Env, fact, value string, fits func(origin string) []string) steps.Result {
 	origin := sessionsOrigin(e)
 	if origin == "" {

@@ -39,7 +39,7 @@ func nginxSnippets(ctx context.Context, e steps.Env) (snippets, error) {
 		)
 	}
 	last := snippets{}
-	for _, m := range maps { // all must accept snippets, because the controller of the class is unknown
+	for _, m := range maps { // check all, because the controller that serves the class is unknown
 		minor, err := nginxMinor(ctx, e, m.Namespace)
 		if err != nil {
 			return snippets{}, err

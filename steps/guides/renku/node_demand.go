@@ -131,8 +131,8 @@ func (d demand) unfit(n *corev1.Node) string {
 	return ""
 }
 
-// matchesAffinity returns true if Renku has no affinity. Like the scheduler, it returns false if
-// the affinity is invalid.
+// matchesAffinity reports whether n matches the node affinity in Renku's settings. It returns true
+// if Renku has no affinity. Like the scheduler, it returns false if the affinity is invalid.
 func (d demand) matchesAffinity(n *corev1.Node) bool {
 	if d.affinity == nil {
 		return true
@@ -155,8 +155,8 @@ type poolClass struct {
 	} `json:"node_affinities"`
 }
 
-// poolClasses returns no classes if pool.spec is empty or invalid. The check pool-rules reports an
-// invalid pool.spec.
+// poolClasses returns the classes in pool.spec. It returns none if pool.spec is empty or invalid.
+// The check pool-rules reports an invalid pool.spec.
 func poolClasses(e steps.Env) ([]poolClass, error) {
 	d, err := thePool(e)
 	if steps.IsAbsent(err) {

@@ -205,7 +205,8 @@ func nodePurpose(ctx context.Context, e steps.Env) steps.Result {
 	return r
 }
 
-// anyLabelled fails if no node has all labels in want. Otherwise the finding contains what.
+// anyLabelled returns Fail if no node has all labels in want. Otherwise it returns Pass with the
+// number of matching nodes. The parameter what describes these nodes in the finding.
 func anyLabelled(e steps.Env, nodes []*corev1.Node, want []string, what string) steps.Result {
 	n := 0
 	for _, node := range nodes {
@@ -229,8 +230,8 @@ func hasLabels(n *corev1.Node, want []string) bool {
 	})
 }
 
-// elsewhere returns the nodes that can run sessions without the labels in want. The labels come
-// from the answer nodes.labels, and Renku does not require them.
+// elsewhere returns the nodes that do not have all labels in want but could otherwise run sessions.
+// Only the answer nodes.labels requires these labels. Renku does not.
 func elsewhere(ctx context.Context, e steps.Env, nodes []*corev1.Node, want []string) (out []*corev1.Node) {
 	d, err := demanded(ctx, e)
 	if err != nil {

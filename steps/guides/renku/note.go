@@ -34,8 +34,8 @@ var earlierNotes = map[string]string{noteCluster: "carrick/cluster-id.", notePoo
 const noteAsked = "asked"
 
 // unnoted turns a plan item into an update if this link created the object but the note does not
-// contain its id. This happens if the response was lost, or if an earlier version recorded the id
-// in an annotation.
+// contain the object's id. This happens if the response was lost, or if an earlier version recorded
+// the id in an annotation.
 func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item) steps.Item {
 	was, err := inventory.Note(ctx, e, name)
 	note := ""
@@ -56,8 +56,8 @@ func unnoted(ctx context.Context, e steps.Env, name, id string, item steps.Item)
 	return item
 }
 
-// enterNote records the id of an object in the inventory in the two cases that unnoted describes.
-// It also removes the annotation from an earlier version.
+// enterNote records the id of an object in the inventory in the two cases described at unnoted. It
+// also removes the annotation that an earlier version set.
 func enterNote(ctx context.Context, e steps.Env, action, id string, say steps.Progress) error {
 	was, err := inventory.Note(ctx, e, action)
 	if err != nil {
@@ -103,8 +103,8 @@ func earlierNote(ctx context.Context, e steps.Env, action string) string {
 	return found[0].Annotations[earlierNotes[action]+e.Link]
 }
 
-// leftEarlier returns an undo item that keeps the object whose id an earlier version recorded. It
-// returns nil if there is no such id.
+// leftEarlier returns an undo item that keeps an object whose id an earlier version recorded in an
+// annotation. It returns nil if there is no such annotation.
 func leftEarlier(ctx context.Context, e steps.Env, action, what string) []steps.Item {
 	id := clean.Text(earlierNote(ctx, e, action))
 	if id == "" {

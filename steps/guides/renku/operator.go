@@ -130,8 +130,9 @@ func operatorQuestions() []steps.Question {
 				default:
 					from += "; another csi-rclone exists in namespace " + clean.Name(ns)
 				}
-				// Do not use the namespace of an existing csi-rclone as the default. Any tenant can create
-				// a DaemonSet of that name, and carrick makes the namespace privileged.
+				// Do not use the namespace of an existing csi-rclone as the default. Any tenant can
+				// create a DaemonSet of that name, and carrick would make the tenant's namespace
+				// privileged.
 				return rcloneSpace, from
 			},
 		},
@@ -163,8 +164,8 @@ func sourceOfCharts(e steps.Env) (any, string) {
 }
 
 // localVersion returns a Default function for a chart version. It uses the version on the local
-// cluster, then the version that Renku's chart pins, then the parameter otherwise. why describes
-// the source of otherwise.
+// cluster, then the version that Renku's chart pins, then the parameter otherwise. The parameter
+// why describes the source of otherwise.
 func localVersion(fact, otherwise, why string) func(steps.Env) (any, string) {
 	return func(e steps.Env) (any, string) {
 		s, err := seenOf(e.Peer, fact)
@@ -191,7 +192,8 @@ func releaseThatExists(fact, otherwise string) func(steps.Env) (any, string) {
 
 var checkVersion = check.ValidVersion("0.30.2")
 
-// atLeast returns false if v is not a valid version.
+// atLeast reports whether version v is not older than version least. It returns false if v is not a
+// valid version.
 func atLeast(v, least string) bool {
 	have, err := version.ParseSemantic(v)
 	return err == nil && have.AtLeast(version.MustParseSemantic(least))

@@ -119,8 +119,8 @@ func withoutActionIf(manual bool, r steps.Result) steps.Result {
 }
 
 // versionFix returns the fix for a version mismatch. If carrick installed the release or if nothing
-// is installed, the fix is "", because carrick's own action fixes the mismatch. what is "operator"
-// or "driver", and name is the chart.
+// is installed, the fix is "", because carrick's own action fixes the mismatch. The parameter what
+// is "operator" or "driver", and name is the chart.
 func versionFix(e steps.Env, what, name string) string {
 	fact := what + "-stands"
 	switch {

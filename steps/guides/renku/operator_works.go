@@ -16,9 +16,9 @@ import (
 	"carrick/steps/check"
 )
 
-// workingOperator returns ready, unless the operator cannot reach the API server or list sessions.
-// The operator's probes do not detect this, because they succeed without the API server (amalthea:
-// cmd/amalthea/main.go, healthz.Ping).
+// workingOperator returns Fail if the operator cannot reach the API server or cannot list sessions.
+// Otherwise it returns the verdict ready. The operator's probes do not detect these problems,
+// because they succeed without the API server (amalthea: cmd/amalthea/main.go, healthz.Ping).
 func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, ready steps.Result) steps.Result {
 	at := e.Kubectl() + " -n " + d.Namespace
 	if operatorEnv(d)["CLUSTER_SCOPED"] == "true" {
@@ -54,8 +54,8 @@ func workingOperator(ctx context.Context, e steps.Env, d *appsv1.Deployment, rea
 }
 
 // egressDeniedBy returns the name of a policy that restricts the operator's egress to DNS or less.
-// It returns "" if no policy restricts egress. It also returns "" if a policy allows other egress.
-// Policies are additive, so that egress can include the API server.
+// It returns "" if no policy restricts egress, or if at least one policy allows egress beyond DNS.
+// Such egress can include the API server, and policies are additive.
 func egressDeniedBy(ctx context.Context, e steps.Env, d *appsv1.Deployment) (string, error) {
 	all, err := check.PoliciesOf(
 		ctx, e.Cluster, d.Namespace, d.Spec.Template.Labels, networkingv1.PolicyTypeEgress,

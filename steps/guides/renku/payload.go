@@ -141,7 +141,7 @@ func clusterProblems(p map[string]any) []string {
 	return out
 }
 
-// jsonLines returns v as indented JSON. Each line starts with mark.
+// jsonLines returns v as indented JSON, with mark as a prefix of each line.
 func jsonLines(mark string, v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -70,8 +70,8 @@ func poolQuestions() []steps.Question {
 // noPool is the prefix of the messages for a missing pool.
 const noPool = "Renku has no pool named"
 
-// pools returns all pools without their clusters, because Renku omits the cluster in a list.
-// onePool returns the cluster.
+// pools returns all pools, but without their clusters, because Renku omits the cluster in a list.
+// onePool returns a single pool with its cluster.
 func pools(ctx context.Context, api *web.Client) ([]pool, error) {
 	var all []pool
 	_, err := api.JSON(ctx, "GET", "/resource_pools", nil, &all)

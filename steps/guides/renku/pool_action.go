@@ -55,8 +55,9 @@ func previewPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// existingPoolItem returns item, which creates the pool, if no pool has the name yet. Otherwise the
-// returned item keeps or patches the pool on cluster id. The item is refused if judgePools fails.
+// existingPoolItem returns the plan item for the pool. If no pool has the name yet, it returns item
+// unchanged, which creates the pool. Otherwise the returned item keeps or patches the pool on the
+// cluster with the given id. The item is refused if judgePools returns Fail.
 func existingPoolItem(d described, item steps.Item, id string, named []pool) steps.Item {
 	if len(named) == 0 {
 		return item
@@ -223,7 +224,7 @@ func leftPool(ctx context.Context, e steps.Env) (steps.Change, error) {
 	return c, nil
 }
 
-// poolName returns "" if the pool cannot be read.
+// poolName returns the name of the pool with the given id, or "" if the pool cannot be read.
 func poolName(ctx context.Context, e steps.Env, id string) string {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -269,8 +270,8 @@ func removePool(ctx context.Context, e steps.Env, say steps.Progress) error {
 }
 
 // notRemoved explains why Renku could not delete a pool. Renku's error does not name the request
-// that the remote cluster denied. It is probably the deletion of the PriorityClass, because
-// kubeconfigs from earlier versions of carrick do not permit it (see deletionRule).
+// that the remote cluster denied. Most likely this request was the deletion of the PriorityClass,
+// because kubeconfigs from earlier versions of carrick do not permit it (see deletionRule).
 func notRemoved(e steps.Env, id int, err error) error {
 	failed := failing(e, fmt.Sprintf("removing pool %d", id), err)
 	if w := (*web.Error)(nil); errors.As(err, &w) && w.Status == 500 && strings.Contains(w.Message, "unexpected error") {

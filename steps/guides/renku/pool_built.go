@@ -81,7 +81,7 @@ func biggest(e steps.Env, classes *yaml.Node) (resourceClass, bool) {
 	)
 }
 
-// yamlValue returns an empty node if the mapping n does not have the key.
+// yamlValue returns the value of key in the mapping n, or an empty node if the key does not exist.
 func yamlValue(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

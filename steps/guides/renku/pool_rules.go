@@ -199,8 +199,8 @@ type poolFault struct {
 	text string
 }
 
-// walk checks the keys and values of one mapping. It returns the faults, and the values by key.
-// what is the name of the mapping in the faults.
+// walk checks the keys and values of one mapping. It returns the faults, and the values by key. The
+// parameter what is the mapping's name in the faults.
 func walk(what string, n *yaml.Node, fields map[string]poolField) (faults []poolFault, values map[string]*yaml.Node) {
 	values = map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {

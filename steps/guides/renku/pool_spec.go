@@ -26,7 +26,7 @@ type pool struct {
 	Platform string          `json:"platform" yaml:"platform"`
 	Factor   float64         `json:"cpu_limit_factor" yaml:"cpu_limit_factor"`
 	Hibernes int             `json:"hibernation_threshold" yaml:"hibernation_threshold"`           // seconds; 0: never
-	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // seconds before
+	Warns    int             `json:"hibernation_warning_period" yaml:"hibernation_warning_period"` // in seconds
 	Cluster  clusterOf       `json:"cluster" yaml:"-"`
 	Quota    *quota          `json:"quota" yaml:"quota"`
 	Classes  []resourceClass `json:"classes" yaml:"classes"`
@@ -196,9 +196,9 @@ func thePool(e steps.Env) (described, error) {
 	return d, nil
 }
 
-// tooTight returns a message for each class whose sessions could never start although Renku accepts
-// the class. One session and its sidecars exceed the quota. Memory is in GB in quotas but in GiB in
-// classes. The estimate for the sidecars is 0.2 CPUs and 0.3 GB.
+// tooTight returns a message for each class for which the quota is too small for even one session
+// with its sidecars. Renku accepts such a class, but its sessions can never start. Memory is in GB
+// in quotas but in GiB in classes. The sidecars are estimated at 0.2 CPUs and 0.3 GB.
 func (d described) tooTight() []string {
 	var out []string
 	for _, c := range d.Classes {

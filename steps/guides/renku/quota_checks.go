@@ -131,7 +131,7 @@ func refusals(
 	return out
 }
 
-// countsSessions reports whether a quota applies to session pods, according to its scopes.
+// countsSessions reports whether a quota applies to session pods, according to the quota's scopes.
 func countsSessions(e steps.Env, q *corev1.ResourceQuota) bool {
 	in := func(scope corev1.ResourceQuotaScope) bool { // session pods have requests, a priority class and no deadline
 		return scope == corev1.ResourceQuotaScopeNotTerminating || scope == corev1.ResourceQuotaScopeNotBestEffort

@@ -36,7 +36,8 @@ func apiAnswers(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, data services %s", api.Base(), out.Version)
 }
 
-// newerFields lists cluster fields that the first versions of Renku with remote clusters lack.
+// newerFields lists cluster fields that do not exist in the first Renku versions with remote
+// clusters.
 var newerFields = []string{fieldDefault, "service_account_name"}
 
 func apiKnowsFields(ctx context.Context, e steps.Env) steps.Result {

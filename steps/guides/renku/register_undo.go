@@ -15,7 +15,7 @@ import (
 const willAsk = "you will be asked to sign in to Renku"
 
 // leftCluster plans the deletion of the cluster. Renku does not delete the pools of a deleted
-// cluster. They become pools of the local cluster (renku-data-services
+// cluster. These pools become pools of the local cluster (renku-data-services
 // components/renku_data_services/crc/orm.py: ON DELETE SET NULL).
 func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 	id, err := inventory.Note(ctx, e, noteCluster)
@@ -58,7 +58,7 @@ func leftCluster(ctx context.Context, e steps.Env) (steps.Change, error) {
 }
 
 // keptCluster returns the undo plan for a cluster that this link did not create. The plan keeps the
-// cluster. why and err are the results of signInReason.
+// cluster. The parameters why and err are the results of signInReason.
 func keptCluster(ctx context.Context, e steps.Env, why string, err error) steps.Change {
 	row, rowErr := localFacts(e).Map("cluster-row")
 	if why != "" || err != nil || rowErr != nil {

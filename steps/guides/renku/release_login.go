@@ -14,9 +14,9 @@ import (
 	"carrick/steps"
 )
 
-// These are the paths of the Helm values that configure the Keycloak client of sessions. The values
-// at redirectsPath and originsPath are strings that contain JSON lists, such as
-// '["https://sessions.example.org/*"]'. The chart has these two values since 2.17.0.
+// Paths of the Helm values that configure the Keycloak client of sessions. The values at
+// redirectsPath and originsPath are strings that contain JSON lists, such as
+// '["https://sessions.example.org/*"]'. The chart has had these two values since 2.17.0.
 const (
 	clientPath    = "notebooks.oidc.clientId"
 	redirectsPath = "notebooks.oidc.extraRedirectUris"

@@ -127,8 +127,8 @@ func renkuCA(ctx context.Context, e steps.Env) (any, error) {
 	return strings.Join(out, "\n") + "\n", nil
 }
 
-// These keys of the Secret RELEASE-notebooks configure every session on any cluster. The first
-// three values are YAML. The first two keys do not exist if the Helm value is empty
+// Keys of the Secret RELEASE-notebooks, which configures every session on any cluster. The first
+// three values are YAML. Each of the first two keys exists only if its Helm value is set
 // (SwissDataScienceCenter/renku helm-chart/renku/templates/data-service/session-env-secret.yaml;
 // renku-data-services components/renku_data_services/notebooks/config/dynamic.py).
 const (

@@ -169,7 +169,7 @@ type serviceState struct {
 	since  time.Time
 }
 
-// upToDate reports whether the service does not have to be restarted.
+// upToDate reports whether the service needs no restart.
 func (s serviceState) upToDate() bool { return s.marked || s.fresh }
 
 func serviceStates(ctx context.Context, e steps.Env, c cause) ([]serviceState, error) {

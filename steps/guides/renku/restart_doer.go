@@ -186,7 +186,7 @@ func whyNotReady(ctx context.Context, e steps.Env, s service) (string, error) {
 }
 
 // planRestartAgain plans the undo of a restart. Removing the annotation restarts the services once
-// more. They then load the kubeconfigs without this cluster.
+// more, and they no longer load this cluster's kubeconfig.
 func planRestartAgain(ctx context.Context, e steps.Env) (steps.Change, error) {
 	marked, err := markedServices(ctx, e)
 	if err != nil {

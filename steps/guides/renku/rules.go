@@ -50,10 +50,11 @@ func clusterRules(e steps.Env) []rbacv1.PolicyRule {
 }
 
 // deletionRule returns the permission that Renku needs to delete a pool with a quota. Renku deletes
-// the PriorityClass before the pool. If the remote cluster denies this request, Renku answers HTTP
-// 500 (renku-data-services @ e81895b4: components/renku_data_services/crc/db.py delete_quota,
-// k8s/clients.py K8sClusterClient.delete). Each PriorityClass has its own ClusterRole, because two
-// links can share the ServiceAccount but not the pools.
+// the PriorityClass before the pool. If the remote cluster denies the deletion of the
+// PriorityClass, Renku answers HTTP 500 (renku-data-services @ e81895b4:
+// components/renku_data_services/crc/db.py delete_quota, k8s/clients.py K8sClusterClient.delete).
+// Each PriorityClass has its own ClusterRole, because two links can share the ServiceAccount but
+// not the pools.
 func deletionRule(classes ...string) rbacv1.PolicyRule {
 	r := rule("scheduling.k8s.io", "priorityclasses", "delete")
 	r.ResourceNames = classes

@@ -25,7 +25,8 @@ import (
 )
 
 // sharedSecret writes one key of a Secret that can contain keys of other links or tools. It never
-// deletes a Secret with such keys. It never loses a value that another tool wrote.
+// deletes a Secret with such keys. Before it overwrites a value from another tool, it saves that
+// value to a file.
 type sharedSecret struct{ action.Manifest }
 
 // Plan refuses to recreate the Secret, because recreating it would delete the other keys.

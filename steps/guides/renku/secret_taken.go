@@ -63,7 +63,8 @@ func (s sharedSecret) saveAndRemove(ctx context.Context, e steps.Env, path strin
 	})
 }
 
-// patchSecret fails if the Secret has changed since carrick read live.
+// patchSecret patches the Secret live with change. It fails if the Secret has changed since carrick
+// read it.
 func patchSecret(ctx context.Context, e steps.Env, live *unstructured.Unstructured, change map[string]any) error {
 	patch, err := json.Marshal(change)
 	if err != nil {

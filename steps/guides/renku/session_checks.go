@@ -120,7 +120,7 @@ func sessionMade(ctx context.Context, e steps.Env) steps.Result {
 			return r.Symptom()
 		}
 		return r
-	case address == "": // NotReady is the CRD's default state; the operator sets the URL first
+	case address == "": // NotReady is the default state; the operator sets the URL before it changes the state
 		return steps.Waits(s.GetCreationTimestamp().Time, "%s has no status.url: no operator has reconciled it", s.GetName()).
 			Or(
 				e.Kubectl() +

@@ -16,8 +16,8 @@ import (
 	"carrick/steps/check"
 )
 
-// userSessionChecks returns the checks that Renku's settings for every session also work on the
-// remote cluster.
+// userSessionChecks returns checks that verify that Renku's settings for every session also work on
+// the remote cluster.
 func userSessionChecks() []steps.Check {
 	return []steps.Check{
 		{

@@ -23,9 +23,9 @@ import (
 	"carrick/steps/check"
 )
 
-// These constants identify the two charts that the remote cluster requires, their workloads and the
-// session CRD (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions,
-// SwissDataScienceCenter/csi-rclone deploy/csi-rclone).
+// The two charts that the remote cluster requires, their workloads and the session CRD
+// (SwissDataScienceCenter/amalthea helm-chart/amalthea-sessions, SwissDataScienceCenter/csi-rclone
+// deploy/csi-rclone).
 const (
 	operatorChart  = "amalthea-sessions"
 	driverChart    = "csi-rclone"
@@ -268,7 +268,7 @@ func imageTag(pod corev1.PodSpec, container string) string {
 	return ""
 }
 
-// crdHash returns "" if the session CRD does not exist.
+// crdHash returns the hash of the session CRD, or "" if the CRD does not exist.
 func crdHash(ctx context.Context, e steps.Env) (string, error) {
 	return tracked.Look(ctx, "session-crd/"+string(e.Side), releasesKept, func(ctx context.Context) (string, error) {
 		crd, err := e.Cluster.Get(ctx, check.CRDs, "", sessionCRD)

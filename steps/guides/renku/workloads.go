@@ -100,8 +100,8 @@ func operatorEnv(d *appsv1.Deployment) map[string]string {
 // namespace, then the namespace of Renku or its sessions. Any tenant can create a DaemonSet in
 // another namespace. Such a DaemonSet counts only if its ServiceAccount can read persistent volumes
 // in all namespaces, as in the chart (csi-rclone @ 7d4d766:
-// deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The CSIDriver does not help, because its
-// name differs from the DaemonSet's (csi-driver.yaml).
+// deploy/csi-rclone/templates/csi-nodeplugin-rbac.yaml). The CSIDriver object cannot identify the
+// DaemonSet, because their names differ (csi-driver.yaml).
 func driver(ctx context.Context, e steps.Env) (*appsv1.DaemonSet, error) {
 	found, err := workloads[appsv1.DaemonSet](ctx, e, check.DaemonSets, rcloneSpace, driverLabels)
 	if err != nil || len(found) == 0 {

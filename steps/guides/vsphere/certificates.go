@@ -14,8 +14,8 @@ import (
 	"carrick/steps/check"
 )
 
-// Names of the Secrets of the extension's certificate. With cert-manager, the Certificates that write tlsSecret and
-// certificateAuthoritySecret have the same names as these Secrets.
+// Names of the Secrets for the extension's certificate. With cert-manager, each Certificate has the same name as the
+// Secret that it writes.
 const (
 	tlsSecret                  = "vsphere-extensions-tls" // upstream's name
 	certificateAuthoritySecret = "vsphere-extensions-ca"

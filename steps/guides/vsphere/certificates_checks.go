@@ -179,7 +179,7 @@ func caFix(e steps.Env) string {
 }
 
 // proves returns Pass if one of the CAs in roots signed the certificate in s. It ignores expiry, which check
-// cert-secret reports. The parameter what describes the CAs for the finding.
+// cert-secret reports. The parameter what describes the CAs in the finding.
 func proves(s *cluster.Secret, roots []*x509.Certificate, what, host, fix string) steps.Result {
 	chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal()))
 	if err != nil {

@@ -92,8 +92,8 @@ func claimBound(ctx context.Context, e steps.Env) steps.Result {
 	return unbound(ctx, e, c)
 }
 
-// claimedOn returns when the test claim was created, and when its StorageClass was created. The
-// results of the claim and of its pods depend on that StorageClass.
+// claimedOn returns the creation times of the test claim and of its StorageClass. The results of the claim and of its
+// pods depend on that StorageClass.
 func claimedOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	c, err := theClaim(ctx, e)
 	if apierrors.IsNotFound(err) {

@@ -51,7 +51,7 @@ func clusters() steps.Step {
 	}
 }
 
-// hasCluster reports whether the side is a cluster. Otherwise it is a facts file.
+// hasCluster reports whether the side is a cluster and not a facts file.
 func hasCluster(e steps.Env) bool { return e.Cluster != nil }
 
 func versionCheck() steps.Check {

@@ -163,8 +163,8 @@ func guestServer(f steps.Facts) string {
 }
 
 // theGuest returns the guest cluster that supervisor.cluster names. If that answer is empty, theGuest returns the guest
-// with the address in the guest's context, or the only guest. carrick does not use this rule as the default of the
-// answer, because then questions about the guest would depend on a Supervisor that might not respond.
+// with the address in the guest's context, or the only guest. supervisor.cluster has no such default, because questions
+// about the guest would then depend on a Supervisor that might not respond.
 func theGuest(ctx context.Context, e steps.Env) (guest, error) {
 	name := e.Answers.Text("supervisor.cluster")
 	all, err := guests(ctx, e)

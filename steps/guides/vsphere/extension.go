@@ -155,8 +155,9 @@ func extensionActions() []steps.Action {
 	}
 }
 
-// followerRoles creates the RBAC objects that allow carrick's extension to bind profiles. No link owns the RoleBindings
-// that the extension itself creates. An undo lists these RoleBindings and keeps them, because pods depend on them.
+// followerRoles creates the RBAC objects that allow carrick's extension to bind profiles to a PodSecurityPolicy. No
+// link owns the RoleBindings that the extension itself creates. An undo lists these RoleBindings and keeps them,
+// because pods depend on them.
 type followerRoles struct{ action.Manifest }
 
 // PlanUndo also lists the RoleBindings that the extension created and that the undo keeps.
@@ -169,7 +170,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 		ctx, e.Cluster, check.RoleBindings, "", cluster.Selector{Labels: watcher.Made},
 	)
 	if apierrors.IsForbidden(err) {
-		return c, nil // an undo must not require another permission for a note
+		return c, nil // a note is no reason to require another permission for undo
 	}
 	if err != nil || len(all) == 0 {
 		return c, err
@@ -189,7 +190,7 @@ func (r followerRoles) PlanUndo(ctx context.Context, e steps.Env) (steps.Change,
 	return c, nil
 }
 
-// wholeObject returns action a with a wholeDoer for the single object in its manifest. fits reports whether an
+// wholeObject returns action a with a wholeDoer for the single object in the action's manifest. fits reports whether an
 // unmanaged object can be kept.
 func wholeObject(
 	kind schema.GroupVersionResource, fits func(context.Context, steps.Env) (bool, error), a steps.Action,

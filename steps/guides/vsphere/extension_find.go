@@ -117,8 +117,8 @@ func adoptReplicas(ctx context.Context, e steps.Env) (any, string, error) {
 	})
 }
 
-// adoptedOf adopts a value from the existing Deployment. The func of extracts the value. adoptedOf adopts nothing if
-// the value is nil or "".
+// adoptedOf adopts a value from the existing Deployment. The parameter of is a function that extracts the value.
+// adoptedOf adopts nothing if the value is nil or "".
 func adoptedOf(ctx context.Context, e steps.Env, of func(*extensionState) any) (any, string, error) {
 	s, err := theExtension(ctx, e)
 	if err != nil {

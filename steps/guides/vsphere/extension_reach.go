@@ -79,8 +79,8 @@ func extensionEndpoints(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("ready pods: %d (Service %s/%s)", ready, in, s.Name)
 }
 
-// injection lists the namespace labels that add pods to a service mesh, with or without a sidecar. Each func reports
-// whether the label has this effect with the given value.
+// injection contains the namespace labels that add pods to a service mesh, with or without a sidecar. Each function
+// reports whether a value of the label has this effect.
 var injection = map[string]func(value string) bool{
 	"istio-injection":         func(v string) bool { return v == "enabled" },
 	"istio.io/rev":            func(v string) bool { return v != "" },

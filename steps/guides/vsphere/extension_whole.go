@@ -30,7 +30,7 @@ type wholeDoer struct {
 	fits func(context.Context, steps.Env) (bool, error)
 }
 
-// OthersStay marks wholeDoer as a Doer that can keep an unmanaged object.
+// OthersStay implements action.OthersStay, because wholeDoer can keep an unmanaged object.
 func (wholeDoer) OthersStay() {}
 
 func (d wholeDoer) space(e steps.Env) string {

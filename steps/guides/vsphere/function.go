@@ -25,8 +25,9 @@ func function() steps.Step {
 	}
 }
 
-// Maximum cache times for the result of a dry run. claimAge applies at first, because an API server applies a new
-// policy with a delay. claimSteady applies later, when usually only the state of a webhook's pods still changes.
+// Maximum cache times for the result of a dry run (see cluster.PreviewOptions). claimAge applies to the first result.
+// It is short, because API servers enforce a new policy only after a few seconds. claimSteady is the maximum for
+// repeated results. By then, usually only the state of a webhook's pods still changes.
 const (
 	claimAge    = 3 * time.Second
 	claimSteady = 15 * time.Second
@@ -196,6 +197,6 @@ func functionPermissions(e steps.Env) []permission.Rule {
 	return slices.Concat(
 		check.To([]string{"create", "patch"}, "", check.VolumeClaims), // dry runs, also in profile namespaces
 		check.ToFollow("", check.VolumeClaims, check.EndpointSlices, check.StorageClasses, check.MutatingWebhooks),
-		check.ToFollow("", kyvernoKinds...), // to find all policies, even with another method
+		check.ToFollow("", kyvernoKinds...), // to find all policies, even if mutation.method is not kyverno
 	)
 }

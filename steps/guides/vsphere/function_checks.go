@@ -188,9 +188,9 @@ func mutationFix(e steps.Env) string {
 	return ""
 }
 
-// refusedFix returns the fix for a rejected claim. The parameter in is its namespace, and why is the API server's
-// message. If a ResourceQuota or LimitRange rejected the claim, the fix changes that object. Otherwise the fix shows
-// what can reject claims.
+// refusedFix returns the fix for a rejected claim. The parameter in is the claim's namespace, and why is the API
+// server's message. If a ResourceQuota or LimitRange rejected the claim, the fix changes that object. Otherwise the fix
+// is a command that shows what can reject claims.
 func refusedFix(ctx context.Context, e steps.Env, in, why string) string {
 	if check.OverLimit(why) {
 		if l, err := limitOf(ctx, e, in, why); err == nil && l.fix != "" {

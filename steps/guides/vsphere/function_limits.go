@@ -101,8 +101,8 @@ func hasHard(profile *unstructured.Unstructured, limits map[string]any) bool {
 // roomyClaim is a claim size that is sufficient for Kale and Kubeflow.
 const roomyClaim = "100Gi"
 
-// rangeOf returns the LimitRange that rejected a claim. It finds the LimitRange by the maximum in
-// why, because the message does not contain the name.
+// rangeOf returns the LimitRange that rejected a claim. The message why contains the maximum of the LimitRange but not
+// the name, so rangeOf searches for the maximum.
 func rangeOf(ctx context.Context, e steps.Env, in, why string) (limit, error) {
 	out := limit{in: in, found: "a LimitRange rejects the claim: " + why, fix: check.RefusedFix(e.Kubectl(), in, why)}
 	all, err := check.List[corev1.LimitRange](ctx, e.Cluster, check.LimitRanges, "", cluster.Selector{})

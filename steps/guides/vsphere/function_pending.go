@@ -94,7 +94,7 @@ func ofThisLink(e steps.Env, labels map[string]string) bool {
 }
 
 // cannotShare reports whether ReadWriteMany claims with StorageClass name stay Pending. This is the case if
-// mutation.replaces contains the StorageClass, or if it has the provisioner of the guest's own volumes.
+// mutation.replaces contains the StorageClass, or if the StorageClass has the provisioner of the guest's own volumes.
 func cannotShare(e steps.Env, name string, classes []*storagev1.StorageClass) bool {
 	return slices.Contains(e.Answers.List("mutation.replaces"), name) ||
 		slices.ContainsFunc(

@@ -45,8 +45,8 @@ func Guide() *steps.Guide {
 			function(),
 			profile(),
 		},
-		// The reverse order of applying deletes the webhook before the extension that serves it. In the
-		// other order, API calls would fail because the webhook does not answer.
+		// Undo runs in the reverse order of apply. It deletes the webhook before the extension that serves it.
+		// Otherwise API calls would fail, because the webhook would not answer.
 		Undo: nil,
 	}
 }

@@ -22,8 +22,8 @@ func theMutator(ctx context.Context, e steps.Env) (*mutator, error) {
 	return &all[0], nil
 }
 
-// adoptedMutator adopts a value from the mutator that theMutator returns. The func of extracts the value.
-// adoptedMutator adopts nothing if there is no such mutator or the value is nil.
+// adoptedMutator adopts a value from the existing mutator (see theMutator). The parameter of is a function that
+// extracts the value. adoptedMutator adopts nothing if there is no such mutator or if the value is nil.
 func adoptedMutator(ctx context.Context, e steps.Env, of func(mutator) any) (any, string, error) {
 	m, err := theMutator(ctx, e)
 	if err != nil || m == nil {

@@ -236,7 +236,7 @@ func oneMutator(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Passed("%s, and no other policy or webhook is called for new claims", does)
 }
 
-// rank returns the key by which mutators are sorted. carrick's own policy comes first.
+// rank returns the sort key of m. carrick's own policy comes first.
 func (m mutator) rank() string {
 	if m.name == policyName {
 		return ""

@@ -31,7 +31,7 @@ type mutator struct {
 	resource string // kubectl's name for the kind
 	sure     bool   // it sets the StorageClass; false: its effect is unknown
 	wide     bool   // it is called for all new objects
-	told     bool   // it only runs Kyverno policies; mutators also returns these policies
+	told     bool   // it only runs Kyverno policies, which are listed as separate mutators
 	service  *admissionv1.ServiceReference
 
 	selects []metav1.LabelSelector // namespace selectors

@@ -15,7 +15,7 @@ import (
 // the binding, if the binding does not exist.
 type policyDoer struct{ action.Manifest }
 
-// OthersStay marks policyDoer as a Doer that can keep an unmanaged policy.
+// OthersStay implements action.OthersStay, because policyDoer can keep an unmanaged policy.
 func (policyDoer) OthersStay() {}
 
 // Plan keeps unmanaged objects that are correct.

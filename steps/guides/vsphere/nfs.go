@@ -74,13 +74,13 @@ func eachSpace(of func(steps.Env) string) func(context.Context, steps.Env) ([]an
 	return func(_ context.Context, e steps.Env) ([]any, error) { return []any{of(e)}, nil }
 }
 
-// provisionerName returns the name by which the StorageClass refers to the provisioner. Two
-// releases must not have the same name.
+// provisionerName returns the name by which the StorageClass refers to the provisioner. The name must be unique in the
+// cluster.
 func provisionerName(e steps.Env) string { return "cluster.local/" + e.Answers.Text("nfs.release") }
 
 // nfsValues returns the chart's values. With mount options, the chart creates a PersistentVolume and a claim for the
 // root of the export. Without mount options, the pod mounts the export directly, which violates the restricted pod
-// security level. PodSecurityPolicies are disabled, because API servers reject them since 1.25.
+// security level. PodSecurityPolicies are disabled, because Kubernetes 1.25 removed them.
 func nfsValues(_ context.Context, e steps.Env) (map[string]any, error) {
 	a := e.Answers
 	export := map[string]any{"server": a.Text("nfs.server"), "path": a.Text("nfs.path"), "reclaimPolicy": "Retain"}
@@ -139,7 +139,7 @@ func watching(namespace string) []permission.Rule {
 	)
 }
 
-// nodePermissions returns the permissions to read nodes. The chart also grants them since 4.0.10. For a StorageClass
+// nodePermissions returns the permissions to read nodes, which the chart also grants from 4.0.10 on. For a StorageClass
 // with WaitForFirstConsumer, the provisioner's library reads the node that was selected for the claim
 // (sig-storage-lib-external-provisioner v6.0.0: controller/controller.go).
 func nodePermissions() []permission.Rule { return check.ToFollow("", check.Nodes) }

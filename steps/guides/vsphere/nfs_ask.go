@@ -201,8 +201,8 @@ func adoptNFSImage(_ context.Context, e steps.Env) (any, string, error) {
 	return image, "Deployment " + factField(stands, "namespace") + "/" + factField(stands, "name"), nil
 }
 
-// nodeAddressesForNFS returns the addresses from which the nodes connect to the NFS server if no
-// NAT is in between.
+// nodeAddressesForNFS returns the nodes' own addresses. Without NAT, the nodes connect to the NFS server from these
+// addresses.
 func nodeAddressesForNFS(ctx context.Context, e steps.Env) (any, error) {
 	nodes, err := check.List[corev1.Node](ctx, e.Cluster, check.Nodes, "", cluster.Selector{})
 	if err != nil {

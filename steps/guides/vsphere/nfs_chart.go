@@ -41,7 +41,7 @@ func (p provisionerChart) Undo(ctx context.Context, e steps.Env, say steps.Progr
 // keeps the provisioner.
 type provisionerPrerequisite struct{ action.Manifest }
 
-// OthersStay marks provisionerPrerequisite as a Doer that can keep unmanaged objects.
+// OthersStay implements action.OthersStay, because provisionerPrerequisite can keep unmanaged objects.
 func (provisionerPrerequisite) OthersStay() {}
 
 // PlanUndo keeps the objects while claims outside this link need the provisioner.

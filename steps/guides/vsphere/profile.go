@@ -64,8 +64,8 @@ func checkOwner(v string) error {
 	return nil
 }
 
-// adoptTrial returns a func for Question.Adopt. It adopts a value from this link's test profile. The func of extracts
-// the value.
+// adoptTrial returns a func for Question.Adopt. It adopts a value from this link's test profile. The parameter of is a
+// function that extracts the value.
 func adoptTrial(of func(userProfile) any) func(context.Context, steps.Env) (any, string, error) {
 	return func(ctx context.Context, e steps.Env) (any, string, error) {
 		all, err := profiles(ctx, e)

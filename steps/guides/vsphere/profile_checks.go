@@ -122,9 +122,9 @@ func profileNamespace(ctx context.Context, e steps.Env, c controllerState, p use
 }
 
 // notTheirs returns the verdict on a profile whose namespace belongs to another user or to no user. If the profile
-// controller created the namespace for the profile, deleting the profile would delete the namespace. In that case the
-// fix only shows both. Otherwise the fix deletes the profile. It first removes the finalizer, because the controller
-// ignores such a profile and never removes its finalizer (Reconcile).
+// controller created the namespace for the profile, deleting the profile would delete the namespace, so the fix only
+// shows both. Otherwise the fix deletes the profile. If the profile has a finalizer, the fix removes it first, because
+// the controller ignores such a profile (Reconcile).
 func notTheirs(e steps.Env, p userProfile, ns *corev1.Namespace) steps.Result {
 	fix := fmt.Sprintf("%s describe namespace/%[2]s profile/%[2]s", e.Kubectl(), steps.Quoted(p.name))
 	created := slices.ContainsFunc(ns.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.uid })
@@ -252,7 +252,7 @@ func profileBound(ctx context.Context, e steps.Env) steps.Result {
 		if err != nil {
 			return steps.Errored(err)
 		}
-		if len(without) == 0 { // another binding grants the permission, such as to all ServiceAccounts
+		if len(without) == 0 { // another binding grants the permission, for example to all ServiceAccounts
 			others++
 			continue
 		}

@@ -18,8 +18,8 @@ import (
 // endpoints use 6443.
 var apiServerPorts = []int32{443, 6443}
 
-// apiServer returns the addresses and ports of the Service kubernetes and of its endpoints. Pods reach the API server
-// through these. ports always includes apiServerPorts.
+// apiServer returns the addresses and ports through which pods reach the API server: those of the Service kubernetes
+// and of its endpoints. ports always includes apiServerPorts.
 func apiServer(ctx context.Context, e steps.Env) (addresses []string, ports []int32, err error) {
 	e.Cluster.StartGet(check.Services, "default", "kubernetes")
 	of := cluster.Selector{Labels: discoveryv1.LabelServiceName + "=kubernetes"}

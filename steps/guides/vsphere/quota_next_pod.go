@@ -48,9 +48,9 @@ func quotaRefusesNextPod(ctx context.Context, e steps.Env, d *appsv1.Deployment)
 	return "", "", nil
 }
 
-// refusesNext reports whether the limit key of quota q rejects the next pod of d. There are two cases. The usage
-// already exceeds the limit, which is possible if the pods are older than the quota. Or the limit allows fewer pods
-// than the Deployment has. A quota that is exactly used up still allows a pod to be replaced.
+// refusesNext reports whether the limit key of quota q rejects the next pod of d. Either the usage already exceeds the
+// limit, which is possible if the pods are older than the quota, or the limit allows fewer pods than the Deployment
+// has. A quota that is exactly used up still allows a pod to be replaced.
 func refusesNext(q *corev1.ResourceQuota, key corev1.ResourceName, d *appsv1.Deployment) bool {
 	hard, used := q.Spec.Hard[key], q.Status.Used[key]
 	switch of := strings.TrimPrefix(string(key), "count/"); {

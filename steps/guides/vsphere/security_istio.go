@@ -25,7 +25,7 @@ const installCNI = "install istio-cni with Kubeflow's manifests (common/istio)"
 
 const (
 	istioSpace = "istio-system"
-	// istioHooks selects the webhooks that inject sidecars, of every revision and tag (istio/istio:
+	// istioHooks selects the webhooks of all revisions and tags that inject sidecars (istio/istio:
 	// manifests/charts/istio-control/istio-discovery/templates/mutatingwebhook.yaml, revision-tags-mwc.yaml).
 	istioHooks = "app=sidecar-injector"
 )
@@ -40,7 +40,7 @@ type istioParts struct {
 // injects is the label with which a namespace requests sidecars.
 const injects = "istio-injection"
 
-// there reports whether pods get sidecars. by describes the evidence.
+// there reports whether pods get sidecars. The result by describes the evidence.
 func (p istioParts) there() (by string, is bool) {
 	switch {
 	case len(p.pilots) > 0:

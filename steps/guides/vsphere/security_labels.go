@@ -40,9 +40,8 @@ type namespaceLabels struct {
 
 func (f namespaceLabels) String() string { return f.namespace + "/" + f.name }
 
-// labelsFile returns the ConfigMap that the controller's pods mount, or else the newest. Several
-// such ConfigMaps can exist, because each deployment of the manifests leaves the previous ConfigMap
-// behind.
+// labelsFile returns the labels file. If several such ConfigMaps exist, it returns the one that the controller's pods
+// mount, or else the newest. Each deployment of the manifests leaves the previous ConfigMap behind.
 func labelsFile(ctx context.Context, e steps.Env) (namespaceLabels, error) {
 	var maps []*corev1.ConfigMap
 	var deployments []*appsv1.Deployment

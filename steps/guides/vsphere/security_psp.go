@@ -219,7 +219,8 @@ func bindsAll(b *rbacv1.RoleBinding, namespace string) bool {
 		})
 }
 
-// eachOf returns the names of the namespaces that satisfy the func is. carrick renders a manifest once for each name.
+// eachOf returns the names of the namespaces that satisfy the predicate is. carrick renders a manifest once for each
+// name.
 func eachOf(spaces []*corev1.Namespace, is func(*corev1.Namespace) bool) []any {
 	var out []any
 	for _, ns := range spaces {

@@ -105,7 +105,7 @@ func defaultClassName(e steps.Env) (any, string) {
 	return nil, ""
 }
 
-// factField returns a string field of a fact that is a map, or "".
+// factField returns a string field of a fact. It returns "" if the fact is not a map or has no such string.
 func factField(fact any, name string) string {
 	m, _ := fact.(map[string]any)
 	v, _ := m[name].(string)

@@ -129,7 +129,7 @@ var createVolumes = rbacv1.PolicyRule{
 }
 
 // provisioners returns the cluster's NFS provisioners that are allowed to create volumes. If unboundIn is not "", it
-// then appends the provisioners in that namespace that are not allowed to. The environment variables alone prove
+// appends the provisioners in that namespace that do not have this permission. The environment variables alone prove
 // nothing. Any user of a namespace can create a Deployment with any variables, even those of the guest's own driver,
 // but cannot create a ClusterRoleBinding.
 func provisioners(ctx context.Context, e steps.Env, unboundIn string) ([]provisioner, error) {

@@ -25,7 +25,7 @@ const trialHand = "# carrick creates and deletes this object for a test; it is n
 // including its pod security level.
 type ownSpace struct{ action.Manifest }
 
-// OthersStay marks ownSpace as a Doer that can keep a namespace that carrick did not create.
+// OthersStay implements action.OthersStay, because ownSpace can keep a namespace that carrick did not create.
 func (ownSpace) OthersStay() {}
 
 // Plan keeps a namespace that carrick did not create.
@@ -143,8 +143,8 @@ func (t trialClaim) Export(context.Context, steps.Env) ([]action.Exported, error
 	return []action.Exported{{Hand: trialHand}}, nil
 }
 
-// PlanUndo also lists the volumes of claims that an interrupted undo has deleted. This undo also waits for these
-// volumes.
+// PlanUndo also lists the volumes of claims that an earlier, interrupted undo has deleted. Undo waits until these
+// volumes are deleted, too.
 func (t trialClaim) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := t.Manifest.PlanUndo(ctx, e)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package amalthea fakes Renku's session operator. For an AmaltheaSession it creates a StatefulSet, a
-// PersistentVolumeClaim, a Service, an Ingress and a Secret, and writes the session's state and URL into its status. It
-// runs only while a Deployment of the operator's chart is available, and only for the namespaces in the Deployment's
-// environment. The session owns all of its objects.
+// PersistentVolumeClaim, a Service, an Ingress and a Secret, and writes the session's state and URL into its status.
+// The session owns these objects. The fake runs only while a Deployment of the operator's chart is available, and only
+// for the namespaces in the Deployment's environment.
 //
 // Source: SwissDataScienceCenter/amalthea, tags 0.30.2 (e97a521) and 0.31.0 (4760427). The newer 82726e5 deletes the
 // Ingress of a hibernated session.

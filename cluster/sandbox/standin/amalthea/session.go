@@ -207,8 +207,8 @@ func (s *session) statefulSet(this installed) *appsv1.StatefulSet {
 	}
 }
 
-// container returns the session's container. The Pod Security Standard restricted rejects it, because it sets neither a
-// seccomp profile nor allowPrivilegeEscalation.
+// container returns the session's container. The restricted Pod Security Standard forbids it, because it sets neither
+// a seccomp profile nor allowPrivilegeEscalation.
 func (s *session) container(group *int64) corev1.Container {
 	in := s.Spec.Session
 	user := cmp.Or(in.User, pointer(userID))

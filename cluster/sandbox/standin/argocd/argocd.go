@@ -1,6 +1,7 @@
 // Package argocd fakes Argo CD's application controller, limited to Applications and cluster Secrets. For each
-// Application, it connects to the target cluster with the credentials in the Secret and lists its objects. It writes
-// the result to the Application's status. It runs only while the controller's StatefulSet has a ready replica.
+// Application, the fake connects to the target cluster with the credentials in the Secret, lists the cluster's
+// objects, and writes the result to the Application's status. The fake runs only while the controller's StatefulSet
+// has a ready replica.
 //
 // Source: argoproj/argo-cd, master at 37ee0097 (version 3.6.0).
 //

@@ -148,8 +148,9 @@ func (p *Player) owns(ctx context.Context, c *certificate, secret *corev1.Secret
 	return fills != c.Spec.SecretName, nil
 }
 
-// wants returns why a Certificate must be issued. reason is "" if it is up to date. The messages and their order are
-// the same as upstream's (internal/controller/certificates/policies/policies.go, NewTriggerPolicyChain, and checks.go).
+// wants returns why a Certificate must be issued. reason is "" if the Certificate is up to date. The messages and
+// their order are the same as upstream's (internal/controller/certificates/policies/policies.go,
+// NewTriggerPolicyChain, and checks.go).
 func (c *certificate) wants(
 	secret *corev1.Secret, now time.Time, gone bool,
 ) (reason, why string, has *x509.Certificate) {
@@ -218,8 +219,8 @@ func (c *certificate) otherIssuer(secret *corev1.Secret) string {
 	return ""
 }
 
-// keyDiffers returns the first field in the spec that the key does not match, or "" (pkg/util/pki/match.go,
-// PrivateKeyMatchesSpec).
+// keyDiffers returns the first field in the spec that the key does not match, or "" if the key matches
+// (pkg/util/pki/match.go, PrivateKeyMatchesSpec).
 func (c *certificate) keyDiffers(key crypto.Signer) string {
 	has, size, algorithm := "", 0, cmp.Or(c.Spec.PrivateKey.Algorithm, "RSA")
 	switch key := key.(type) {
@@ -240,9 +241,10 @@ func (c *certificate) keyDiffers(key crypto.Signer) string {
 	return ""
 }
 
-// differs returns the first field in the spec that the certificate does not match, or "". Set issued if cert-manager
-// issued the certificate. Otherwise the check is less strict: a name can be the common name or a DNS name, and isCA is
-// ignored (pkg/util/pki/match.go, RequestMatchesSpec and FuzzyX509AltNamesMatchSpec).
+// differs returns the first field in the spec that the certificate does not match, or "" if the certificate matches.
+// issued means that cert-manager issued the certificate. If issued is false, the check is less strict: a name can be
+// the common name or a DNS name, and isCA is ignored (pkg/util/pki/match.go, RequestMatchesSpec and
+// FuzzyX509AltNamesMatchSpec).
 func (c *certificate) differs(cert *x509.Certificate, issued bool) string {
 	var ips []string
 	for _, ip := range cert.IPAddresses {

@@ -27,8 +27,8 @@
 // not read, and a change of only usages or secretTemplate is not detected. The Secret is updated, not applied. CAs are
 // injected only into MutatingWebhookConfigurations.
 //
-// Expire has no equivalent in upstream. Upstream keeps retrying the renewal, so no Certificate waits until a user
-// requests it.
+// Expire has no equivalent in upstream. Upstream keeps retrying the renewal, so no Certificate waits for a user to
+// request a renewal.
 package certmanager
 
 import (
@@ -112,9 +112,9 @@ func Start(ctx context.Context, config *rest.Config) (*Player, error) {
 // Close stops cert-manager. Its objects remain.
 func (p *Player) Close() { p.end() }
 
-// Expire replaces a certificate with one that expired an hour ago. It is not renewed until a user changes the spec,
-// requests a renewal (cmctl renew) or deletes the Secret. Upstream has no such state: it reissues automatically after a
-// failure. During a backoff, deleting the Secret does not help in upstream
+// Expire replaces a certificate with one that expired an hour ago. The Certificate is not renewed until a user changes
+// the spec, requests a renewal (cmctl renew) or deletes the Secret. Upstream has no such state, because it retries
+// automatically after a failure. During a backoff, deleting the Secret does not help in upstream
 // (pkg/controller/certificates/trigger/trigger_controller.go, shouldBackoffReissuingOnFailure).
 func (p *Player) Expire(ctx context.Context, namespace, name string) error {
 	p.mu.Lock()
@@ -250,7 +250,8 @@ func (p *Player) authority(ctx context.Context, i *issuer) (*pair, error) {
 	return found, nil
 }
 
-// find returns the issuer of a Certificate. It returns an error if the issuer does not exist or has another kind.
+// find returns the issuer of a Certificate. It returns an error if the issuer does not exist or if its kind is not
+// supported.
 func (p *Player) find(ctx context.Context, c *certificate) (*issuer, error) {
 	ref := c.Spec.IssuerRef
 	var client dynamic.ResourceInterface

@@ -62,7 +62,7 @@ func (p *Player) inject(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// named returns the CA of the Certificate ref (NAMESPACE/NAME), or nil if it does not exist.
+// named returns the CA of the Certificate ref (NAMESPACE/NAME), or nil if the Certificate does not exist.
 func (p *Player) named(ctx context.Context, ref string) []byte {
 	namespace, name, ok := strings.Cut(ref, "/")
 	if !ok {

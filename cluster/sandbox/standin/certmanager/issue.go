@@ -117,8 +117,8 @@ func (p *Player) stands(ctx context.Context, c *certificate, cert *x509.Certific
 	})
 }
 
-// notReady sets the conditions of a Certificate that is not issued, with upstream's messages. They do not contain an
-// issuer's error, because upstream writes it only to the CertificateRequest
+// notReady sets the conditions of a Certificate that is not issued, with upstream's messages. The messages do not
+// contain errors from the issuer, because upstream writes these errors only to the CertificateRequest
 // (pkg/controller/certificates/readiness/readiness_controller.go and trigger/trigger_controller.go).
 func (p *Player) notReady(ctx context.Context, c *certificate, reason, why string, issuing bool) error {
 	now, changed := with(

@@ -23,7 +23,7 @@
 //     Sentry. Its CustomResourceDefinition has a schema of our own.
 //   - csi-rclone has no sidecars next to the driver, except the registrar, and none of its metrics and caches.
 //   - Values of the missing parts are ignored, as are nameOverride and fullnameOverride.
-//   - Templates set the namespace explicitly. Upstream's leave it to Helm.
+//   - Templates set the namespace explicitly. Upstream's templates leave it to Helm.
 package charts
 
 import (
@@ -153,7 +153,7 @@ func load(folders []string) (*Chart, error) {
 	return c, nil
 }
 
-// resolve finds the chart's dependencies in before.
+// resolve finds the chart's dependencies among the charts in before.
 func (c *Chart) resolve(before []*Chart, url string) error {
 	entries, _ := c.Metadata["dependencies"].([]any)
 	for _, entry := range entries {

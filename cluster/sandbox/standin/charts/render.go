@@ -143,7 +143,7 @@ func (d Dependency) wanted(values map[string]any) bool {
 	return wanted
 }
 
-// merge returns base with the values in over. It merges nested maps.
+// merge returns a copy of base in which the values in over take precedence. It merges nested maps.
 func merge(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

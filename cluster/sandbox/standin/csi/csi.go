@@ -1,6 +1,6 @@
 // Package csi fakes how a kubelet registers CSI drivers. When a driver's node plugin becomes Ready on a node, the
-// driver is added to the node's CSINode. It stays there until the plugin's pod is deleted. No volumes are mounted. The
-// fake detects only csi-rclone's node plugin.
+// driver is added to the node's CSINode. The entry remains until the plugin's pod is deleted. No volumes are mounted.
+// The fake detects only csi-rclone's node plugin.
 //
 // Sources: SwissDataScienceCenter/csi-rclone v0.6.0 (ec40e70); kubernetes/kubernetes @ 010b2160 and @ 01aa0f3f.
 //

@@ -5,10 +5,10 @@
 //     is real. The fake replaces mount paths, listen ports (with free loopback ports) and the API server's name (with
 //     its address, because there is no cluster DNS). It adds settings for log and temporary files, because their
 //     defaults are compiled into the image's nginx. The mounted files are updated with their Secret and ConfigMap,
-//     except those mounted by subPath. nginx is not reloaded: it keeps the files that it read when it started, and
-//     opens a file at each handshake only if its name contains a variable. If this machine has no nginx, a small
-//     forwarder replaces it. It sends "stand-in" in the header Server, serves the pod's certificate, forwards /api,
-//     /apis, /version and /openapi, and ignores the rest of nginx.conf.
+//     except those mounted by subPath. nginx is not reloaded, so it keeps using the files that it read at startup. It
+//     opens a file again at each handshake only if the file name contains a variable. If this machine has no nginx, a
+//     small forwarder replaces it. It sends "stand-in" in the header Server, serves the pod's certificate, forwards
+//     /api, /apis, /version and /openapi, and ignores the rest of nginx.conf.
 //   - ingress-nginx's controller, with no backends. It serves the Secret that --default-ssl-certificate names, or else
 //     the certificate that it creates for itself.
 //
@@ -130,7 +130,7 @@ func (p *Player) Shut(ctx context.Context) error {
 	return p.Look(ctx)
 }
 
-// NoAddress makes load balancers get no address in the future.
+// NoAddress makes the fake stop assigning addresses to load balancers.
 func (p *Player) NoAddress() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

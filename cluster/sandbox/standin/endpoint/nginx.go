@@ -85,7 +85,7 @@ func (i *instance) port(n int) (string, bool) {
 	return address, true
 }
 
-// nginx runs nginx with conf in its own process group. It ends with the sandbox.
+// nginx runs the program nginx with conf in its own process group. The process group is killed when the sandbox exits.
 func (i *instance) nginx(program, conf string) error {
 	at := filepath.Join(i.dir, "nginx.conf")
 	if err := os.WriteFile(at, []byte(conf), 0o600); err != nil {
@@ -109,7 +109,7 @@ func (i *instance) nginx(program, conf string) error {
 	return nil
 }
 
-// up waits until the program listens. It returns an error if it exits instead.
+// up waits until the program listens on all ports. It returns an error if the program exits first.
 func (i *instance) up(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

@@ -80,7 +80,7 @@ func (p *Place) String() string { return net.JoinHostPort(p.Address, strconv.Ito
 // Close releases the place.
 func (p *Place) Close() { _ = p.held.Close() }
 
-// reached adds the place's address to a node's addresses, or removes it if is is false.
+// reached adds the place's address to a node's addresses. If the argument is false, it removes the address.
 func (p *Player) reached(ctx context.Context, is bool) error {
 	nodes, err := p.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "!virtual-node.interlink/type"})
 	if err != nil || len(nodes.Items) == 0 {

@@ -59,7 +59,8 @@ func (p *Player) certificate(ref string) (tls.Certificate, error) {
 	return tls.X509KeyPair(held.Data[corev1.TLSCertKey], held.Data[corev1.TLSPrivateKeyKey])
 }
 
-// runs starts the pod's program if it is not running, and returns it. It returns nil if the program cannot run.
+// runs returns the pod's program, and starts the program if it is not running. It returns nil if the program cannot
+// run.
 func (p *Player) runs(
 	ctx context.Context, pod *corev1.Pod, begin func(context.Context, *corev1.Pod, *instance) error,
 ) (*instance, error) {
@@ -150,7 +151,7 @@ func (p *Player) proxy(ctx context.Context, pod *corev1.Pod, i *instance) error 
 	return i.nginx(p.options.Nginx, text)
 }
 
-// instead runs the forwarder because this machine has no nginx.
+// instead runs the forwarder on machines without nginx.
 func (i *instance) instead(pod *corev1.Pod, mounts map[string]string, upstream string, authority []byte) error {
 	var port int
 	for _, c := range pod.Spec.Containers {

@@ -7,18 +7,18 @@
 //     pkg/serviceaccount/claims.go, plugin/pkg/admission/serviceaccount/admission.go,
 //     pkg/kubelet/token/token_manager.go.
 //   - Secrets and ConfigMaps as files, kept up to date: package podfiles.
-//   - A program that exits waits in CrashLoopBackOff, from 10 s to 5 min, and from 10 s again once it has run for 10
+//   - The delay of CrashLoopBackOff grows from 10 s to 5 min. It starts at 10 s again after the program has run for 10
 //     min: pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff), pkg/kubelet/kubelet.go,
 //     util/flowcontrol/backoff.go.
-//   - Readiness by TCP or HTTP, from 200 to 399, and lost after three failures: pkg/kubelet/prober/prober.go,
-//     pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
+//   - Readiness probes use TCP or HTTP, and status codes from 200 to 399 succeed. A pod becomes unready after three
+//     failures: pkg/kubelet/prober/prober.go, pkg/kubelet/prober/worker.go, pkg/probe/http/http.go.
 //   - Images that cannot be pulled: pkg/kubelet/images/image_manager.go. They are the images in
 //     SoeldnerConsult/vSphere-extensions f16ec62, additional/resources.yaml, which carrick's extension replaces.
 //
 // carrick listens on its own loopback port, to which the pod's address is forwarded (package podnet). Flags with an
-// address or a mount path therefore get values of this machine. The ServiceAccount token is its only credential. When
-// the pod is deleted, the program gets SIGTERM and is killed after 8 s. If carrick does not exist on this machine, the
-// pod waits, and its status contains the reason.
+// address or a mount path therefore get values of this machine. The ServiceAccount token is carrick's only credential.
+// When the pod is deleted, the program gets SIGTERM and is killed after 8 s. If carrick does not exist on this
+// machine, the pod waits, and its status contains the reason.
 //
 // Known differences: the first restart waits for 10 s. A kubelet restarts immediately the first time, and waits from
 // the second restart on. Only one container in a pod runs, and no init containers. Liveness and startup probes do not

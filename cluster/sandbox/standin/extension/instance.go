@@ -51,8 +51,8 @@ type instance struct {
 }
 
 // addressed forwards the pod's address to the program. The address can change, because kwok 0.8.0 assigns a new one
-// whenever it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith). Under load it applies the first
-// stage twice, because it has not observed its own write yet.
+// whenever it applies a stage (pkg/kwok/controllers/pod_controller.go, funcPodIPsWith). Under load, kwok applies the
+// first stage twice, because it has not observed its own write yet.
 func (i *instance) addressed(network *podnet.Network, ip string) error {
 	if i.ip == ip {
 		return nil
@@ -95,7 +95,7 @@ func (i *instance) due() bool {
 	return time.Now().After(i.next)
 }
 
-// start starts the program in its own process group. It ends with the sandbox.
+// start starts the program in its own process group, which is killed when the sandbox exits.
 func (i *instance) start(program string, args, environment []string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = i.dir
@@ -169,7 +169,8 @@ func (i *instance) stop(ctx context.Context) {
 	}
 }
 
-// report returns the state of the program. During a back-off, the message is the one from doBackOff.
+// report returns the state of the program. During a back-off, the message is the same as that of the kubelet's
+// doBackOff.
 func (i *instance) report(ctx context.Context, c *corev1.Container) standin.Report {
 	i.mu.Lock()
 	runs, restarts := i.cmd != nil, i.restarts

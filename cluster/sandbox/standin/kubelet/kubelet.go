@@ -32,7 +32,7 @@ import (
 // Nothing is the log of a container that no fake runs.
 const Nothing = "stand-in: nothing runs in this pod\n"
 
-// Source returns the log of a container. It returns false if it does not run that container.
+// Source returns the log of a container. It returns false if it has no log for that container.
 type Source func(namespace, pod, container string) (string, bool)
 
 // Server serves the logs of all nodes in one cluster.

@@ -141,7 +141,7 @@ func (p *Player) remap(ctx context.Context, c *configuration, nets []network) (*
 	return seen, nil
 }
 
-// stale deletes the Configuration's Networks for removed CIDRs. exists reports whether there is such a Network.
+// stale deletes the Configuration's Networks for removed CIDRs. exists reports whether any such Network still exists.
 func (p *Player) stale(ctx context.Context, c *configuration, kind string, nets []network) (exists bool, err error) {
 	for i := range nets {
 		n := &nets[i]

@@ -60,8 +60,8 @@ func latency(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// connection returns a gateway's Connection. The GatewayServer or GatewayClient owns it. gatewayRef is the child
-// object.
+// connection returns a gateway's Connection. The GatewayServer or GatewayClient owns it. gatewayRef refers to the
+// child object.
 func (g *gateway) connection(name string) *unstructured.Unstructured {
 	of, kind := serverSide, "Server"
 	if g.flag("mode") == client {

@@ -11,8 +11,8 @@
 //     deployments/liqo/templates/liqo-wireguard-gateway-*-template.yaml
 //   - the container wireguard of each running gateway pod: a real WireGuard endpoint that listens and sends on loopback
 //     only: cmd/gateway/wireguard/main.go, pkg/gateway/tunnel/wireguard (keys.go, device.go, publickeys_controller.go)
-//   - the Connection, by UDP pings through the tunnel: pkg/gateway/connection, pkg/gateway/tunnel (netlink.go,
-//     wireguard/k8s.go)
+//   - the Connection, whose status depends on UDP pings through the tunnel: pkg/gateway/connection, pkg/gateway/tunnel
+//     (netlink.go, wireguard/k8s.go)
 //
 // Known differences:
 //

@@ -103,9 +103,9 @@ func (p *Player) ends(ctx context.Context, site site, all *objects) error {
 	return errors.Join(faults...)
 }
 
-// reconcile creates the objects of a gateway resource and sets its status, in upstream's order. Upstream reads the
-// address first. If the API server rejected the Service because of its port, the Deployment exists without its Service,
-// and upstream never creates the Service.
+// reconcile creates the objects of a gateway resource and sets its status, in upstream's order. Like upstream, it
+// reads the Service's address before it creates any object, and fails if the Deployment exists without the Service. If
+// the API server has rejected the Service because of its port, the Service is therefore never created.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network:
 // server-operator/server_controller.go and client-operator/client_controller.go, then
@@ -185,7 +185,7 @@ func (p *Player) template(ctx context.Context, e *end, all *objects) error {
 // Source: liqotech/liqo v1.2.0,
 // pkg/liqo-controller-manager/networking/external-network/wireguard/wggatewayserver_controller.go
 // (handleEndpointStatus, handleInternalEndpointStatus) and ../server-operator/server_controller.go
-// (EnsureGatewayServer: it copies the fields that are set in the child, and clears none).
+// (EnsureGatewayServer copies the fields that are set in the child, and clears no field).
 func (p *Player) found(ctx context.Context, e *end, all *objects, now *endStatus) error {
 	if find(all.deployments, e.Namespace, e.child()) == nil {
 		return nil

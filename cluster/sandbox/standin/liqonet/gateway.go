@@ -156,8 +156,8 @@ func (g *gateway) listens(services []corev1.Service) uint16 {
 	return 0
 }
 
-// private returns a gateway's private key. As in upstream, the container exits if the key does not have 32 bytes, and
-// it never reads the public key.
+// private returns a gateway's private key. As in upstream, the container exits if the key does not have 32 bytes. The
+// container never reads the public key.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/tunnel/wireguard/keys.go (LoadKeys) and cmd/gateway/wireguard/main.go.
 func (p *Player) private(ctx context.Context, g *gateway) (key, error) {

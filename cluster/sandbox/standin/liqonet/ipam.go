@@ -22,7 +22,7 @@ var pools = []netip.Prefix{
 // networkFinalizer keeps a Network until its CIDR is released.
 const networkFinalizer = "network.ipam.liqo.io/finalizer"
 
-// asItIs is the label of a Network that cannot be remapped, because it is the cluster's own.
+// asItIs is the label of the cluster's own Networks, which cannot be remapped.
 const asItIs = "ipam.liqo.io/network-not-remapped"
 
 // network contains the fields of a Network (ipam.liqo.io) that this fake reads.
@@ -92,7 +92,7 @@ func acquire(n network, used []netip.Prefix) (netip.Prefix, bool) {
 }
 
 // free returns wanted if it is in a pool and does not overlap with used. Otherwise it returns the first free block of
-// the same size in a pool. It prefers halves that are already split.
+// the same size in a pool. While it descends into a pool, it prefers the half that is already partly used.
 //
 // Source: liqotech/liqo v1.2.0, pkg/ipam/core/node.go (allocateNetwork, bestDirection).
 func free(wanted netip.Prefix, used []netip.Prefix) (netip.Prefix, bool) {

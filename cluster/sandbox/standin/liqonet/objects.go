@@ -72,7 +72,7 @@ func (e *end) objects(secret, version string) []made {
 	return all
 }
 
-// port returns the port in the spec. It has no default, and the API server rejects a Service with port 0.
+// port returns the port in the spec. The port has no default, and the API server rejects a Service with port 0.
 func (e *end) port() int32 { return e.Spec.Endpoint.Port }
 
 func (e *end) service() *corev1.Service {
@@ -90,8 +90,8 @@ func (e *end) service() *corev1.Service {
 	}
 }
 
-// deployment returns the gateway's Deployment with the containers in the chart's template. The Pod Security Standard
-// restricted forbids all of them, because they are privileged or add capabilities.
+// deployment returns the gateway's Deployment with the containers in the chart's template. The restricted Pod Security
+// Standard forbids all of these containers, because they are privileged or add capabilities.
 //
 // Source: liqotech/liqo v1.2.0, deployments/liqo/templates/liqo-wireguard-gateway-server-template.yaml and its
 // counterpart.

@@ -23,7 +23,7 @@ const (
 	manager       = "liqo-controller-manager"
 )
 
-// Labels of a peering's objects. remoteID is the ID of the other cluster. gatewayL is "true".
+// Labels of a peering's objects. remoteID is the ID of the other cluster. The value of gatewayL is "true".
 const (
 	remoteID = "liqo.io/remote-cluster-id"
 	gatewayL = "networking.liqo.io/gateway-resource"

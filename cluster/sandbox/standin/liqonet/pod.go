@@ -18,8 +18,8 @@ const crashLoop = "CrashLoopBackOff"
 // than one gateway pod is an error.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/networking/external-network/wireguard/utils.go
-// (listActiveGatewayPod). It selects by a label that the chart's pod template has if there is one replica
-// (deployments/liqo/templates/_helpers.tpl, liqo.labelsTemplate).
+// (listActiveGatewayPod). listActiveGatewayPod selects pods by a label that the chart's pod template sets if there is
+// one replica (deployments/liqo/templates/_helpers.tpl, liqo.labelsTemplate).
 func active(all *objects, namespace string) (*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for i := range all.pods {

@@ -27,7 +27,7 @@ type objects struct {
 	secrets     []corev1.Secret                           // only Secrets with the label remoteID
 	keys        []publicKey
 	connections []unstructured.Unstructured
-	deployments []appsv1.Deployment // of gateways; services and pods as well
+	deployments []appsv1.Deployment // this field and the next two contain only objects of gateways
 	services    []corev1.Service
 	pods        []corev1.Pod
 }

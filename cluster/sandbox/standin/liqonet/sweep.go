@@ -14,8 +14,8 @@ var swept = []resource{
 	deployments, services, {Version: "v1", Resource: "serviceaccounts"}, secrets, connections, networks,
 }
 
-// sweep deletes objects whose owners no longer exist. The garbage collector would do that, too, but it needs up to 30
-// seconds to discover kinds that were added later.
+// sweep deletes objects whose owners no longer exist. The garbage collector would also delete them, but it needs up to
+// 30 seconds to discover kinds that were added later.
 func (p *Player) sweep(ctx context.Context, here objects) error {
 	now := map[types.UID]bool{}
 	for i := range here.configurations {

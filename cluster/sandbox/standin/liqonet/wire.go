@@ -17,9 +17,9 @@ const (
 	lost       = "Error"
 )
 
-// Timing of pings. Upstream pings every two seconds. It also considers a tunnel lost after five unanswered pings
-// (liqotech/liqo v1.2.0, pkg/gateway/connection/flags.go and conncheck). The keepalive of clients is a guess: no source
-// was found, and upstream configures no interval.
+// Timing of pings. Upstream pings every two seconds. Like this fake, it considers a tunnel lost after five unanswered
+// pings (liqotech/liqo v1.2.0, pkg/gateway/connection/flags.go and conncheck). The keepalive of clients is a guess: no
+// source was found, and upstream configures no interval.
 const (
 	pingEvery = 500 * time.Millisecond
 	lostAfter = 5
@@ -42,7 +42,7 @@ type wire struct {
 	at       time.Time // time of the last ping
 	answered uint32    // number of the last answered ping; initially the last ping before the first peer was set
 	took     time.Duration
-	seen     time.Time // time of that answer
+	seen     time.Time // time of the last reply
 }
 
 // newWire starts an endpoint without a peer on a loopback port. Port 0 means any free port.
@@ -101,7 +101,7 @@ func (w *wire) pings() {
 	}
 }
 
-// back records the reply to a ping. It ignores the round-trip time of pings that had to wait for the handshake.
+// back records the reply to the latest ping. It ignores replies to older pings, which had to wait for the handshake.
 func (w *wire) back(number uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +111,9 @@ func (w *wire) back(number uint32) {
 	w.answered, w.seen, w.took = number, time.Now(), time.Since(w.at)
 }
 
-// fares returns the state, the round-trip time of the last ping and the time of its reply. A tunnel that never worked
-// is lost after the same number of unanswered pings. A new peer changes the state only when pings are answered or lost.
+// fares returns the state, the round-trip time of the last ping and the time of its reply. A tunnel that has never
+// worked is also considered lost after lostAfter unanswered pings. A new peer changes the state only when pings are
+// answered or lost.
 //
 // Source: liqotech/liqo v1.2.0, pkg/gateway/connection/conncheck/receiver.go (InitPeer, RunDisconnectObserver).
 func (w *wire) fares() (state string, took time.Duration, seen time.Time) {

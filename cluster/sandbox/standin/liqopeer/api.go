@@ -63,7 +63,7 @@ func report[S, T any](ctx context.Context, s *site, of schema.GroupVersionResour
 	return s.put(ctx, of, o, "/status", now, "status")
 }
 
-// put sets the field at the JSON pointer field.
+// put sets the field of o at the given JSON pointer.
 func (s *site) put(
 	ctx context.Context, of schema.GroupVersionResource, o metav1.Object, field string, value any, subresources ...string,
 ) error {

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// describeForeigns fakes the ForeignCluster controller. It creates a ForeignCluster for the first object of a peering,
-// except Secrets and slices. The ForeignCluster remains after the last object is deleted. On a consumer without its own
-// Tenant, it has no tenant namespace.
+// describeForeigns fakes the ForeignCluster controller. It creates a ForeignCluster when the first object of a peering
+// exists. Secrets and slices do not count. The ForeignCluster remains after the last object is deleted. On a consumer
+// without its own Tenant, the ForeignCluster has no tenant namespace.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/core/foreigncluster-controller:
 // foreigncluster_controller.go (foreignclusterEnqueuer), status.go, conditions.go and apiserverchecker.go.
@@ -44,7 +44,7 @@ func (l *look) peers(id string) bool {
 	return l.tenantOf(id) != nil || l.consumes(id)
 }
 
-// consumes reports whether this cluster uses resources from provider id, or is about to.
+// consumes reports whether this cluster has an Identity or a virtual node for provider id.
 func (l *look) consumes(id string) bool {
 	return slices.ContainsFunc(l.identities, func(i identity) bool { return i.Spec.ClusterID == id }) ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })
@@ -81,8 +81,8 @@ func (l *look) describe(ctx context.Context, f *foreign) error {
 	return report(ctx, l.site, foreigns, f, now)
 }
 
-// role returns the other cluster's role. It is a provider if there is a kubeconfig for its control plane or a virtual
-// node.
+// role returns the role of cluster id. The cluster is a provider if this cluster has a kubeconfig for its control
+// plane or a virtual node for it.
 func (l *look) role(id string, kubeconfig bool) string {
 	provider := kubeconfig ||
 		slices.ContainsFunc(l.virtualNodes, func(n virtualNode) bool { return n.Spec.ClusterID == id })

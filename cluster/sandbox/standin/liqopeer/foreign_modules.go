@@ -108,7 +108,7 @@ func since(was []condition, kind, status, reason string) condition {
 }
 
 // offloadingModule returns the state of a provider's virtual nodes. Upstream checks the pods of virtual kubelets. The
-// sandbox runs none, so it checks the conditions of the VirtualNodes.
+// sandbox runs no such pods, so this fake checks the conditions of the VirtualNodes.
 //
 // Source: the same file as for networkModule (handleOffloadingModuleStatus).
 func (l *look) offloadingModule(id string, was module) module {
@@ -147,7 +147,7 @@ func (l *look) offloadingModule(id string, was module) module {
 	}
 }
 
-// share returns the state of a module with all parts, some of which are ready.
+// share returns the state of a module. all is the number of its parts, and some is the number of ready parts.
 func share(some, all int) string {
 	switch some {
 	case all:

@@ -28,8 +28,8 @@ func kubeconfig(cluster string, p *authParams, key []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// connect parses a self-contained kubeconfig. It rejects references to files and credential plugins, because they would
-// not exist in a pod.
+// connect parses a self-contained kubeconfig. It rejects a kubeconfig that references files or credential plugins,
+// because these would not exist in a pod.
 func connect(data []byte) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {

@@ -92,7 +92,7 @@ func (l *look) makeNamespace(ctx context.Context, m *nsMap, here, there string) 
 	return accepted
 }
 
-// endNamespace deletes a consumer's namespace. left reports whether it still exists.
+// endNamespace deletes a consumer's namespace. left reports whether the namespace still exists.
 func (l *look) endNamespace(ctx context.Context, m *nsMap, name string) (left bool, err error) {
 	n := l.namespace(name)
 	if n == nil || n.Annotations[managedBy] != manager(m) {

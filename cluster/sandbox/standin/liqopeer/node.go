@@ -66,8 +66,8 @@ func newNode(n *virtualNode) *corev1.Node {
 	}
 }
 
-// condition sets a Node's conditions. They depend on whether the provider's API server accepts the slice's identity,
-// whether it grants resources, and whether the tunnel is up.
+// condition sets a Node's conditions. The conditions depend on whether the provider's API server accepts the slice's
+// identity, whether the provider grants resources, and whether the tunnel is up.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider: nodeProvider.go (Ping), conditions.go and
 // reconciler.go (areResourcesReady). If the API server does not respond, upstream stops renewing the node's lease, and
@@ -119,9 +119,9 @@ func (l *look) condition(ctx context.Context, n *virtualNode, status *corev1.Nod
 	return nil
 }
 
-// tunnel returns whether a virtual node depends on a tunnel (checked), and whether the tunnel is up. It reads the
-// ForeignCluster. The networking module is enabled if the peering has any network objects. Until the ForeignCluster has
-// a status, the module counts as enabled.
+// tunnel reports whether a virtual node depends on a tunnel (checked) and whether the tunnel is up. It reads both from
+// the status of the ForeignCluster. The networking module is enabled if the peering has any network objects. Until the
+// ForeignCluster has a status, the module counts as enabled.
 //
 // Source: liqotech/liqo v1.2.0, pkg/virtualKubelet/liqoNodeProvider/utils.go (applyForeignCluster, recomputeNodeState)
 // and pkg/liqo-controller-manager/core/foreigncluster-controller/status.go (handleNetworkingModuleStatus).

@@ -78,7 +78,8 @@ func remoteName(o *offloading, consumer string) string {
 	return o.Namespace + "-" + consumer
 }
 
-// offloadsPods reports whether pods in the namespace can run remotely. The namespace then needs a label.
+// offloadsPods reports whether pods in the namespace can run remotely. If so, the namespace needs the label that
+// enable sets.
 func offloadsPods(spec *offloadingSpec) bool { return spec.PodOffloadingStrategy != "Local" }
 
 // mapped returns the remote names of the namespace by provider, for all existing mappings.
@@ -152,7 +153,7 @@ func (l *look) tell(ctx context.Context, o *offloading) error {
 }
 
 // fares returns a NamespaceOffloading's status, and how many providers still have one of its namespaces. The finalizer
-// remains until this number is 0 (liqotech/liqo v1.2.0, lifecycle.go and status.go of that controller).
+// remains until this number is 0 (liqotech/liqo v1.2.0, namespaceoffloading-controller: lifecycle.go and status.go).
 func (l *look) fares(o *offloading) (offloadingStatus, int) {
 	now := offloadingStatus{
 		ObservedGeneration: o.Generation, RemoteNamespaceName: remoteName(o, l.id), Conditions: map[string][]condition{},

@@ -18,7 +18,7 @@ const (
 // controllers.
 type pace struct{ changed atomic.Int64 } // Unix time in nanoseconds
 
-// looks counts the passes of one controller.
+// looks counts the reconcile passes of one controller, and keeps what the last pass saw.
 type looks struct {
 	pace  *pace
 	ticks int

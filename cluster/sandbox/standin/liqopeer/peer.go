@@ -18,7 +18,7 @@
 //
 // Known differences:
 //
-//   - A kubeconfig with references to files or programs starts no replication. Upstream tries to use it.
+//   - The stand-in does not replicate with a kubeconfig that refers to files or programs. Upstream does.
 //   - A slice outside of a tenant namespace is ignored. Upstream sets its CSR. Storage classes and similar settings are
 //     missing.
 //   - Quotas and certificate signing requests have labels of our own. A request has no generated name, and is deleted
@@ -30,7 +30,8 @@
 //     not Unknown.
 //   - A ForeignCluster is created only for a tenant namespace, and a change to a Secret updates its status immediately.
 //     Upstream does not watch Secrets, and leaves the status incomplete while a gateway has no Deployment.
-//   - A Tenant waits if its namespace has lost the labels. Upstream creates another namespace (namespaceManager.go).
+//   - A Tenant is not reconciled while its namespace lacks the labels. Upstream creates another namespace
+//     (namespaceManager.go).
 //   - VirtualNodes need no VkOptionsTemplate, and the label that skips webhooks is ignored. Messages are our own.
 //
 // Not implemented: the handshake with nonces, renewals, AWS, proxies, and the offloading of pods.

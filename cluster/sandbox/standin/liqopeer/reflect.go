@@ -21,9 +21,9 @@ func (s *site) reflect(ctx context.Context, id string, r *remote) error {
 	return errors.Join(all...)
 }
 
-// reflectAll replicates the objects of one resource. It waits until one list on the remote cluster has succeeded. If
-// the permission is revoked later, a failed creation is not retried until the original changes or the replicator
-// restarts.
+// reflectAll replicates the objects of one resource. It does nothing until a list on the remote cluster has succeeded
+// once. If the permission is revoked later, a failed creation is not retried until the original changes or the
+// replicator restarts.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/reflection/handler.go (handle: no error if creating is
 // forbidden; "not synced" is an error and is retried).
@@ -94,7 +94,7 @@ func (s *site) reflectOne(
 		_, err := target.Update(ctx, copied, metav1.UpdateOptions{FieldManager: crdReplicator})
 		return err
 	}
-	answer, _ := copied.Object["status"].(map[string]any) // a new copy has no status, and this clears an old one
+	answer, _ := copied.Object["status"].(map[string]any) // a new copy without status clears the original's status
 	said, _ := original.Object["status"].(map[string]any)
 	if len(answer)+len(said) == 0 || equality.Semantic.DeepEqual(said, answer) {
 		return nil

@@ -119,7 +119,7 @@ func (s *site) reflectTo(ctx context.Context, id string, lost map[string]bool) e
 }
 
 // valid reports whether the replicator handles a Secret. It checks only a label and an annotation, regardless of
-// namespace and content. The replicator adds its finalizer to these Secrets first.
+// namespace and content. Before it does anything else, the replicator adds its finalizer to such a Secret.
 //
 // Source: liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go (validateSecret, Reconcile).
 func valid(s *corev1.Secret) bool {
@@ -166,7 +166,7 @@ func (r *remotes) read(secret *corev1.Secret, all []corev1.Secret) {
 }
 
 // stop handles a Secret that is being deleted. When no replicated objects are left, it stops the replication and
-// removes the finalizer. This is the case even if another Secret started the replication.
+// removes the finalizer. It does so even if another Secret started the replication.
 func (s *site) stop(ctx context.Context, secret *corev1.Secret) error {
 	if r := s.remotes.known[secret.Labels[remoteClusterID]]; r != nil && held(secret, operatorFinalizer) {
 		left, err := s.left(ctx, r)

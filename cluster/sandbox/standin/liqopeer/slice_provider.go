@@ -60,14 +60,14 @@ func addressOf(nodes []corev1.Node) string {
 	return ""
 }
 
-// address returns the API server's address for consumers. It is the address from the installation, or else the address
-// of a node.
+// address returns the API server's address for consumers. It is the API server's own address if the installation
+// configures an address, or else the address of a node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/utils/apiserver/address.go (GetURL, GetAddressFromMasterNode) and
 // pkg/utils/nodeUtils.go (GetAddressFromNodeList).
 func (l *look) address(ctx context.Context) (string, error) {
 	if l.flags["api-server-address-override"] != "" {
-		return l.config.Host, nil // in the sandbox nothing listens on the configured address
+		return l.config.Host, nil // nothing in the sandbox listens on the configured address
 	}
 	for _, label := range apiServerLabels {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
@@ -192,7 +192,7 @@ func (l *look) answerResources(t *tenant, s *slice, now *sliceStatus) {
 // (pkg/identityManager/interface.go).
 var errOtherCSR = errors.New("the stored and the provided CSR do not match")
 
-// signWithin is how long upstream waits for a signer. Then it denies the slice and creates a new
+// signWithin is how long upstream waits for a signer. After that, upstream denies the slice and creates a new
 // CertificateSigningRequest.
 const signWithin = 30 * time.Second
 
@@ -264,7 +264,7 @@ func (l *look) certificate(ctx context.Context, s *slice) ([]byte, error) {
 	return nil, err
 }
 
-// quotaName returns the name of a slice's Quota. The user that it limits has the same name.
+// quotaName returns the name of a slice's Quota. The user that the Quota limits has the same name.
 func quotaName(s *slice) string { return subject(s.Name, s.Spec.ConsumerClusterID).CommonName }
 
 // isCordoned reports whether a slice or its Tenant is cordoned. The consumer cannot use more of a cordoned slice.

@@ -115,8 +115,8 @@ func (l *look) cordonSlices(ctx context.Context, t *tenant) error {
 
 func bindingName(role string) string { return "liqo-binding-" + role }
 
-// bind grants the cluster-wide permissions to the consumer's virtual kubelets. An admin must bind the other role,
-// because there was no handshake.
+// bind binds the given ClusterRole to the consumer's virtual kubelets. An admin must bind the ClusterRole for the
+// consumer's control plane, because this fake does not implement the handshake.
 func (l *look) bind(ctx context.Context, t *tenant, role string) error {
 	name := bindingName(role) + "-" + t.Spec.ClusterID
 	bindings := l.client.RbacV1().ClusterRoleBindings()
@@ -138,8 +138,8 @@ func (l *look) unbind(ctx context.Context, id string, roles map[string]string) e
 	return ignoreMissing(l.client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// drain removes the consumer's permissions and all objects that it has replicated. It runs once per resource version of
-// the Tenant, because upstream's controller watches only the Tenant (SetupWithManager).
+// drain removes the consumer's permissions and all objects that the consumer has replicated. It runs once per resource
+// version of the Tenant, because upstream's controller watches only the Tenant (SetupWithManager).
 func (l *look) drain(ctx context.Context, t *tenant, roles map[string]string) error {
 	if l.drained[t.UID] == t.ResourceVersion {
 		return nil

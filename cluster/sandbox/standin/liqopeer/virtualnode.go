@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepVirtualNodes fakes the VirtualNode controller. It also fakes the virtual kubelet, as far as the Node is
-// concerned.
+// keepVirtualNodes fakes the VirtualNode controller. It also fakes the part of the virtual kubelet that maintains the
+// Node.
 //
 // Source: liqotech/liqo v1.2.0, pkg/liqo-controller-manager/offloading/virtualnode-controller:
 // virtualnode_controller.go, deletion-routine.go and namespacemap.go.
@@ -89,7 +89,7 @@ func stages(n *virtualNode, kubelet, node string) conditioned {
 	}
 }
 
-// openMap creates the NamespaceMap for a provider. It has the provider's name.
+// openMap creates the NamespaceMap for a provider. The NamespaceMap has the provider's name.
 func (l *look) openMap(ctx context.Context, n *virtualNode) error {
 	if l.mapFor(n.Spec.ClusterID) != nil {
 		return nil

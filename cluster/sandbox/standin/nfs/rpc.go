@@ -25,7 +25,7 @@ const (
 	callAtMost  = 1 << 16 // bytes
 )
 
-// answer answers calls until the client disconnects or sends something else.
+// answer answers calls until the client disconnects or sends anything other than a call.
 func answer(conn net.Conn) {
 	defer conn.Close()
 	for {

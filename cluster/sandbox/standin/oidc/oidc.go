@@ -214,8 +214,8 @@ func (p *Provider) Token(user string, now time.Time) (string, error) {
 	return p.Sign(user, now, p.audience("account")...)
 }
 
-// idToken returns an ID token. Its audience is the portal's client. With the audience mapper, it is also the API
-// server's client.
+// idToken returns an ID token. Its audience is the portal's client. With the audience mapper, the audience also
+// contains the API server's client.
 func (p *Provider) idToken(user string, now time.Time) (string, error) {
 	return p.sign("ID", user, now, p.audience(Client)...)
 }

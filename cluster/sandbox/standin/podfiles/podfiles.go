@@ -14,7 +14,7 @@
 // Known differences: callers must handle ServiceAccount tokens. Other sources of projected volumes are not supported
 // (downwardAPI, clusterTrustBundle, podCertificate). Modes and owners are ignored: files are readable only by their
 // owner. A projected volume reports only its first error. Callers decide how often to refresh a volume. A kubelet
-// refreshes it when it syncs the pod.
+// refreshes a volume each time the kubelet syncs the pod.
 package podfiles
 
 import (

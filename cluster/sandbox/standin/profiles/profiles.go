@@ -6,10 +6,11 @@
 //
 //   - The namespace of a Profile has the Profile's name, an annotation with the owner, the label istio-injection and
 //     the labels of the file. A namespace with another owner stays unchanged: Reconcile, setNamespaceLabels.
-//   - Only the log reports that a Profile has failed because of such a namespace. The condition Failed is appended
-//     (appendErrorConditionAndReturn), but with an update of the object:
-//     manifests/kustomize/base/crd/kubeflow.org_profiles.yaml has the subresource status, so the API server drops it
-//     (kubernetes/apiextensions-apiserver v0.37.2, pkg/registry/customresource/strategy.go).
+//   - Only the log reports that a Profile has failed because of such a namespace. Upstream appends the condition
+//     Failed (appendErrorConditionAndReturn), but updates the object instead of its status subresource. The
+//     CustomResourceDefinition has that subresource (manifests/kustomize/base/crd/kubeflow.org_profiles.yaml), so the
+//     API server drops the condition (kubernetes/apiextensions-apiserver v0.37.2,
+//     pkg/registry/customresource/strategy.go).
 //   - The file is parsed as YAML 1.1 into a map of strings: readDefaultLabelsFromFile. The Deployment that mounts it:
 //     manifests/kustomize/base/manager/manager.yaml.
 //   - ServiceAccounts, RoleBindings and the quota: updateServiceAccount, updateRoleBinding, updateResourceQuota. All
@@ -161,8 +162,8 @@ func (p *Player) labels(ctx context.Context) (map[string]string, error) {
 	return nil, errIdle
 }
 
-// parse parses the labels file (readDefaultLabelsFromFile). Unlike upstream's library, this one also accepts true and 1
-// as strings.
+// parse parses the labels file (readDefaultLabelsFromFile). Unlike upstream's YAML library, the library here also
+// accepts true and 1 as strings.
 func parse(text string) (map[string]string, error) {
 	labels := map[string]string{}
 	err := yaml.Unmarshal([]byte(text), &labels)

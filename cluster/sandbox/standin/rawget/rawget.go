@@ -7,7 +7,7 @@
 // v1.37.2):
 //
 //   - the request: staging/src/k8s.io/kubectl/pkg/rawhttp/raw.go and pkg/cmd/get/get.go there. The name and the
-//     password are sent as basic authentication, which no API server accepts any more: the request is anonymous.
+//     password are sent as basic authentication, which no API server accepts any more, so the request is anonymous.
 //   - the prompt and "error: EOF" without a name: staging/src/k8s.io/client-go/tools/clientcmd/client_config.go
 //     (getUserIdentificationPartialConfig), auth_loaders.go there, and ToRawKubeConfigLoader in
 //     staging/src/k8s.io/cli-runtime/pkg/genericclioptions/config_flags.go. A pod has no standard input.
@@ -59,7 +59,7 @@ type Asker struct {
 	said map[types.UID]string // output by pod UID, so that a log does not change
 }
 
-// New returns an Asker for a cluster. It sends no requests yet.
+// New returns an Asker for a cluster. New itself sends no requests.
 func New(config *rest.Config) (*Asker, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *Asker) Log(namespace, pod, container string) (string, bool) {
 	return said, true
 }
 
-// parse parses a command line. It returns false if it does not support one of the flags.
+// parse parses a command line. It returns false if a flag is not supported.
 func parse(words []string) (question, bool) {
 	q := question{within: askWithin}
 	if len(words) < 4 || words[0] != "kubectl" || words[1] != "get" || words[2] != "--raw" {

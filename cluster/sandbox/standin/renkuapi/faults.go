@@ -1,5 +1,5 @@
 // Faults in Renku. Tests check how carrick handles them. This file implements the faults that affect every response.
-// All others are part of the rule that they break.
+// Each of the other faults is implemented in the rule that it breaks.
 
 package renkuapi
 

@@ -1,7 +1,8 @@
 // How Renku reads the kubeconfig of a remote cluster (k8s/config.py from_kubeconfig_file; kr8s: kr8s/_auth.py,
-// kr8s/_config.py). It sends no request to the cluster. Files that a kubeconfig references do not exist in Renku's
-// pods. A CA or certificate file causes an error at the first request, when kr8s creates its TLS context. A credential
-// plugin fails immediately, because it is not in the image. This fake never opens such a file and never runs a plugin.
+// kr8s/_config.py). Renku sends no request to the cluster while it loads the kubeconfig. Files that a kubeconfig
+// references do not exist in Renku's pods. A CA or certificate file causes an error at the first request, when kr8s
+// creates its TLS context. A credential plugin fails immediately, because it is not in the image. This fake never
+// opens such a file and never runs a plugin.
 
 package renkuapi
 
@@ -89,7 +90,7 @@ func (k *kubeconfig) connect() (*connection, error) {
 	case k.file.Current == nil:
 		return nil, errors.New("'current-context'")
 	case *k.file.Current == "":
-		//lint:ignore ST1005 the words of Renku's Python
+		//lint:ignore ST1005 verbatim error of Renku's Python code
 		return nil, errors.New("Context  not found")
 	}
 	for _, c := range k.file.Contexts {
@@ -114,7 +115,7 @@ func (k *kubeconfig) connect() (*connection, error) {
 			config: config, namespace: namespace, broken: k.lacksFiles(*c.Context.Cluster, *c.Context.User),
 		}, nil
 	}
-	//lint:ignore ST1005 the words of Renku's Python
+	//lint:ignore ST1005 verbatim error of Renku's Python code
 	return nil, fmt.Errorf("No such context %s", *k.file.Current)
 }
 
@@ -131,7 +132,7 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		}
 	}
 	if !found {
-		//lint:ignore ST1005 the words of Renku's Python
+		//lint:ignore ST1005 verbatim error of Renku's Python code
 		return nil, fmt.Errorf("Cluster %s not found", cluster)
 	}
 	for _, u := range k.file.Users {
@@ -144,7 +145,7 @@ func (k *kubeconfig) config(cluster, user string) (*rest.Config, error) {
 		trust(config)
 		return config, nil
 	}
-	//lint:ignore ST1005 the words of Renku's Python
+	//lint:ignore ST1005 verbatim error of Renku's Python code
 	return nil, fmt.Errorf("User %s not found", user)
 }
 
@@ -220,7 +221,7 @@ func decode(text string, out *[]byte) error {
 	}, text)
 	data, err := base64.StdEncoding.DecodeString(digits)
 	if err != nil {
-		//lint:ignore ST1005 the words of Renku's Python
+		//lint:ignore ST1005 verbatim error of Renku's Python code
 		return errors.New("Incorrect padding")
 	}
 	*out = append(data, '\n') // never empty, because client-go ignores an empty CA

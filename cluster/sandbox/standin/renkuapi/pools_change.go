@@ -14,8 +14,8 @@ func (s *pools) put(r *http.Request) (int, any, error) { return s.update(r, pool
 
 func (s *pools) patch(r *http.Request) (int, any, error) { return s.update(r, poolPatchSchema, true) }
 
-// update handles PUT and PATCH. Both leave omitted fields unchanged, with two exceptions: a PUT without a quota deletes
-// it, and a PUT without cpu_limit_factor removes it.
+// update handles PUT and PATCH. Both leave omitted fields unchanged, with two exceptions: a PUT without a quota
+// deletes the quota, and a PUT without cpu_limit_factor removes the factor.
 func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, error) {
 	body, more := json.RawMessage{}, parts{}
 	if err := read(r, fields, &body); err != nil {
@@ -53,7 +53,7 @@ func (s *pools) update(r *http.Request, fields schema, partial bool) (int, any, 
 		if stored.Cluster != "" {
 			return 0, nil, invalid("The cluster of a resource pool cannot be changed.")
 		}
-		next.Cluster = "" // upstream checks the cluster only if both are set, and writes neither
+		next.Cluster = "" // upstream ignores the cluster in a request for a pool without a cluster
 	}
 	switch {
 	case more.hasQuota():

@@ -77,7 +77,7 @@ func named(id string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", id).String()}
 }
 
-// createQuota creates the ResourceQuota, which must not already exist, and its PriorityClass, which can exist.
+// createQuota creates the ResourceQuota, which must not already exist, and its PriorityClass, which can already exist.
 func (c *connection) createQuota(ctx context.Context, q *quota) error {
 	client, err := c.client()
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *pools) list(r *http.Request) (int, any, error) {
 	return http.StatusOK, answers, nil
 }
 
-// wanted parses the query parameters into a minimum class.
+// wanted parses the query parameters into a minimum resource class.
 func wanted(r *http.Request) (class, error) {
 	want, query := class{}, r.URL.Query()
 	for name, into := range map[string]*int{"gpu": &want.GPU, "memory": &want.Memory, "max_storage": &want.MaxStorage} {

@@ -89,7 +89,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return start(ctx, o, clock{now: time.Now, after: time.After})
 }
 
-// start is Start with a clock for tests.
+// start is like Start, but uses the clock c. Tests pass their own clock.
 func start(ctx context.Context, o Options, c clock) (*Server, error) {
 	for name := range o.Faults {
 		if Faults()[name] == "" {
@@ -206,7 +206,7 @@ func (s *Server) run(ctx context.Context) {
 	}
 	running.Go(func() { s.services.watch(ctx) })
 	<-ctx.Done()
-	s.closeListeners() // Close does not do that for a server that never served
+	s.closeListeners() // http.Server.Close closes only listeners that the server has served
 	for _, server := range s.servers {
 		server.Close()
 	}

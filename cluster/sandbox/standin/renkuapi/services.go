@@ -217,7 +217,8 @@ func (s *services) reach(id string) *connection {
 	return newest.clusters[id]
 }
 
-// log returns the log of a container. Only the first container of a pod has a log. An empty name selects it, too.
+// log returns the log of a container. Only the first container of a pod has a log. An empty container name also
+// selects the first container.
 func (s *services) log(ctx context.Context, namespace, pod, container string) (string, bool) {
 	if namespace != s.local.namespace {
 		return "", false

@@ -32,7 +32,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Script returns SCRIPT if words are a command line like sh -c SCRIPT, and otherwise false.
+// Script returns the script in words if words are a command line like sh -c SCRIPT. Otherwise it returns false.
 func Script(words []string) (string, bool) {
 	if len(words) < 3 || !slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(words[0])) ||
 		!strings.HasPrefix(words[1], "-") || !strings.HasSuffix(words[1], "c") {
@@ -104,7 +104,7 @@ func (b *Box) within(name string) (root *os.Root, inside string, err error) {
 	return root, filepath.FromSlash(inside), err
 }
 
-// do calls with for the mount that contains the container path name.
+// do opens the mount that contains the container path name, and passes it to the function with.
 func (b *Box) do(what, name string, with func(root *os.Root, inside string) error) error {
 	root, inside, err := b.within(name)
 	if err == nil {

@@ -89,7 +89,7 @@ func (p *Player) ask(
 func kubeconfig(dir, host, namespace, token, ca string) (string, error) {
 	if token == "" {
 		// In a container, kubectl sends an empty credential if the token file is empty. With an empty token in a
-		// kubeconfig, it would prompt for a user name. A blank has the same effect as an empty credential.
+		// kubeconfig, it would prompt for a user name. A token of one space has the effect of an empty token.
 		token = " "
 	}
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {

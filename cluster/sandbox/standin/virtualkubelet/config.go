@@ -97,7 +97,7 @@ func newNode(name string) *corev1.Node {
 }
 
 // nodeConditions returns a Node's conditions, starting with Ready. pinged is false until the first successful ping. As
-// in upstream, the reason and message of Ready do not depend on it.
+// in upstream, the reason and message of Ready do not depend on pinged.
 func nodeConditions(pinged bool) []corev1.NodeCondition {
 	now := metav1.Now()
 	condition := func(

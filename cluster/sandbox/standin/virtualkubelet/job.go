@@ -148,7 +148,7 @@ func mounted(pod *corev1.Pod, volume string) bool {
 	})
 }
 
-// mint requests a token like upstream: bound to the pod and valid for a hundred years, regardless of the pod's
+// mint requests a token as upstream does: bound to the pod and valid for a hundred years, regardless of the pod's
 // settings. It returns "" if the API server rejects the request.
 func mint(ctx context.Context, own kubernetes.Interface, pod *corev1.Pod, by *run) string {
 	seconds := century

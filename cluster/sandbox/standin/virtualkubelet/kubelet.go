@@ -5,8 +5,8 @@
 // Sources, in interlink-hq/interLink f6321757. The Node reports version 0.6.1, in which a projected ConfigMap without
 // items is empty:
 //
-//   - pkg/virtualkubelet/virtualkubelet.go: the configuration is read once, when the container starts, with yaml.v2 and
-//     not strictly, and an error ends the process (LoadConfig); labels, taint, addresses and conditions of the Node
+//   - pkg/virtualkubelet/virtualkubelet.go: the configuration is read once, when the container starts, with yaml.v2 in
+//     non-strict mode, and an error ends the process (LoadConfig); labels, taint, addresses and conditions of the Node
 //     (NewProviderConfig, NodeConditionWithInterlink); a pod that cannot be submitted fails with the reason
 //     ProviderFailed (handleRemoteExecutionFailure).
 //   - pkg/virtualkubelet/execute.go: environment (addKubernetesServicesEnvVars), token for a hundred years bound to the
@@ -20,15 +20,15 @@
 //     one.
 //
 // The plugin's configuration determines whether the files are mounted (package edge). If a pod's command is kubectl,
-// its requests are real. The sandbox's own kubectl runs it with KUBERNETES_SERVICE_HOST and _PORT and the job's CA and
-// token, and its output is the pod's log. Other commands are not run.
+// its requests are real. The sandbox runs its own kubectl with KUBERNETES_SERVICE_HOST and _PORT and the job's CA and
+// token. The output of kubectl is the pod's log. Other commands are not run.
 //
 // Known differences: upstream's Node is NotReady for 30 seconds after each start, until the first ping of interLink's
 // API server, and while pings fail. This Node is Ready immediately unless Pend was called, and pings never fail. Its
-// capacity is fixed. NodeLabels, NodeTaints and Resources are not read, so an invalid quantity in them is not fatal. Of
-// downward API volumes only metadata.namespace is resolved, and only volumes that are mounted where clients read a
-// ServiceAccount are read. A pod skips the Pending phase and has no IP. A missing NODENAME is upstream's panic. Init
-// containers are not run.
+// capacity is fixed. NodeLabels, NodeTaints and Resources are not read, so an invalid quantity in them is not fatal.
+// Of downward API volumes only metadata.namespace is resolved, and only volumes that are mounted where clients read a
+// ServiceAccount are read. A pod skips the Pending phase and has no IP. If NODENAME is missing, upstream panics. This
+// fake uses the name of the Deployment without the suffix -node. Init containers are not run.
 //
 // Guesses without a source: apptainer's message for an image that cannot be pulled (execute), and kubectl's message
 // without a configuration (refused).

@@ -81,8 +81,8 @@ func (p *Player) folder(
 	return say(corev1.EventTypeNormal, "ProvisioningSucceeded", fmt.Sprintf(isProvisioned, made.Name))
 }
 
-// folderName returns the path of a claim's directory in the export. If the pattern expands to "", it is the export
-// itself. Upstream fixed that after v4.0.2.
+// folderName returns the path of a claim's directory in the export. If the pattern expands to "", the path is the
+// export itself. Upstream fixed that after v4.0.2.
 func folderName(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	if pattern, ok := class.Parameters["pathPattern"]; ok {
 		return path.Join("/", fromPattern(pattern, c))

@@ -98,7 +98,7 @@ func (now *seen) boundTo(namespace, name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// run updates a pod's status like a kubelet.
+// run updates a pod's status as a kubelet does.
 func (p *Player) run(ctx context.Context, pod *corev1.Pod, volumes []volume) error {
 	m := p.mounts[pod.UID]
 	if m == nil && over(pod) {
@@ -141,7 +141,7 @@ func (p *Player) mount(ctx context.Context, pod *corev1.Pod, v volume) (string, 
 		return folder, err
 	}
 	if p.noHelper {
-		//lint:ignore ST1005 it is what mount says, with its full stop
+		//lint:ignore ST1005 verbatim message of mount(8), with its full stop
 		return "", errors.New(
 			"bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program.",
 		)

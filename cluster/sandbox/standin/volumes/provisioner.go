@@ -170,7 +170,7 @@ func (p *Player) work(ctx context.Context, one *provisioner, now *seen) error {
 	return errors.Join(faults...)
 }
 
-// sees reports whether a provisioner is allowed to list what it watches.
+// sees reports whether a provisioner is allowed to list the resources that it watches.
 func (one *provisioner) sees(ctx context.Context) bool {
 	few := metav1.ListOptions{ResourceVersion: "0"}
 	_, claims := one.client.CoreV1().PersistentVolumeClaims("").List(ctx, few)

@@ -27,7 +27,7 @@
 //
 //   - The event of a failed mount: pkg/volume/util/operationexecutor/operation_generator.go, pkg/volume/nfs/nfs.go,
 //     k8s.io/mount-utils mount_linux.go. The event contains the output of package nfs, or the output of mount(8) if
-//     mount.nfs is missing, which is a guess. Some releases of mount(8) end it with a line about dmesg(1).
+//     mount.nfs is missing, which is a guess. Some releases of mount(8) end their output with a line about dmesg(1).
 //   - Otherwise the pod runs, and package shell runs its script in the directory that represents the volume.
 //
 // Kubernetes itself assigns claims to provisioners and binds them. It writes the provisioner into two annotations
@@ -35,11 +35,11 @@
 // reads the other annotation.
 //
 // Known differences: nothing limits a volume's size, no volume is attached, and owners of files are ignored. pvCSI
-// sends no request to a Supervisor. In upstream, a guest whose own feature is on, as in all of upstream's manifests,
-// waits four minutes for a Supervisor without file volumes. pvCSI's volumes have handles of our own. The provisioner
-// retries in every pass. Upstream backs off and gives up after 15 failures. The provisioner tries to save a volume
-// once, upstream five times. A .. in a pattern cannot escape the export. The oldest replica is the leader, and its lock
-// never expires. NFS_SERVER and NFS_PATH are optional, and no node is read for WaitForFirstConsumer.
+// sends no request to a Supervisor. In upstream, a guest whose own feature file-volume is on, as in all of upstream's
+// manifests, waits four minutes for a Supervisor without file volumes. pvCSI's volumes have handles of our own. The
+// provisioner retries in every pass. Upstream backs off and gives up after 15 failures. The provisioner tries to save
+// a volume once, upstream five times. A .. in a pattern cannot escape the export. The oldest replica is the leader,
+// and its lock never expires. NFS_SERVER and NFS_PATH are optional, and no node is read for WaitForFirstConsumer.
 package volumes
 
 import (

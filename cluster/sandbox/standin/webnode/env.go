@@ -11,7 +11,7 @@ var (
 	assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)=`)
 )
 
-// source evaluates hook.env like k8s-bootstrap-ondemand.sh in bash under set -e (OSC/ondemand e5bbaf1d7
+// source evaluates hook.env as k8s-bootstrap-ondemand.sh does in bash under set -e (OSC/ondemand e5bbaf1d7
 // hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh). The script sources the file first. Then it exports the word before
 // the first = in each line that does not begin with #. The error is the message that bash exits with.
 func source(text string) (map[string]string, error) {

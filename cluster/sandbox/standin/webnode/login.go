@@ -43,8 +43,8 @@ var (
 	podLabel = regexp.MustCompile(`pod-security\.kubernetes\.io/[a-z-]+=[a-z0-9.-]+`)
 )
 
-// Look logs in the users if the hook or a file that it reads has changed. After a failed login, it retries when the
-// interval again has passed.
+// Look logs in the users if the hook or a file that it reads has changed. While logins fail, it retries them every 3
+// seconds (the constant again).
 func (n *Node) Look(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,9 +6,9 @@
 //
 //   - files and modes: packaging/rpm/ondemand.spec; hook.env: hooks/hook.env.example; the keys of ood_portal.yml:
 //     ood-portal-generator/share/ood_portal_example.yml and ood-portal-generator/lib/ood_portal_generator/view.rb.
-//   - the hook runs as root when a user's web server starts, which continues even if the hook fails:
+//   - the hook runs as root when a user's web server starts. The web server starts even if the hook fails:
 //     nginx_stage/lib/nginx_stage/generators/pun_config_generator.rb (exec_pre_hook), and
-//     mod_ood_proxy/lib/ood/nginx_stage.lua, which passes it on.
+//     mod_ood_proxy/lib/ood/nginx_stage.lua, which passes on the path of the hook.
 //   - input, checks and objects of the hook: hooks/k8s-bootstrap/k8s-bootstrap-ondemand.sh and the files in
 //     hooks/k8s-bootstrap/yaml.
 //   - kubectl's part: kubernetes/kubernetes v1.37.2 staging/src/k8s.io/kubectl/pkg/cmd/apply/apply.go, and create,
@@ -25,7 +25,8 @@
 //     labels anywhere in the file. set-k8s-creds.sh and the dashboard write no kubeconfig.
 //   - Objects are applied server-side, without the annotation last-applied-configuration. An error is the API server's,
 //     not kubectl's, and no template is expanded by envsubst.
-//   - In hook.env nothing is expanded, and ; & | < > ( ) are ordinary characters. A quote ends on its line.
+//   - In hook.env nothing is expanded, and ; & | < > ( ) are ordinary characters. A quoted value cannot span several
+//     lines.
 //   - ood_portal.yml has the mode 0600, as at a site that keeps a client's secret in it; the RPM has 0644, the Debian
 //     package 0640 (packaging/deb/rules). The machine's own files (passwd, group, os-release, messages) are a guess: no
 //     source found.
