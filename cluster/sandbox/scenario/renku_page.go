@@ -181,7 +181,7 @@ func (p *page) admin(ctx context.Context, method, path, body string, out any) (i
 func (p *page) client() (*http.Client, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(p.api.CA()) {
-		return nil, errors.New("Renku's CA contains no certificate")
+		return nil, errors.New("the CA of Renku contains no certificate")
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 	return &http.Client{Transport: transport}, nil

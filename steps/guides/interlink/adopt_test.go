@@ -64,7 +64,7 @@ func TestWhatATenantPlantsIsNotAdopted(t *testing.T) {
 		// the objects really belong to this set-up, as the given answers say
 		{"planted-alone", steps.Given{"exposure.namespace": "a-tenant", "vk.namespace": "interlink"}, map[string]string{
 			"exposure.mode": "proxy", "vk.namespace": "interlink", "exposure.address": "127.0.0.1",
-			"exposure.type": "NodePort, not found out: Service a-tenant/k8s-api-proxy opens no port",
+			"exposure.type": "NodePort, not found out: the Service a-tenant/k8s-api-proxy opens no port",
 			"exposure.image": image +
 				", not found out: image registry.example.org/theirs:1 of Deployment a-tenant/k8s-api-proxy",
 		}},

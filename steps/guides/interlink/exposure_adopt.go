@@ -135,7 +135,7 @@ func adoptType(ctx context.Context, e steps.Env) (any, string, error) {
 	// carrick does not adopt hostPort, because that would allow privileged pods in the namespace, and any user who can
 	// write the Service could cause it.
 	return nil, "", fmt.Errorf(
-		"Service %s/%s opens no port outside the cluster: if its pods use a hostPort, set exposure.type to %s",
+		"the Service %s/%s opens no port outside the cluster: if its pods use a hostPort, set exposure.type to %s",
 		s.Namespace, proxyName, asHostPort,
 	)
 }

@@ -114,7 +114,7 @@ func (d tenantDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) err
 	if other != nil {
 		if !e.Apply.Replace {
 			return fmt.Errorf(
-				"Tenant %s must be deleted and recreated as %s, but this is not confirmed", other.GetName(),
+				"the Tenant %s must be deleted and recreated as %s, but this is not confirmed", other.GetName(),
 				e.Answers.Text("tenant.name"),
 			)
 		}

@@ -41,7 +41,7 @@ func adoptNamespace(ctx context.Context, e steps.Env) (any, string, error) {
 		return spaces[0], "Renku's data service runs there", nil
 	}
 	return nil, "", fmt.Errorf(
-		"Renku's data service runs in several namespaces (%s): set renku.namespace to one of them",
+		"the data service of Renku runs in several namespaces (%s): set renku.namespace to one of them",
 		strings.Join(spaces, " and "),
 	)
 }

@@ -157,7 +157,7 @@ func handedFact(e steps.Env) (map[string]string, error) {
 	}
 	k, ok := v.(map[string]string)
 	if !ok {
-		return nil, errors.New("Renku's kubeconfig for the remote cluster cannot be read")
+		return nil, errors.New("the kubeconfig that Renku has for the remote cluster cannot be read")
 	}
 	return k, nil
 }

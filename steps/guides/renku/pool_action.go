@@ -169,7 +169,7 @@ func postPool(
 		)
 	case d.Quota != nil && stored.Quota == nil:
 		return pool{}, fmt.Errorf(
-			"Renku created pool %d without its quota because it has not loaded the cluster's kubeconfig. Run carrick undo %s "+
+			"pool %d was created without its quota, because Renku has not loaded the cluster's kubeconfig. Run carrick undo %s "+
 				"--step pool, restart Renku's services, then apply again",
 			made.ID, e.LinkFile(),
 		)

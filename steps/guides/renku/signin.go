@@ -100,7 +100,7 @@ func signInNow(ctx context.Context, e steps.Env, say steps.Progress) (*web.Clien
 		return nil, err
 	}
 	if _, why := badToken(token, time.Now()); why != "" {
-		return nil, fmt.Errorf("Renku would reject the token from the sign-in: %s", why)
+		return nil, fmt.Errorf("the token from the sign-in would be rejected by Renku: %s", why)
 	}
 	if err := e.Keep("renku.token", token); err != nil {
 		return nil, err
