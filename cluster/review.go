@@ -21,6 +21,7 @@ import (
 
 const (
 	reviewAge       = time.Minute
+	reviewTries     = 6   // attempts of a review whose connection breaks
 	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
 
@@ -148,7 +149,7 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	var answer []byte
-	for range 1 + fewRetries {
+	for try := range reviewTries {
 		answer, err = slurp(
 			ctx,
 			c.api.Post().AbsPath(
@@ -157,6 +158,10 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 		)
 		if !broken(err) {
 			break
+		}
+		select { // a proxy that cuts watches often cuts the next connection, too
+		case <-time.After(20 * time.Millisecond << try):
+		case <-ctx.Done():
 		}
 	}
 	if err != nil {
