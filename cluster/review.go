@@ -12,6 +12,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"carrick/cluster/clean"
 	"carrick/cluster/failure"
@@ -21,9 +23,11 @@ import (
 
 const (
 	reviewAge       = time.Minute
-	reviewTries     = 6   // attempts of a review whose connection breaks
 	reviewsTogether = 128 // fewer than the 250 streams that API servers allow on one connection
 )
+
+// reviewRetry applies to reviews whose connection breaks. A proxy that cuts watches often cuts the next connection, too.
+var reviewRetry = wait.Backoff{Steps: 6, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // Decision is the API server's decision on one permission. If Err is set, there is no decision and Allowed has no
 // meaning.
@@ -149,21 +153,15 @@ func (c *Cluster) review(ctx context.Context, path string, in, out any) error {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	var answer []byte
-	for try := range reviewTries {
+	err = retry.OnError(reviewRetry, broken, func() error {
 		answer, err = slurp(
 			ctx,
 			c.api.Post().AbsPath(
 				strings.TrimPrefix(path, "/"),
 			).SetHeader("Content-Type", "application/json").Body(body).MaxRetries(fewRetries),
 		)
-		if !broken(err) {
-			break
-		}
-		select { // a proxy that cuts watches often cuts the next connection, too
-		case <-time.After(20 * time.Millisecond << try):
-		case <-ctx.Done():
-		}
-	}
+		return err
+	})
 	if err != nil {
 		return err
 	}
