@@ -68,6 +68,27 @@ func TestAnErrorIsKeptForFiveSeconds(t *testing.T) {
 	})
 }
 
+// A caller whose time limit cuts a look has read nothing that could wake it.
+func TestALookThatIsCutIsDueAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, trace := tracked.WithTrace(tracked.WithLooks(t.Context(), tracked.NewLooks()))
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := tracked.Look(short, "slow", time.Minute, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		start := time.Now()
+		_ = trace.Wait(t.Context())
+		if time.Since(start) != tracked.ErrorAge {
+			t.Errorf("due after %v", time.Since(start))
+		}
+	})
+}
+
 func TestLooksAtTheSameTimeAreOneAndSurviveTheFirstToLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := tracked.WithLooks(t.Context(), tracked.NewLooks())

@@ -118,6 +118,7 @@ func LookAged[T any](
 	select {
 	case <-l.done:
 	case <-ctx.Done():
+		Expires(ctx, time.Now().Add(min(kept.First, ErrorAge))) // nothing was recorded that could wake the trace
 		return zero, context.Cause(ctx)
 	}
 	Note(ctx, l, 0)
