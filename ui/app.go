@@ -40,14 +40,16 @@ type app struct {
 	asks   bool          // whether to query the terminal for its background color
 	asked  time.Time     // when the terminal was queried
 
-	page   screen
-	panels []screen
-	live   *model.Live // nil until a session is open
-	run    *run        // the current or last apply or undo
-	log    journal
-	player *player // runs the autoplay script; nil if autoplay is off
-	notice string  // shown instead of the check totals until the next key press
-	left   leaving
+	page     screen
+	panels   []screen
+	live     *model.Live // nil until a session is open
+	run      *run        // the current or last apply or undo
+	log      journal
+	player   *player // runs the autoplay script; nil if autoplay is off
+	showsOff bool    // rows that an answer turns off are shown
+	undid    bool    // the last successful run was an undo
+	notice   string  // shown instead of the check totals until the next key press
+	left     leaving
 
 	guarded string       // text that was not copied because it looks like a secret
 	early   []tea.KeyMsg // keys pressed before the first step was on screen

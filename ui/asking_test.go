@@ -26,7 +26,7 @@ func TestAnAddressAndACodeStayInView(t *testing.T) {
 			onStage(t, login().options(t), size[0], size[1], func(p *play) {
 				p.press("a", "y")
 				p.after(40 * time.Second)
-				p.shows("log in at", "WDJB-MJHT.", "applying Tunnel keys", "y copy the address", "ctrl+c stop")
+				p.shows("log in at", "WDJB-MJHT.", "applying Tunnel keys", "c copy the address", "ctrl+c stop")
 				p.unbroken()
 				if p.a.w < 120 {
 					if !strings.Contains(strings.ReplaceAll(p.screen(), "\n   ", ""), loginURL) {
@@ -39,7 +39,7 @@ func TestAnAddressAndACodeStayInView(t *testing.T) {
 				}
 				p.press("down") // the row that is selected does not matter
 				p.out.Reset()
-				p.press("y")
+				p.press("c")
 				if p.out.String() != ansi.SetSystemClipboard(loginURL) {
 					t.Fatalf("copied %q", p.out.String())
 				}

@@ -215,7 +215,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 func (p *player) verdict(s *stepPage) move {
 	a, step := p.a, s.step()
 	n := a.live.Board.Count(step.Name)
-	if n.Of(steps.Waiting)+n.Of(steps.Pending) > 0 {
+	if n.Of(engine.InProgress)+n.Of(engine.Checking) > 0 {
 		return move{
 			id: "waiting/" + step.Name, kind: wait, text: "The workloads are starting. The rows update automatically …",
 			what: func() string { return p.waited(s) },
@@ -237,9 +237,9 @@ func (p *player) verdict(s *stepPage) move {
 // firstBad returns the first failing cell of the guide step that the script has not skipped. If no cell fails, it
 // returns the first unknown one.
 func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
-	for _, want := range []steps.Status{steps.Fail, steps.Unknown} {
+	for _, want := range []engine.State{engine.Failed, engine.Unknown, engine.ToDo} {
 		for _, c := range s.guide().Cells() {
-			if c.Step == s.step().Name && !p.told["left/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status == want {
+			if c.Step == s.step().Name && !p.told["left/"+s.guide().ID(c)] && p.a.live.Board.State(c) == want {
 				return c, true
 			}
 		}

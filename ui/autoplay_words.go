@@ -53,11 +53,8 @@ func (p *player) first(lesson string) bool {
 // standing describes how many of a step's checks pass.
 func (p *player) standing(s *stepPage) string {
 	n := p.a.live.Board.Count(s.step().Name)
-	all := 0
-	for _, m := range n {
-		all += m
-	}
-	held := n.Of(steps.Pass) + n.Of(steps.Warn)
+	all := len(p.a.live.Of(s.step().Name))
+	held := n.Of(engine.OK) + n.Of(engine.Warning)
 	if held == 0 {
 		return "No check passes yet."
 	}
@@ -205,19 +202,20 @@ func (p *player) verdictText(s *stepPage) string {
 	n := a.live.Board.Count(step.Name)
 	var text string
 	switch a.live.State(step.Name) {
-	case steps.Pass, steps.Warn:
+	case engine.OK, engine.Warning:
 		text = fmt.Sprintf("Step %d is green: %s.", s.at+1, strings.ReplaceAll(n.String(), " · ", ", "))
-	case steps.Skip:
-		text = fmt.Sprintf("%s skipped. Each row shows the reason.", model.Plural(n.Of(steps.Skip), "check"))
-		if a.live.Held(step.Name) {
-			text = "These rows are blocked by an earlier step. Each row names that step."
-		}
+	case engine.Later:
+		text = "These rows are blocked by an earlier step. Each row names that step."
+	case engine.Off:
+		text = "The answers make these checks not applicable."
+	case engine.Skipped:
+		text = fmt.Sprintf("%s skipped. Each row shows the reason.", model.Plural(n.Of(engine.Skipped), "check"))
 	default:
 		text = fmt.Sprintf(
 			"The result of this step: %s. You can always go to the next step.", strings.ReplaceAll(n.String(), " · ", ", "),
 		)
 	}
-	if a.live.State(step.Name) != steps.Skip && n.Of(steps.Skip) > 0 && p.first("skip") {
+	if a.live.State(step.Name) != engine.Skipped && n.Of(engine.Skipped) > 0 && p.first("skip") {
 		text += " Skipped rows show the reason."
 	}
 	for _, c := range s.guide().Cells() {

@@ -57,10 +57,10 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	a, r := p.a, p.a.live.Board.Verdict(cell)
 	found := a.foundOf(cell)
 	if r.Status == steps.Pending && found == "" {
-		found = "looking"
+		found = "checking"
 	}
 	behind := a.live.Stops(cell)
-	head := " " + a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) +
+	head := " " + a.t.sign(a.live.Board.State(cell)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) +
 		": "
 	blocks := [][]string{hang2(head, "   ", found, w)}
 	if len(behind) > 0 {
@@ -102,7 +102,7 @@ func (p *stepPage) fixLines(c steps.Cell, w int) []string {
 	for i, line := range fix.Run {
 		head := "   "
 		if i == 0 {
-			head = a.t.key.Render("y") + "  "
+			head = a.t.key.Render("c") + "  "
 		}
 		for _, l := range manyLines(line) {
 			out = append(out, hang(head, wrap(l, max(1, w-3)))...)
@@ -199,8 +199,7 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 		if i > 0 {
 			label = ""
 		}
-		r := a.live.Board.Verdict(need)
-		text := a.t.ink(r.Status).Render(glyph(r.Status)) + " " + a.live.Title(need, need)
+		text := a.t.sign(a.live.Board.State(need)) + " " + a.live.Title(need, need)
 		out = append(out, hang("   "+a.t.faint.Render(pad(label, 5))+" ", wrap(text, max(1, w-10)))...)
 	}
 	row("See", strings.Join(check.References, "; "))

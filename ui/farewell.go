@@ -39,7 +39,7 @@ func (a *app) farewell(w io.Writer) error {
 	lines = append(lines, a.stepList(-1, 100)...)
 	list, more := stand.Wrongs()
 	for _, c := range list {
-		lines = append(lines, hang("   "+glyph(c.Status)+" ", wrap(c.Text, max(20, a.w-5)))...)
+		lines = append(lines, hang("   "+c.State.Glyph()+" ", wrap(c.Text, max(20, a.w-5)))...)
 	}
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("     and %d more", more))

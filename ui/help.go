@@ -1,7 +1,7 @@
 package ui
 
 import (
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // help returns the panel that lists the keys below a description of the covered screen. The list is generated from the
@@ -26,7 +26,7 @@ func (a *app) help() screen {
 		}
 		out = append(out, a.t.title.Render("Signs"))
 		for _, s := range signs {
-			head := "  " + a.t.ink(s.status).Render(glyph(s.status)) + " " + pad(s.word, 8)
+			head := "  " + a.t.sign(s.state) + " " + pad(s.word, 8)
 			out = append(out, hang(head, wrap(s.means, max(1, w-width(head))))...)
 		}
 		return out
@@ -42,18 +42,21 @@ func (a *app) keyLines(keys []hotkey, w int) []string {
 	return out
 }
 
-// signs lists the statuses with their descriptions in the help.
+// signs lists the states with their descriptions in the help.
 var signs = []struct {
-	status steps.Status
-	word   string
-	means  string
+	state engine.State
+	word  string
+	means string
 }{
-	{steps.Pass, "ok", "passes"},
-	{steps.Fail, "FAIL", "fails; enter shows what to do"},
-	{steps.Warn, "warn", "passes with a warning"},
-	{steps.Unknown, "unknown", "could not be checked: not a pass"},
-	{steps.Skip, "skip", "not checked; enter shows why"},
-	{steps.Waiting, "3 s", "in progress, with the elapsed time"},
+	{engine.OK, "ok", "passes"},
+	{engine.Failed, "FAIL", "something is broken; enter shows what to do"},
+	{engine.ToDo, "to do", "carrick or you have not done this yet"},
+	{engine.Later, "later", "blocked by a check that does not pass yet"},
+	{engine.Warning, "warn", "passes with a warning"},
+	{engine.Unknown, "unknown", "could not be checked: not a pass"},
+	{engine.Off, "off", "an answer makes it not applicable; . shows such rows"},
+	{engine.Skipped, "skip", "not checked; enter shows why"},
+	{engine.InProgress, "3 s", "in progress, with the elapsed time"},
 }
 
 func (a *app) noteLines(w int) []string {

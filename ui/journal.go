@@ -3,7 +3,7 @@ package ui
 import (
 	"time"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // journal records the events of this run of the wizard, oldest first.
@@ -45,7 +45,7 @@ func (a *app) logPanel() screen {
 				sign = e.sign
 			}
 			if e.bad {
-				sign = a.t.bad.Render(glyph(steps.Fail))
+				sign = a.t.bad.Render(engine.Failed.Glyph())
 			}
 			head := a.t.faint.Render(e.at.Format("15:04:05")) + " " + sign + " "
 			var body []string

@@ -22,7 +22,7 @@ func hot(shown, short, means string, pressed ...string) hotkey {
 type keyMap struct {
 	Up, Down, PageUp, PageDown, Top, Bottom     hotkey
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
-	Steps, Digit                                hotkey
+	Steps, Digit, Off                           hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
 	Copy, Page, Save, Log, Trouble, Hand        hotkey
 	Hit, HitBack, Object, ObjBack, Rest         hotkey
@@ -58,17 +58,18 @@ func newKeys() keyMap {
 		Answers: hot("e", "answers", "the answers of this step", "e"),
 		Again:   hot("r", "again", "check this cell again", "r"),
 		All:     hot("R", "all again", "run all checks again", "R"),
-		Copy:    hot("y", "copy", "copy the fix, or the text on screen", "y"),
+		Copy:    hot("c", "copy", "copy the fix, or the text on screen", "c"),
 		Page:    hot("o", "page", "show references", "o"),
 		Save:    hot("s", "save", "save a report to a file", "s"),
 		Log:     hot("l", "log", "show the log: changes and errors", "l"),
 		Hand:    hot("h", "hand over", "write a facts file for the other admin; in the list of contexts: open one", "h"),
-		Trouble: hot("t", "trouble", "list everything that is wrong in all steps, causes first", "t"),
+		Trouble: hot("t", "trouble", "list what is broken and what is next in all steps, causes first", "t"),
 		Hit:     hot("n", "next", "after / in a text: next match", "n"),
 		HitBack: hot("N", "before", "after / in a text: previous match", "N"),
 		Object:  hot("] tab", "next object", "in a diff: next object", "]", "tab"),
 		ObjBack: hot("[", "previous object", "in a diff: previous object", "[", "shift+tab"),
 		Rest:    hot(".", "unchanged", "in a diff: also show unchanged objects", "."),
+		Off:     hot(".", "rows that are off", "also show the rows that an answer turns off", "."),
 		Yes:     hot("y", "yes", "yes", "y", "Y"),
 		No:      hot("n", "no", "no", "n", "N"),
 		Left:    hot("←", "", "", "left", "h"),
@@ -96,7 +97,7 @@ type keyGroup struct {
 // groups returns the key table in the order of the help panel and the README.
 func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
-		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter}},
+		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter, k.Off}},
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump, k.Steps}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
 		{"Look", []hotkey{k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log, k.Hand}},

@@ -60,13 +60,13 @@ func TestFixWithoutAnAction(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
-		p.press("y")
+		p.press("c")
 		p.shows("copied: tunnel keys --make")
 		want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte("tunnel keys --make"))
 		if !strings.Contains(p.out.String(), want) {
 			t.Fatalf("the clipboard got %q", p.out.String())
 		}
-		p.press("enter", "y") // the detail
+		p.press("enter", "c") // the detail
 		p.shows("copied")
 	})
 }
@@ -224,7 +224,7 @@ func TestMissingRightsAreGatheredByKind(t *testing.T) {
 		}
 		p.a.lay(p.a.lackingPanel(engine.MissingPermissions{steps.Remote: lack}))
 		p.shows("Nothing was changed", "get, create, patch secrets in a", "kind: Role", "name: carrick-milan-rome")
-		p.press("y")
+		p.press("c")
 		p.shows("copied")
 	})
 }

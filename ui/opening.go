@@ -9,7 +9,6 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
-	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
 	"carrick/ui/model"
@@ -77,7 +76,7 @@ func (p *opening) view() []string {
 	if p.err == nil {
 		lines = append(lines, " opening "+oneLine(a.o.Link.Path))
 	} else {
-		sign := " " + a.t.bad.Render(glyph(steps.Fail)) + " "
+		sign := " " + a.t.bad.Render(engine.Failed.Glyph()) + " "
 		lines = append(lines, hang(sign, wrap(oneLine(p.err.Error()), max(1, a.w-4)))...)
 	}
 	return append(fill(lines, a.h-1), a.footer(nil, []hint{a.k.Quit.hint()}))
@@ -141,7 +140,7 @@ func (a *app) stepList(at, w int) []string {
 		if i == at {
 			mark = "▸"
 		}
-		line := fmt.Sprintf(" %s %s %*d %s", mark, a.t.ink(state).Render(glyph(state)), numbers, i+1, pad(s.Title, titles))
+		line := fmt.Sprintf(" %s %s %*d %s", mark, a.t.sign(state), numbers, i+1, pad(s.Title, titles))
 		if rest := w - width(line) - 3; rest > 12 {
 			line += "   " + a.t.faint.Render(clip(a.live.Board.Count(s.Name).String(), rest))
 		}

@@ -18,7 +18,7 @@ var Themes = []string{themeAuto, themeDark, themeLight, themeContrast}
 
 // palette contains the colors of a theme, each in true color, 256 and 16 colors. An empty color is the terminal's own.
 // Tests check that each color is readable.
-type palette struct{ good, bad, warn, unknown, accent, faint lipgloss.CompleteColor }
+type palette struct{ good, bad, warn, unknown, todo, accent, faint lipgloss.CompleteColor }
 
 func paint(full, of256, of16 string) lipgloss.CompleteColor {
 	return lipgloss.CompleteColor{TrueColor: full, ANSI256: of256, ANSI: of16}
@@ -29,15 +29,18 @@ func paint(full, of256, of16 string) lipgloss.CompleteColor {
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
-		unknown: paint("#b63ecf", "98", ""), accent: paint("#00809a", "63", ""), faint: paint("#757575", "243", ""),
+		unknown: paint("#b63ecf", "98", ""), todo: paint("#2b72d6", "63", ""),
+		accent: paint("#00809a", "63", ""), faint: paint("#757575", "243", ""),
 	},
 	themeDark: {
 		good: paint("#87d787", "114", "10"), bad: paint("#ff8787", "210", "9"), warn: paint("#ffd75f", "221", "11"),
-		unknown: paint("#d7afff", "183", "13"), accent: paint("#5fd7d7", "80", "14"), faint: paint("#a8a8a8", "248", "7"),
+		unknown: paint("#d7afff", "183", "13"), todo: paint("#87afff", "111", "12"),
+		accent: paint("#5fd7d7", "80", "14"), faint: paint("#a8a8a8", "248", "7"),
 	},
 	themeLight: {
 		good: paint("#005f00", "22", ""), bad: paint("#af0000", "124", "1"), warn: paint("#875f00", "94", ""),
-		unknown: paint("#8700af", "91", "5"), accent: paint("#005faf", "25", "4"), faint: paint("#585858", "240", ""),
+		unknown: paint("#8700af", "91", "5"), todo: paint("#0000d7", "20", "4"),
+		accent: paint("#005faf", "25", "4"), faint: paint("#585858", "240", ""),
 	},
 	themeContrast: {},
 }

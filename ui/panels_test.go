@@ -169,7 +169,7 @@ func TestCopyRefusesWhatIsTooLong(t *testing.T) {
 	onStage(t, (&tunnel{items: items}).options(t), 80, 24, func(p *play) {
 		p.press("d")
 		p.out.Reset()
-		p.press("y")
+		p.press("c")
 		p.shows("90 kB is too much for a terminal's clipboard; s saves the plan to a file")
 		if p.out.Len() != 0 {
 			t.Fatal("it was sent all the same")
@@ -187,7 +187,7 @@ func TestCopyOfWhatLooksSecretNeedsASecondPress(t *testing.T) {
 			p.out.Reset()
 			p.do(p.a.copy(text))
 			p.settle()
-			p.shows("y again to copy it")
+			p.shows("c again to copy it")
 			if p.out.Len() != 0 {
 				t.Fatalf("%q was sent at once", text)
 			}

@@ -125,9 +125,9 @@ func (p *stepPage) nothingToChange() string {
 		return is && c.Step == step
 	})
 	switch {
-	case n[steps.Fail] > 0:
+	case n.Of(engine.Failed)+n.Of(engine.ToDo) > 0:
 		return "everything that carrick creates here exists: each failed row has its own fix"
-	case n[steps.Warn] > 0 && !blocked && n.Green():
+	case n.Of(engine.Warning) > 0 && !blocked && n.Green():
 		return "there is nothing to change: each row with a warning has its own fix"
 	case blocked || !n.Green():
 		return "there is nothing to change now: some rows of this step do not pass yet"

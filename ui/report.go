@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/ui/model"
 )
 
@@ -28,7 +29,7 @@ func (a *app) report(now time.Time) []string {
 		out = append(out, "This is a "+oneLine(a.o.Banner)+".")
 	}
 	out = append(append(out, ""), a.reportSides()...)
-	out = append(out, "", "**"+l.Board.Count("").String()+"**", "", "## What is wrong", "")
+	out = append(out, "", "**"+l.Board.Count("").String()+"**", "", "## Broken and next", "")
 	out = append(out, a.reportWrongs()...)
 	out = append(out, "", "## All checks")
 	for i := range guide.Steps {
@@ -78,17 +79,17 @@ func (a *app) reportSides() []string {
 	return out
 }
 
-// reportWrongs returns the verdicts that do not pass. Failures come before unknowns. Within a status, the cells that
+// reportWrongs returns the verdicts that do not pass. Failures come before unknowns. Within a state, the cells that
 // block the most other cells come first.
 func (a *app) reportWrongs() []string {
 	l := a.live
 	guide, causes := l.Guide(), l.Board.Causes()
 	var out []string
-	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
+	for _, c := range a.live.Wrong(engine.Failed, engine.Unknown, engine.InProgress, engine.ToDo, engine.Warning) {
 		check, step := guide.Check(c.Check)
 		r := l.Board.Verdict(c)
 		out = append(
-			out, fmt.Sprintf("- **%s**, %s, step %s: %s", r.Status, guide.Sides[c.Side].Name, step.Title, check.Title),
+			out, fmt.Sprintf("- **%s**, %s, step %s: %s", reported(l.Board.State(c)), guide.Sides[c.Side].Name, step.Title, check.Title),
 		)
 		out = append(out, "  - found: "+code(a.foundOf(c)))
 		if check.Why != "" {
@@ -112,12 +113,15 @@ func (a *app) reportWrongs() []string {
 	return out
 }
 
+// reported returns the word for a state in the report.
+func reported(s engine.State) string { return strings.ToLower(s.String()) }
+
 // reportCell formats one verdict as a line.
 func (a *app) reportCell(c steps.Cell) string {
 	guide := a.live.Guide()
 	check, _ := guide.Check(c.Check)
 	r := a.live.Board.Verdict(c)
-	status := r.Status.String()
+	status := reported(a.live.Board.State(c))
 	if !r.Status.Holds() && r.Status != steps.Skip {
 		status = "**" + status + "**"
 	}

@@ -96,13 +96,14 @@ func (r *run) heard(a *app, m progressMsg) {
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
 	r.wrong = map[steps.Cell]bool{}
-	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown) {
+	for _, c := range a.live.Wrong(engine.Failed, engine.Unknown, engine.ToDo) {
 		r.wrong[c] = true
 	}
 	r.mendable = m.err != nil && !a.live.Fixed(r.Plan, m.err)
 	if m.err != nil {
 		a.trouble(m.err)
 	} else {
+		a.undid = r.Plan.Undo
 		a.log.note(a.now(), r.deed.done+": "+model.Plural(r.Changed, "change"))
 	}
 	a.notice = ""
@@ -131,7 +132,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	if !r.visible() || !r.done || r.err != nil {
 		return steps.Cell{}, false
 	}
-	now := a.live.Wrong(steps.Fail, steps.Unknown)
+	now := a.live.Wrong(engine.Failed, engine.Unknown, engine.ToDo)
 	for c := range r.wrong {
 		if !slices.Contains(now, c) {
 			delete(r.wrong, c) // the cell passes now, so another failure is new
@@ -149,7 +150,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 // ended.
 func (r *run) failing(a *app, step string) int {
 	n := 0
-	for _, c := range a.live.Wrong(steps.Fail) {
+	for _, c := range a.live.Wrong(engine.Failed) {
 		if c.Step == step && a.live.Look(c).Began.After(r.began.Add(r.took)) {
 			n++
 		}

@@ -77,12 +77,12 @@ func TestARunThatStoppedSaysWhatToDo(t *testing.T) {
 				p.after(time.Minute)
 				p.panelSays(
 					"✗ provider: Make the keys: the disk is full", "Done 2 of 3", "Left provider: Secret a/three",
-					"Next a continues", "Or y carrick apply",
+					"Next a continues", "Or c carrick apply",
 				)
 				p.shows("✗ provider: Make the keys", "Next  a continues")
 				p.unbroken()
 				p.out.Reset()
-				p.press("y")
+				p.press("c")
 				if want := osc52.New(
 					"carrick apply " + p.a.live.Session.Link().Path + " --step keys",
 				).String(); p.out.String() != want {
@@ -191,6 +191,6 @@ func TestARunThatCameTooEarlyNamesTheStepThatIsMissing(t *testing.T) {
 		p.shows("a check on the provider side must pass first: the keys Secret holds one")
 		p.press("y")
 		p.after(time.Second)
-		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a retries", "Or y carrick apply")
+		p.panelSays("Next 2 goes to step Tunnel keys, which comes first; then a retries", "Or c carrick apply")
 	})
 }

@@ -66,7 +66,7 @@ func (r *run) verdict(a *app, w int) []string {
 	if n := r.failing(a, step); n > 0 && !r.Plan.Undo {
 		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] +
 			"; esc shows the finding"
-		out = append(out, hang(" "+a.t.bad.Render(glyph(steps.Fail))+" ", wrap(text, max(1, w-3)))...)
+		out = append(out, hang(" "+a.t.bad.Render(engine.Failed.Glyph())+" ", wrap(text, max(1, w-3)))...)
 	}
 	return out
 }

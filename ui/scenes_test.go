@@ -161,7 +161,7 @@ var scenes = []scene{
 	{name: "failed", stage: failing, keys: []string{"a", "y"}},
 	{name: "log", stage: failing, keys: []string{"a", "y", "l"}, stays: []string{"Log"}},
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
-	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ - 3 Ca"}},
+	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ · 3 Ca"}},
 	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}},
 	{name: "page", keys: []string{"o"}, stays: []string{"References"}},
 	{name: "error", then: func(p *play) {
@@ -175,7 +175,7 @@ var scenes = []scene{
 		}
 		p.a.lay(p.a.lackingPanel(engine.MissingPermissions{steps.Remote: lack}))
 	}, stays: []string{"Missing permissions"}},
-	{name: "copied", keys: []string{"d", "y"}, stays: []string{"Changes"}},
+	{name: "copied", keys: []string{"d", "c"}, stays: []string{"Changes"}},
 	{name: "summary", keys: []string{"3", "n"}},
 	{name: "summary's end", keys: []string{"3", "n", "G"}},
 }

@@ -178,11 +178,11 @@ func (p *stepPage) boardMoved() tea.Cmd {
 // side is shown at a time and nothing is wrong, it selects the side with more checks.
 func (p *stepPage) toTrouble() {
 	pl, many := p.place(), map[steps.Side]int{}
-	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Waiting} {
+	for _, s := range []engine.State{engine.Failed, engine.Unknown, engine.ToDo, engine.InProgress} {
 		for i := range p.step().Checks {
 			c := &p.step().Checks[i]
 			for _, side := range steps.Sides {
-				if c.On.Covers(side) && p.verdict(c, side).Status == s {
+				if c.On.Covers(side) && p.a.live.Board.State(p.cellOf(c, side)) == s {
 					pl.side = side
 					pl.check = c.Name
 					return
@@ -209,16 +209,17 @@ func (p *stepPage) to(c steps.Cell) {
 }
 
 func (p *stepPage) verdict(c *steps.Check, side steps.Side) steps.Result {
-	return p.a.live.Board.Verdict(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side})
+	return p.a.live.Board.Verdict(p.cellOf(c, side))
 }
 
 // rows returns the checks that match the filter. If only one side is shown at a time, they are the checks of that side.
+// Without a filter, the checks that an answer turns off are hidden, unless the user wants to see them.
 func (p *stepPage) rows() []*steps.Check {
 	var out []*steps.Check
 	want, side := strings.ToLower(strings.TrimSpace(p.filter.Value())), p.side()
 	for i := range p.step().Checks {
 		c := &p.step().Checks[i]
-		if p.a.narrow() && !c.On.Covers(side) {
+		if p.a.narrow() && !c.On.Covers(side) || want == "" && !p.a.showsOff && p.off(c) {
 			continue
 		}
 		if want == "" || strings.Contains(p.searched(c), want) {
@@ -228,13 +229,31 @@ func (p *stepPage) rows() []*steps.Check {
 	return out
 }
 
+// off reports whether an answer makes a check not applicable on all of its sides.
+func (p *stepPage) off(c *steps.Check) bool {
+	return !slices.ContainsFunc(steps.Sides, func(side steps.Side) bool {
+		return c.On.Covers(side) && p.a.live.Board.State(p.cellOf(c, side)) != engine.Off
+	})
+}
+
+// hidden returns the number of checks that are hidden because an answer turns them off.
+func (p *stepPage) hidden() int {
+	n := 0
+	for i := range p.step().Checks {
+		if c := &p.step().Checks[i]; !p.a.showsOff && p.filter.Value() == "" && p.off(c) {
+			n++
+		}
+	}
+	return n
+}
+
 // searched returns the text to which the filter applies. It contains the name, title, verdicts and findings.
 func (p *stepPage) searched(c *steps.Check) string {
 	text := c.Name + " " + c.Title
 	for _, side := range steps.Sides {
 		if c.On.Covers(side) {
 			r := p.verdict(c, side)
-			text += " " + p.guide().Sides[side].Name + " " + p.word(r) + " " + r.Status.String() + " " + r.Found
+			text += " " + p.guide().Sides[side].Name + " " + p.word(p.cellOf(c, side)) + " " + r.Status.String() + " " + r.Found
 		}
 	}
 	return strings.ToLower(text)
@@ -298,23 +317,14 @@ func (p *stepPage) moves(k tea.KeyMsg, page int) bool {
 	return true
 }
 
-func (p *stepPage) word(r steps.Result) string {
-	switch r.Status {
-	case steps.Pass:
-		return "ok"
-	case steps.Fail:
-		return "FAIL"
-	case steps.Warn:
-		return "warn"
-	case steps.Skip:
-		return "skip"
-	case steps.Unknown:
-		return "unknown"
-	case steps.Waiting:
-		if !r.Since.IsZero() {
-			return span(p.a.now().Sub(r.Since))
-		}
-		return "waiting"
+// word returns the word for the state of a cell. For a cell that waits, this is the elapsed time, if known.
+func (p *stepPage) word(c steps.Cell) string {
+	if r := p.a.live.Board.Verdict(c); r.Status == steps.Waiting && !r.Since.IsZero() {
+		return span(p.a.now().Sub(r.Since))
 	}
-	return "looking"
+	return p.a.live.Board.State(c).String()
+}
+
+func (p *stepPage) cellOf(c *steps.Check, side steps.Side) steps.Cell {
+	return steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}
 }

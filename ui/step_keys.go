@@ -110,6 +110,8 @@ func (p *stepPage) look(k tea.KeyMsg) tea.Cmd {
 		return p.a.copy(p.a.run.command(p.a))
 	case key.Matches(k, keys.All.Binding):
 		return p.a.again()
+	case key.Matches(k, keys.Off.Binding):
+		p.a.showsOff = !p.a.showsOff
 	case key.Matches(k, keys.Save.Binding):
 		return p.a.save()
 	case !ok:

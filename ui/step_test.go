@@ -74,12 +74,12 @@ func TestAnEarlyYesIsHeldBack(t *testing.T) {
 func TestWhatIsMadeIsNotOffered(t *testing.T) {
 	m := &tunnel{items: []steps.Item{{Verb: steps.Leave, What: "Secret tunnel/keys"}}}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
-		p.shows("there is no key pair", "y  tunnel keys --make")
+		p.shows("there is no key pair", "c  tunnel keys --make")
 		p.hides("f  Make the keys")
 		p.press("f")
 		p.shows("everything that carrick creates here exists")
 	})
-	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) { p.shows("f  Make the keys", "y  tunnel keys --make") })
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) { p.shows("f  Make the keys", "c  tunnel keys --make") })
 }
 
 func TestErrorOfApplyStaysReadable(t *testing.T) {

@@ -60,6 +60,11 @@ func (p *stepPage) titleLine(l layout) string {
 	case len(p.rows()) > l.rows:
 		left += a.t.faint.Render(fmt.Sprintf("  %d of %d", p.place().row.at+1, len(p.rows())))
 	}
+	if n := p.hidden(); n > 0 && p.filter.Value() == "" && !p.filter.Focused() {
+		if text := fmt.Sprintf("  . %d off", n); width(left)+width(text)+l.cell*len(p.shown()) < l.main {
+			left += a.t.faint.Render(text)
+		}
+	}
 	var heads string
 	for _, side := range p.shown() {
 		name := pad(p.guide().Sides[side].Name, l.cell)
@@ -149,18 +154,18 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 
 // verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video.
 func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
-	a, r, k := p.a, p.a.live.Board.Verdict(c), p.a.live.Look(c)
-	sign := glyph(r.Status)
+	a, state, k := p.a, p.a.live.Board.State(c), p.a.live.Look(c)
+	sign := state.Glyph()
 	if k.Asked || k.Began.IsZero() {
 		sign = a.spin()
 	}
-	word := clip(p.word(r), w-3)
+	word := clip(p.word(c), w-3)
 	rest := strings.Repeat(" ", max(0, w-2-width(word)))
-	ink := a.t.ink(r.Status)
+	ink := a.t.ink(state)
 	switch {
 	case selected:
 		return ink.Reverse(true).Render(sign+" "+word) + rest
-	case r.Status != steps.Pass && r.Status != steps.Waiting && r.Status != steps.Pending:
+	case state != engine.OK && state != engine.InProgress && state != engine.Checking:
 		return ink.Render(sign+" "+word) + rest
 	}
 	return ink.Render(sign) + " " + word + rest
@@ -194,24 +199,21 @@ func (p *stepPage) strip() string {
 		if i == p.at {
 			number = a.t.selected.Render(number)
 		}
-		parts = append(parts, number+a.t.ink(state).Render(glyph(state)))
+		parts = append(parts, number+a.t.sign(state))
 	}
 	return strings.Join(parts, " ")
 }
 
-// tally returns the counts. Failures, unknowns and warnings are in color.
+// tally returns the counts. Those that need attention are in color.
 func (p *stepPage) tally(n engine.Counts) string {
 	var parts []string
-	for _, part := range strings.Split(n.String(), " · ") {
-		switch {
-		case strings.HasSuffix(part, "failed"):
-			part = p.a.t.bad.Render(part)
-		case strings.HasSuffix(part, "unknown"):
-			part = p.a.t.unknown.Render(part)
-		case strings.Contains(part, "warning"):
-			part = p.a.t.warn.Render(part)
+	for _, one := range n.List() {
+		switch part := one.String(); one.State {
+		case engine.Failed, engine.Unknown, engine.Warning, engine.ToDo:
+			parts = append(parts, p.a.t.ink(one.State).Render(part))
+		default:
+			parts = append(parts, part)
 		}
-		parts = append(parts, part)
 	}
 	return strings.Join(parts, " · ")
 }
@@ -263,9 +265,9 @@ func (p *stepPage) nextText() string {
 	if p.at+1 == len(p.guide().Steps) {
 		word = "summary"
 	}
-	if n := p.a.live.Board.Count(p.step().Name).Of(steps.Fail); n > 0 && !p.a.narrow() && (p.a.w >= 100 ||
+	if n := p.a.live.Board.Count(p.step().Name).Of(engine.Failed); n > 0 && !p.a.narrow() && (p.a.w >= 100 ||
 		p.a.live.Elsewhere(p.step().Name) == 0) {
-		word += fmt.Sprintf(" (%d %s here)", n, glyph(steps.Fail))
+		word += fmt.Sprintf(" (%d %s here)", n, engine.Failed.Glyph())
 	}
 	return word
 }

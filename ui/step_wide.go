@@ -3,7 +3,7 @@ package ui
 import (
 	"fmt"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // wideView puts the steps on the left, the checks in the middle and the evidence on the right.
@@ -30,7 +30,7 @@ func (p *stepPage) stepColumn(w, h int) []string {
 	at := 0
 	for i := range all {
 		state := a.live.State(all[i].Name)
-		sign := a.t.ink(state).Render(glyph(state))
+		sign := a.t.sign(state)
 		title := clip(fmt.Sprintf("%*d %s", p.digits(), i+1, all[i].Title), w-4)
 		if i == p.at {
 			at = len(out)
@@ -48,18 +48,14 @@ func (p *stepPage) stepColumn(w, h int) []string {
 }
 
 // stepNote returns what is wrong with a step, or how old its verdicts are.
-func (p *stepPage) stepNote(i int, state steps.Status) string {
+func (p *stepPage) stepNote(i int, state engine.State) string {
 	name := p.guide().Steps[i].Name
 	n := p.a.live.Board.Count(name)
 	switch {
-	case n.Of(steps.Fail) > 0:
-		return fmt.Sprintf("%d failed", n.Of(steps.Fail))
-	case n.Of(steps.Unknown) > 0:
-		return fmt.Sprintf("%d unknown", n.Of(steps.Unknown))
-	case state == steps.Pending:
-		return "looking"
-	case state == steps.Waiting:
-		return fmt.Sprintf("%d waiting", n.Of(steps.Waiting))
+	case state == engine.Failed, state == engine.Unknown, state == engine.InProgress, state == engine.ToDo:
+		return engine.StateCount{State: state, N: n.Of(state)}.String()
+	case state == engine.Checking:
+		return state.String()
 	}
 	return p.a.live.Follows(name)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
-	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
 )
@@ -162,10 +161,17 @@ func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.Board.Count("")
 	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("all checks pass")
+	wrong, none := n.Of(engine.Failed)+n.Of(engine.Unknown), s.made != nil && s.made.Empty() && leftTitle(s.made) == ""
 	switch {
-	case n.Green() && n[steps.Warn] > 0:
+	case wrong == 0 && none && a.undid:
+		verdict = a.t.good.Render("✓") + " " + a.t.title.Render("undone: nothing of this link is left")
+	case wrong == 0 && none && n.Of(engine.ToDo) > 0:
+		verdict = a.t.sign(engine.ToDo) + " " + a.t.title.Render("this link has created nothing yet")
+	case wrong == 0 && n.Of(engine.ToDo) > 0:
+		verdict = a.t.sign(engine.ToDo) + " " + a.t.title.Render("the setup is not complete yet")
+	case n.Green() && n.Of(engine.Warning) > 0:
 		verdict = a.t.warn.Render("!") + " " +
-			a.t.title.Render("no check fails, and "+model.Plural(n[steps.Warn], "warning")+" to review")
+			a.t.title.Render("no check fails, and "+model.Plural(n.Of(engine.Warning), "warning")+" to review")
 	case !n.Green():
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("some checks do not pass")
 	}
@@ -179,15 +185,14 @@ func (s *summary) lines(w int) []string {
 	return out
 }
 
-// left lists the cells that do not pass, by status. Within a status, the cells that block the most other cells come
+// left lists the cells that do not pass, by state. Within a state, the cells that block the most other cells come
 // first.
 func (s *summary) left(w int) []string {
 	a := s.a
 	var out []string
-	for _, c := range a.live.Wrong(steps.Fail, steps.Unknown, steps.Waiting, steps.Warn) {
-		r := a.live.Board.Verdict(c)
+	for _, c := range a.live.Wrong(engine.Failed, engine.Unknown, engine.InProgress, engine.ToDo, engine.Warning) {
 		text := a.live.Title(c, c) + ": " + a.foundOf(c)
-		out = append(out, hang("  "+a.t.ink(r.Status).Render(glyph(r.Status))+" ", wrap(text, max(1, w-4)))...)
+		out = append(out, hang("  "+a.t.sign(a.live.Board.State(c))+" ", wrap(text, max(1, w-4)))...)
 	}
 	if out == nil {
 		return nil

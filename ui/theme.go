@@ -9,6 +9,7 @@ import (
 	"github.com/muesli/termenv"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // theme contains all styles of the screen. Text has the terminal's own color. Glyphs and short words have a color of
@@ -25,6 +26,7 @@ type theme struct {
 	bad      lipgloss.Style
 	warn     lipgloss.Style
 	unknown  lipgloss.Style
+	todo     lipgloss.Style
 
 	base  string   // escape sequence that sets the colors of the whole screen; "" keeps the terminal's own colors
 	plain replacer // applied last to the whole frame, unless it is nil
@@ -74,6 +76,7 @@ func newTheme(s skin) theme {
 		bad:      ink(p.bad).Bold(true),
 		warn:     ink(p.warn).Bold(true),
 		unknown:  ink(p.unknown).Bold(true),
+		todo:     ink(p.todo).Bold(true),
 		plain:    s.letters.plain(),
 	}
 	if name == themeContrast {
@@ -133,34 +136,22 @@ func (t *theme) dress(in *textinput.Model) {
 	in.Cursor.Style, in.Cursor.TextStyle = t.selected, plain
 }
 
-// glyph returns the symbol of a status. It is one column wide.
-func glyph(s steps.Status) string {
-	switch s {
-	case steps.Pass:
-		return "✓"
-	case steps.Warn:
-		return "!"
-	case steps.Fail:
-		return "✗"
-	case steps.Unknown:
-		return "?"
-	case steps.Skip:
-		return "-"
-	}
-	return "◌"
-}
+// sign returns the symbol of a state in its color. It is one column wide.
+func (t *theme) sign(s engine.State) string { return t.ink(s).Render(s.Glyph()) }
 
-func (t *theme) ink(s steps.Status) lipgloss.Style {
+func (t *theme) ink(s engine.State) lipgloss.Style {
 	switch s {
-	case steps.Pass:
+	case engine.OK:
 		return t.good
-	case steps.Warn:
+	case engine.Warning:
 		return t.warn
-	case steps.Fail:
+	case engine.Failed:
 		return t.bad
-	case steps.Unknown:
+	case engine.Unknown:
 		return t.unknown
-	case steps.Skip:
+	case engine.ToDo:
+		return t.todo
+	case engine.Later, engine.Off, engine.Skipped:
 		return t.faint
 	}
 	return t.accent

@@ -15,7 +15,7 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is the panel that lists all failures in all steps, causes first. It is updated while it is open.
+// trouble is the panel that lists what is broken and what is to do in all steps, causes first. It is updated while it is open.
 type trouble struct {
 	a      *app
 	page   *stepPage
@@ -67,7 +67,7 @@ func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
 	return strings.Join(
 		[]string{
-			check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, one.Result.Status.String(),
+			check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, t.a.live.Board.State(one.Cell).String(),
 			one.Result.Found,
 		},
 		" ",
@@ -153,7 +153,7 @@ func (t *trouble) room() int {
 
 func (t *trouble) view() []string {
 	a, list := t.a, t.list()
-	title, right := "What is wrong", ""
+	title, right := "Broken and next", ""
 	if t.filter.Focused() {
 		title += "  " + t.filter.View()
 	} else if t.filter.Value() != "" {
@@ -169,9 +169,17 @@ func (t *trouble) view() []string {
 		}
 		return a.panelFrame(title, right, []string{"", "   " + a.t.faint.Render(text)}, t.foot(list))
 	}
-	from, to := t.row.window(len(list), t.room())
-	for i := from; i < to; i++ {
-		body = append(body, t.line(list[i], i == t.row.at))
+	rows, heights := make([][]string, len(list)), make([]int, len(list))
+	for i := range list {
+		if h := heading(list[i]); i == 0 || h != heading(list[i-1]) {
+			rows[i] = append(rows[i], " "+a.t.title.Render(h))
+		}
+		rows[i] = append(rows[i], t.line(list[i], i == t.row.at))
+		heights[i] = len(rows[i])
+	}
+	from, to := t.row.span(heights, t.room())
+	for _, r := range rows[from:to] {
+		body = append(body, r...)
 	}
 	if to-from < len(list) {
 		right = positions(from, to-from, len(list))
@@ -183,6 +191,17 @@ func (t *trouble) view() []string {
 	return a.panelFrame(title, right, body, t.foot(list))
 }
 
+// heading returns the heading above a trouble and those of its kind.
+func heading(one engine.Trouble) string {
+	switch {
+	case one.ToDo:
+		return "Next"
+	case one.Result.Status == steps.Warn:
+		return "Warnings"
+	}
+	return "Broken"
+}
+
 // line returns one failing cell on one line with its step, side and title.
 func (t *trouble) line(one engine.Trouble, selected bool) string {
 	a, guide := t.a, t.page.guide()
@@ -192,12 +211,12 @@ func (t *trouble) line(one engine.Trouble, selected bool) string {
 	for _, side := range steps.Sides {
 		sides = max(sides, width(guide.Sides[side].Name))
 	}
-	mark, ink := "   ", a.t.ink(one.Result.Status)
+	mark := "   "
 	name := oneLine(check.Title)
 	if selected {
 		mark, name = " "+a.t.accent.Render("▸")+" ", a.t.title.Render(name)
 	}
-	head := mark + ink.Render(glyph(one.Result.Status)) +
+	head := mark + a.t.sign(a.live.Board.State(one.Cell)) +
 		fmt.Sprintf(" %*d  ", len(strconv.Itoa(len(guide.Steps))), number) + pad(guide.Sides[one.Cell.Side].Name, sides) +
 		"  "
 	behind := ""

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"carrick/steps"
@@ -14,6 +13,7 @@ type Board struct {
 	mu      sync.Mutex
 	results map[steps.Cell]steps.Result
 	known   map[steps.Cell]judged // cached verdicts for the current results
+	undone  map[steps.Cell]bool   // cached result of todo for the current results; nil if not computed
 }
 
 type judged struct {
@@ -33,6 +33,7 @@ func (b *Board) Put(c steps.Cell, r steps.Result) {
 	defer b.mu.Unlock()
 	b.results[c] = r
 	clear(b.known)
+	b.undone = nil
 }
 
 // Verdict returns the verdict on a cell. If a check that the cell depends on does not pass, the verdict is a skip that
@@ -103,7 +104,11 @@ func (b *Board) behind(c, need steps.Cell, v steps.Result) string {
 		steps.Fail: "which failed", steps.Waiting: "which is still waiting", steps.Unknown: "which could not be checked",
 		steps.Skip: "which was skipped",
 	}
-	return fmt.Sprintf("blocked by %s%s, %s", need.Check, where, words[v.Status])
+	how := words[v.Status]
+	if v.Status == steps.Fail && (v.Undone || v.NotTried) {
+		how = "which does not pass yet"
+	}
+	return fmt.Sprintf("blocked by %s%s, %s", need.Check, where, how)
 }
 
 // unmet returns the first need of a cell that does not hold. If all needs hold, the bool is false.
@@ -129,52 +134,4 @@ func (b *Board) Causes() map[steps.Cell]int {
 		}
 	}
 	return out
-}
-
-// Counts is the number of cells per status.
-type Counts [steps.Statuses]int
-
-// Of returns the number of cells with status s.
-func (c Counts) Of(s steps.Status) int { return c[s] }
-
-// Count counts the verdicts of a step. If step is "", it counts those of all steps.
-func (b *Board) Count(step string) Counts {
-	var n Counts
-	for _, c := range b.guide.Cells() {
-		if step == "" || c.Step == step {
-			n[b.Verdict(c).Status]++
-		}
-	}
-	return n
-}
-
-// Green reports whether no cell is failed, unknown, waiting or pending.
-func (c Counts) Green() bool {
-	return c[steps.Fail]+c[steps.Unknown]+c[steps.Waiting]+c[steps.Pending] == 0
-}
-
-// String returns the counts as shown on screen, such as "11 ok · 1 failed".
-func (c Counts) String() string {
-	var parts []string
-	for _, p := range []struct {
-		s     steps.Status
-		words string
-	}{
-		{steps.Pass, "ok"},
-		{steps.Fail, "failed"},
-		{steps.Unknown, "unknown"},
-		{steps.Warn, "warning"},
-		{steps.Waiting, "waiting"},
-		{steps.Pending, "checking"},
-		{steps.Skip, "skipped"},
-	} {
-		if n := c[p.s]; n > 0 {
-			words := p.words
-			if p.s == steps.Warn && n > 1 {
-				words = "warnings"
-			}
-			parts = append(parts, fmt.Sprintf("%d %s", n, words))
-		}
-	}
-	return strings.Join(parts, " · ")
 }

@@ -22,6 +22,15 @@ type Report struct {
 	Causes []string `json:"causes,omitempty"`
 }
 
+// Counts counts the states of the checks.
+func (r Report) Counts() Counts {
+	var n Counts
+	for _, c := range r.Checks {
+		n.add(c.State)
+	}
+	return n
+}
+
 // ReportSide is one side of a report.
 type ReportSide struct {
 	Side steps.Side `json:"side"`
@@ -44,6 +53,9 @@ type ReportCheck struct {
 	Side     steps.Side   `json:"side"`
 	From     string       `json:"from,omitempty"`
 	Status   steps.Status `json:"status"`
+	State    State        `json:"-"`                // as tables show it
+	ToDo     bool         `json:"todo,omitempty"`   // a failure that is not broken, but not done yet
+	Answer   string       `json:"answer,omitempty"` // the answer that makes the check not applicable
 	Found    string       `json:"found,omitempty"`
 	Lines    []string     `json:"lines,omitempty"` // the full finding, such as a table
 	Fix      string       `json:"fix,omitempty"`
@@ -77,15 +89,13 @@ func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.C
 			r.Causes = append(r.Causes, s.guide.ID(t.Cell))
 		}
 	}
-	var n Counts
 	for _, c := range cells {
 		check, _ := s.guide.Check(c.Check)
 		v := b.Verdict(c)
-		n[v.Status]++
 		r.Summary.Verdict[v.Status.String()]++
 		row := ReportCheck{
 			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
-			Status: v.Status, Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
+			Status: v.Status, State: b.State(c), ToDo: b.State(c) == ToDo, Answer: v.Answer, Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
 			Causes: len(behind[c]),
 		}
 		if !looks[c].At.IsZero() {
@@ -96,6 +106,6 @@ func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.C
 		}
 		r.Checks = append(r.Checks, row)
 	}
-	r.Summary.Green = n.Green()
+	r.Summary.Green = r.Counts().Green()
 	return r
 }

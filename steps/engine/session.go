@@ -16,6 +16,7 @@ import (
 	"carrick/cluster/tracked"
 	"carrick/cluster/web"
 	"carrick/steps"
+	"carrick/steps/inventory"
 	"carrick/steps/linkfile"
 )
 
@@ -241,7 +242,19 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 	if mend, of := s.guide.FixingAction(check, env.Side); mend != nil {
 		r.Unasked = !mend.Wanted(of, env)
 	}
+	r.Made = r.Status == steps.Fail && s.made(ctx, env, check, r)
 	return r
+}
+
+// made reports whether the inventory shows that this link has run the action that fixes a check. If the inventory can't
+// be read, made returns false.
+func (s *Session) made(ctx context.Context, env steps.Env, check *steps.Check, r steps.Result) bool {
+	act, _ := s.guide.Offer(check, env.Side, r)
+	if act == nil || act.On != env.Side || env.Cluster == nil || r.NotTried {
+		return false
+	}
+	inv, err := inventory.Of(ctx, env)
+	return err == nil && (len(inv.Actions[act.Name]) > 0 || inv.Notes[act.Name] != "")
 }
 
 func (s *Session) whyAbsent(side steps.Side) string {

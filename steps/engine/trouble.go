@@ -12,18 +12,16 @@ type Trouble struct {
 	Cell   steps.Cell
 	Result steps.Result
 	Root   bool         // no other cell causes it
+	ToDo   bool         // not broken, but not done yet
 	Behind []steps.Cell // the cells that it blocks
 }
 
 // Troubles returns the failures, unknowns and warnings of a board. Root causes come first, in dependency order. Among
 // independent root causes, failures precede absences and symptoms, in the order of the guide. Then come the unknowns
-// that another cell causes, and then the warnings. Objects that the guide has not created yet and trials that have not
-// run yet come last, because they don't count as causes. However, an absent object counts as a cause if the action that
-// creates it also fixes another failure.
+// that another cell causes, then what is to do, because it does not count as a cause, and then the warnings.
 func (b *Board) Troubles() []Trouble {
-	behind, done := b.Behind(), b.done()
+	behind := b.Behind()
 	var wrong, gone, rest, warned, undone, untried []Trouble
-	mends := b.fixesOthers()
 	for i := range b.guide.Steps {
 		for _, c := range b.guide.CellsOf(i) {
 			t := Trouble{Cell: c, Result: b.Verdict(c), Behind: behind[c]}
@@ -35,11 +33,11 @@ func (b *Board) Troubles() []Trouble {
 			case masked:
 				rest = append(rest, t)
 			default:
-				t.Root = true
+				t.Root, t.ToDo = true, b.State(c) == ToDo
 				switch {
-				case t.Result.NotTried:
+				case t.ToDo && t.Result.NotTried:
 					untried = append(untried, t)
-				case t.Result.Undone && i >= done && !mends[b.fixer(c)]:
+				case t.ToDo:
 					undone = append(undone, t)
 				case t.Result.Undone, t.Result.Secondary:
 					gone = append(gone, t)
@@ -52,7 +50,7 @@ func (b *Board) Troubles() []Trouble {
 	g := b.guide
 	roots := byDependency(g, slices.Concat(wrong, gone))
 	warned = slices.Concat(symptoms(warned, false), symptoms(warned, true))
-	return slices.Concat(roots, rest, warned, byDependency(g, undone), byDependency(g, untried))
+	return slices.Concat(roots, rest, byDependency(g, undone), byDependency(g, untried), warned)
 }
 
 // symptoms filters troubles. If the argument (are) is true, it returns only symptoms. Otherwise it returns only the
@@ -62,22 +60,23 @@ func symptoms(of []Trouble, are bool) []Trouble {
 }
 
 // fixer returns the action that fixes a cell, or the zero Cell if no action does. The Check of the returned Cell is the
-// action's name.
+// action's name. The caller must hold b.mu.
 func (b *Board) fixer(c steps.Cell) steps.Cell {
 	check, _ := b.guide.Check(c.Check)
-	act, step := b.guide.Offer(check, c.Side, b.Verdict(c))
+	act, step := b.guide.Offer(check, c.Side, b.judge(c).verdict)
 	if act == nil {
 		return steps.Cell{}
 	}
 	return steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
 }
 
-// fixesOthers returns the actions that fix a failure other than an absence. Each is a Cell as returned by fixer.
+// fixesOthers returns the actions that fix a failure other than one that is to do. Each is a Cell as returned by fixer.
+// The caller must hold b.mu.
 func (b *Board) fixesOthers() map[steps.Cell]bool {
 	out := map[steps.Cell]bool{}
 	for _, c := range b.guide.Cells() {
-		r := b.Verdict(c)
-		if _, masked := b.Cause(c); !masked && r.Status == steps.Fail && !r.Undone && !r.NotTried {
+		j := b.judge(c)
+		if r := j.verdict; !j.masked && r.Status == steps.Fail && !r.NotTried && !b.untouched(c) {
 			out[b.fixer(c)] = true
 		}
 	}
@@ -85,8 +84,9 @@ func (b *Board) fixesOthers() map[steps.Cell]bool {
 	return out
 }
 
-// done returns the number of steps up to the last one with a completed action. An action is completed if a check that
-// it fixes holds and no such check reports an absence.
+// done returns the number of steps up to the last one that is completed or that this link has begun. A step is completed
+// if all of its actions are. An action is completed if a check that it fixes holds and no such check fails. The caller
+// must hold b.mu.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
 		holds := map[steps.Cell]bool{} // by action
@@ -97,17 +97,21 @@ func (b *Board) done() int {
 				continue
 			}
 			by := steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
-			switch r := b.own(c); {
+			switch r := b.results[c]; {
 			case r.Unasked:
+			case r.Made:
+				return i + 1
 			case r.Undone:
 				holds[by] = false
 			case r.Status.Holds():
 				if _, known := holds[by]; !known {
 					holds[by] = true
 				}
+			case r.Status == steps.Fail:
+				holds[by] = false
 			}
 		}
-		if slices.Contains(slices.Collect(maps.Values(holds)), true) {
+		if list := slices.Collect(maps.Values(holds)); len(list) > 0 && !slices.Contains(list, false) {
 			return i + 1
 		}
 	}

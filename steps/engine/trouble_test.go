@@ -83,19 +83,19 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 	}{
 		{
 			"nothing exists", steps.Undone("none"), steps.Undone("none"), steps.Failed("broken", ""),
-			[]string{"third-asks", "second-asks", "first", "second", "first-asks"},
+			[]string{"third-asks", "first", "second", "first-asks", "second-asks"},
 		},
 		{
 			"the second exists", steps.Undone("gone"), steps.Passed("ok"), steps.Failed("broken", ""),
-			[]string{"third-asks", "first", "second-asks", "first-asks"},
+			[]string{"third-asks", "first", "first-asks", "second-asks"},
 		},
 		{
 			"a symptom", steps.Failed("not ready", "").Symptom(), steps.Passed("ok"), steps.Failed("broken", ""),
-			[]string{"third-asks", "first", "second-asks", "first-asks"},
+			[]string{"third-asks", "first", "first-asks", "second-asks"},
 		},
 		{
 			"nothing exists and nothing is wrong", steps.Undone("none"), steps.Undone("none"), steps.Passed("ok"),
-			[]string{"second-asks", "first", "second", "first-asks"},
+			[]string{"first", "second", "first-asks", "second-asks"},
 		},
 	} {
 		b := engine.NewBoard(g)
@@ -111,6 +111,50 @@ func TestTroublesEndWithWhatIsNotDoneYet(t *testing.T) {
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.situation, got, tc.want)
+		}
+	}
+}
+
+// A failure is to do until this link has run the action that fixes it. A check that an answer rules out is off, and a
+// check that is blocked comes later.
+func TestStatesTellWhatIsBrokenFromWhatIsToDo(t *testing.T) {
+	made, gone := steps.Failed("wrong", ""), steps.Undone("gone")
+	made.Made, gone.Made = true, true
+	for _, tc := range []struct {
+		situation string
+		first     steps.Result
+		want      engine.State
+	}{
+		{"absent", steps.Undone("none"), engine.ToDo},
+		{"wrong, and carrick has not run", steps.Failed("wrong", ""), engine.ToDo},
+		{"wrong, although carrick has run", made, engine.Failed},
+		{"created and deleted", gone, engine.Failed},
+		{"only a person can fix it", steps.Failed("wrong", "do it").WithoutAction(), engine.Failed},
+		{"not tried", steps.NotTried("not tried"), engine.ToDo},
+		{"not applicable", steps.Skipped(steps.NotAsked), engine.Off},
+		{"not checked", steps.Skipped("no reason to"), engine.Skipped},
+		{"unknown", steps.Result{Status: steps.Unknown}, engine.Unknown},
+	} {
+		g := chainGuide()
+		check := g.Steps[0].Checks[0]
+		check.Name, check.FixedBy, check.On, check.Needs = "first", "first", steps.Local, nil
+		next := check
+		next.Name, next.FixedBy, next.Needs = "next", "", []string{"first"}
+		g.Steps = []steps.Step{{
+			Name: "step", Title: "step", Checks: []steps.Check{check, next},
+			Actions: []steps.Action{{Name: "first", Title: "first", On: steps.Local, Doer: action.Manifest{}}},
+		}}
+		b := engine.NewBoard(g)
+		first := steps.Cell{Step: "step", Check: "first", Side: steps.Local}
+		b.Put(first, tc.first)
+		b.Put(steps.Cell{Step: "step", Check: "next", Side: steps.Local}, steps.Passed("ok"))
+		if got := b.State(first); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.situation, got, tc.want)
+		}
+		blocked := b.State(steps.Cell{Step: "step", Check: "next", Side: steps.Local})
+		if want := map[bool]engine.State{true: engine.Later, false: engine.OK}[tc.want == engine.ToDo ||
+			tc.want == engine.Failed]; tc.first.Status == steps.Fail && blocked != want {
+			t.Errorf("%s: what it blocks is %v, want %v", tc.situation, blocked, want)
 		}
 	}
 }

@@ -91,8 +91,8 @@ func checkAll(
 	held = inUse() - before
 	for i, s := range sessions {
 		n := boards[i].Count("")
-		unknown += float64(n.Of(steps.Unknown))
-		if n.Of(steps.Pass) == 0 {
+		unknown += float64(n.Of(engine.Unknown))
+		if n.Of(engine.OK) == 0 {
 			b.Fatal("no check passes, so the benchmark measures nothing")
 		}
 		s.Close()

@@ -45,21 +45,21 @@ func Behind(n int) string {
 	return checks + " not run since the last change, because carrick quit first"
 }
 
-// Wrong is a cell that fails or is unknown.
+// Wrong is a cell that fails, is unknown or is to do.
 type Wrong struct {
-	Status steps.Status
-	Text   string // such as "provider: the tunnel is up: no handshake"
+	State engine.State
+	Text  string // such as "provider: the tunnel is up: no handshake"
 }
 
 // wrongLines is the maximum number of cells that are named. The command carrick check lists all of them.
 const wrongLines = 8
 
-// Wrongs returns the cells that fail, followed by those that are unknown. more is the number of omitted cells.
+// Wrongs returns the cells that fail, followed by those that are unknown and those that are to do. more is the number of
+// omitted cells.
 func (s Stand) Wrongs() (list []Wrong, more int) {
-	for _, status := range []steps.Status{steps.Fail, steps.Unknown} {
+	for _, state := range []engine.State{engine.Failed, engine.Unknown, engine.ToDo} {
 		for _, c := range s.Guide.Cells() {
-			r := s.Board.Verdict(c)
-			if r.Status != status {
+			if s.Board.State(c) != state {
 				continue
 			}
 			if len(list) == wrongLines {
@@ -68,7 +68,8 @@ func (s Stand) Wrongs() (list []Wrong, more int) {
 			}
 			check, _ := s.Guide.Check(c.Check)
 			list = append(
-				list, Wrong{status, fmt.Sprintf("%s: %s: %s", s.Guide.Sides[c.Side].Name, check.Title, oneLine(r.Found))},
+				list,
+				Wrong{state, fmt.Sprintf("%s: %s: %s", s.Guide.Sides[c.Side].Name, check.Title, oneLine(s.Board.Verdict(c).Found))},
 			)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/ui/model"
 )
 
@@ -62,7 +63,10 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 // groups skipped checks by reason.
 func (w *walk) tell(rows []row, full bool) {
 	skipped := &skips{}
-	order := []steps.Status{steps.Pass, steps.Skip, steps.Pending, steps.Waiting, steps.Warn, steps.Unknown, steps.Fail}
+	order := []engine.State{
+		engine.OK, engine.Off, engine.Skipped, engine.Later, engine.Checking, engine.InProgress, engine.ToDo, engine.Warning,
+		engine.Unknown, engine.Failed,
+	}
 	if full {
 		for _, r := range rows {
 			w.tellRow(r, order, true, skipped)
@@ -70,9 +74,9 @@ func (w *walk) tell(rows []row, full bool) {
 	} else {
 		for _, s := range order {
 			for _, r := range rows {
-				w.tellRow(r, []steps.Status{s}, false, skipped)
+				w.tellRow(r, []engine.State{s}, false, skipped)
 			}
-			if s == steps.Skip {
+			if s == engine.Later {
 				w.tellSkips(skipped)
 			}
 		}
@@ -80,13 +84,13 @@ func (w *walk) tell(rows []row, full bool) {
 	w.out.sentence("In this step: %s", tally(w.live.Board.Count(w.current().Name)))
 }
 
-// tellRow prints the cells of a check whose status is in which.
-func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
+// tellRow prints the cells of a check whose state is in which.
+func (w *walk) tellRow(r row, which []engine.State, full bool, skipped *skips) {
 	var said []steps.Cell
 	var whole []string // the text for each cell in said
 	for _, c := range r.cells {
 		v := w.live.Board.Verdict(c)
-		if !slices.Contains(which, v.Status) {
+		if state := w.live.Board.State(c); !slices.Contains(which, state) {
 			continue
 		}
 		w.told[c] = v
@@ -95,7 +99,7 @@ func (w *walk) tellRow(r row, which []steps.Status, full bool, skipped *skips) {
 			continue
 		}
 		said = append(said, c)
-		text := word(v.Status) + ": " + r.check.Title
+		text := word(w.live.Board.State(c)) + ": " + r.check.Title
 		if v.Found != "" && (full || v.Status != steps.Pass) {
 			text += ": " + model.OneLine(v.Says())
 		}

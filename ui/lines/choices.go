@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // choice is a command that the user can choose by its letter or its word.
@@ -158,15 +158,19 @@ func (w *walk) help(list []choice) {
 	w.out.say("Enter: reads the changes since your last input. carrick prints nothing while it waits for you.")
 	w.out.say("Words work like letters: apply, diff, next. Ctrl+c cancels what is running, or quits.")
 	for _, s := range []struct {
-		status steps.Status
-		means  string
+		state engine.State
+		means string
 	}{
-		{steps.Warn, "it passes, with a warning"},
-		{steps.Unknown, "it could not be checked, so it does not count as passed"},
-		{steps.Skip, "it was not checked, for the reason given"},
-		{steps.Waiting, "it is in progress"},
+		{engine.Failed, "something is broken"},
+		{engine.ToDo, "carrick or you have not done this yet"},
+		{engine.Later, "it is blocked by a check that does not pass yet"},
+		{engine.Warning, "it passes, with a warning"},
+		{engine.Unknown, "it could not be checked, so it does not count as passed"},
+		{engine.Off, "an answer makes it not applicable"},
+		{engine.Skipped, "it was not checked, for the reason given"},
+		{engine.InProgress, "it is in progress"},
 	} {
-		w.out.sentence("For a check, %q means: %s", word(s.status), s.means)
+		w.out.sentence("For a check, %q means: %s", word(s.state), s.means)
 	}
 	for _, n := range w.o.Notes {
 		w.out.say("%s", n)

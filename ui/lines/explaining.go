@@ -41,7 +41,7 @@ func (w *walk) explained(r row) {
 	w.out.sentence("Why: %s", c.Why)
 	for _, cell := range r.cells {
 		v := w.live.Board.Verdict(cell)
-		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(v.Status), v.Says())
+		w.out.sentence("%s: %s: %s", w.role(cell.Side), word(w.live.Board.State(cell)), v.Says())
 	}
 	if c.From != "" {
 		w.out.sentence("Checked from %s", c.From)
@@ -54,7 +54,7 @@ func (w *walk) explained(r row) {
 			check, _ := w.guide().Check(need.Check)
 			w.out.sentence(
 				"On the %s this check requires: %s: %s, which is %s", w.role(cell.Side), w.role(need.Side), check.Title,
-				word(w.live.Board.Verdict(need).Status),
+				word(w.live.Board.State(need)),
 			)
 		}
 	}

@@ -18,11 +18,11 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"Each side proves itself with a key pair of its own.",
 			"Answers: 1; e goes through them.",
 			"consumer: ok: the keys Secret holds one key pair.",
-			"1 check skipped, blocked by a check on the provider: the keys Secret holds one key pair.",
+			"1 check for later, blocked by a check on the provider: the keys Secret holds one key pair.",
 			"provider: warning: the credential lives for 30 days more: it ends in 6 days.", "Fix: tunnel keys --renew",
 			"provider: FAIL: the keys Secret holds one key pair: there is no key pair.",
 			"Why: a half pair answers nobody.", "Fix: f 1 runs the fix: Make the keys.",
-			"In this step: 1 ok, 1 failed, 1 with a warning and 1 skipped.", "a applies 1 change.", "n next")
+			"In this step: 1 ok, 1 failed, 1 warning and 1 later.", "a applies 1 change.", "n next")
 		k.says("d")
 		k.hears("create Secret tunnel/keys.", "+kind: Secret")
 		k.says("a")
@@ -34,7 +34,7 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"step 2 of 3, provider: making the keys.", "step 2 of 3, provider: created Secret tunnel/keys.",
 			"Done: 1 change in 1 second.",
 			"provider: ok: the keys Secret holds one key pair.", "consumer: ok: the gateway answers a handshake.",
-			"In this step: 3 ok and 1 with a warning.",
+			"In this step: 3 ok and 1 warning.",
 		)
 		k.says("n")
 		k.hears("Step 3 of 3: Carry.", "both sides: ok: the tunnel carries.", "This step only runs checks.")
@@ -42,7 +42,7 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 		k.hears("This step changes nothing: it only runs checks.", "u all undoes")
 		k.says("n")
 		k.hears(
-			"Summary of milan-rome.", "All checks pass: ", "Step 2, Tunnel keys: 3 ok and 1 with a warning.", "carrick undo ",
+			"Summary of milan-rome.", "All checks pass: ", "Step 2, Tunnel keys: 3 ok and 1 warning.", "carrick undo ",
 			": undoes the changes that the link made",
 		)
 		k.says("m")
@@ -78,7 +78,7 @@ func TestTheFarewellSaysWhereAllStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.hears(
-			"Tunnel, link milan-rome: ", "Step 3, Carry: 2 skipped.",
+			"Tunnel, link milan-rome: ", "Step 3, Carry: 2 later.",
 			"FAIL: provider: the keys Secret holds one key pair: there is no key pair.", "carrick check ",
 			": runs every check once",
 		)

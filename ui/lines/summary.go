@@ -77,7 +77,7 @@ func (w *walk) sayStanding() {
 	}
 	list, more := w.stand().Wrongs()
 	for _, l := range list {
-		w.out.sentence("%s: %s", word(l.Status), l.Text)
+		w.out.sentence("%s: %s", word(l.State), l.Text)
 	}
 	if more > 0 {
 		w.out.sentence("And %d more", more)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"carrick/cluster/clean"
-	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
 )
@@ -86,21 +85,8 @@ func listed(words []string) string {
 
 func tally(n engine.Counts) string {
 	var parts []string
-	for _, p := range []struct {
-		s    steps.Status
-		word string
-	}{
-		{steps.Pass, "ok"},
-		{steps.Fail, "failed"},
-		{steps.Unknown, "unknown"},
-		{steps.Warn, "with a warning"},
-		{steps.Waiting, "waiting"},
-		{steps.Pending, "not checked yet"},
-		{steps.Skip, "skipped"},
-	} {
-		if n.Of(p.s) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n.Of(p.s), p.word))
-		}
+	for _, one := range n.List() {
+		parts = append(parts, one.String())
 	}
 	if len(parts) == 0 {
 		return "no checks"
@@ -108,22 +94,17 @@ func tally(n engine.Counts) string {
 	return listed(parts)
 }
 
-func word(s steps.Status) string {
+// word returns the word for a state in full.
+func word(s engine.State) string {
 	switch s {
-	case steps.Pass:
-		return "ok"
-	case steps.Fail:
-		return "FAIL"
-	case steps.Warn:
+	case engine.Warning:
 		return "warning"
-	case steps.Skip:
+	case engine.Skipped:
 		return "skipped"
-	case steps.Unknown:
-		return "unknown"
-	case steps.Waiting:
-		return "waiting"
+	case engine.Checking:
+		return "not checked yet"
 	}
-	return "not checked yet"
+	return s.String()
 }
 
 // span formats a duration, such as "20 seconds" or "3 minutes".

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/ui/model"
 )
 
@@ -134,7 +135,7 @@ func (w *walk) settled(ran bool) error {
 			return false
 		}
 		n := w.live.Board.Count(name)
-		return n.Of(steps.Waiting) == 0 && (!ran || n.Green() || w.live.Quiet() >= calm)
+		return n.Of(engine.InProgress) == 0 && (!ran || n.Green() || w.live.Quiet() >= calm)
 	})
 }
 

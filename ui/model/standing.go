@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/engine"
 )
 
 // Looked returns how many cells have been checked, and how many exist.
@@ -13,33 +14,19 @@ func (l *Live) Looked() (done, all int) {
 	return len(cells) - l.Behind(cells, time.Time{}), len(cells)
 }
 
-// State returns the overall status of a step, which is the worst status of its cells. A step with blocked cells is not
-// complete, regardless of the status of its other cells.
-func (l *Live) State(step string) steps.Status {
+// State returns the overall state of a step, which is the worst state of its cells. A step with blocked cells is not
+// complete, regardless of the state of its other cells.
+func (l *Live) State(step string) engine.State {
 	n := l.Board.Count(step)
-	for _, s := range []steps.Status{steps.Fail, steps.Unknown, steps.Pending, steps.Waiting} {
+	for _, s := range []engine.State{
+		engine.Failed, engine.Unknown, engine.Checking, engine.InProgress, engine.ToDo, engine.Later, engine.Warning, engine.OK,
+		engine.Skipped,
+	} {
 		if n.Of(s) > 0 {
 			return s
 		}
 	}
-	if l.Held(step) {
-		return steps.Skip
-	}
-	for _, s := range []steps.Status{steps.Warn, steps.Pass} {
-		if n.Of(s) > 0 {
-			return s
-		}
-	}
-	return steps.Skip
-}
-
-// Held reports whether a cell of the step is blocked by another cell that does not pass. A permanently skipped cell
-// blocks nothing.
-func (l *Live) Held(step string) bool {
-	return slices.ContainsFunc(l.Of(step), func(c steps.Cell) bool {
-		root, masked := l.Board.Cause(c)
-		return masked && l.Board.Verdict(c).Status == steps.Skip && l.Board.Verdict(root).Status != steps.Skip
-	})
+	return engine.Off
 }
 
 // FirstCause returns the first cell that fails or is unknown independently of other cells. If there is no such cell, or
@@ -70,26 +57,26 @@ func (l *Live) FirstOpen() int {
 	return at
 }
 
-// Elsewhere returns how many cells in other steps fail or are unknown independently of other cells.
+// Elsewhere returns how many cells in other steps are broken or unknown independently of other cells.
 func (l *Live) Elsewhere(step string) int {
 	n := 0
 	for _, t := range l.Board.Troubles() {
-		if t.Root && t.Result.Status != steps.Warn && t.Cell.Step != step {
+		if t.Root && !t.ToDo && t.Result.Status != steps.Warn && t.Cell.Step != step {
 			n++
 		}
 	}
 	return n
 }
 
-// Wrong returns the cells with the given statuses, in the order of the statuses. Within a status, the cells that block
-// the most other cells come first.
-func (l *Live) Wrong(statuses ...steps.Status) []steps.Cell {
+// Wrong returns the cells with the given states, in the order of the states. Within a state, the cells that block the
+// most other cells come first.
+func (l *Live) Wrong(states ...engine.State) []steps.Cell {
 	causes := l.Board.Causes()
 	var out []steps.Cell
-	for _, s := range statuses {
+	for _, s := range states {
 		from := len(out)
 		for _, c := range l.Guide().Cells() {
-			if l.Board.Verdict(c).Status == s {
+			if l.Board.State(c) == s {
 				out = append(out, c)
 			}
 		}

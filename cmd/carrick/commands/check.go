@@ -20,6 +20,7 @@ import (
 type checkFlags struct {
 	output, side       string
 	watch, ignoreDrift bool
+	all, failed        bool
 	wait               time.Duration
 	only, skip, failOn []string
 }
@@ -35,6 +36,8 @@ func (a *app) check() *cobra.Command {
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "`format`: table, json, yaml or junit")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "keep running, and print each verdict that changes")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "wait this long until all checks pass")
+	cmd.Flags().BoolVar(&f.all, "all", false, "also print checks that are not applicable with the current answers")
+	cmd.Flags().BoolVar(&f.failed, "failed", false, "print only checks that need attention")
 	cmd.Flags().StringVar(&f.side, "side", "", "one `side` only: local, remote, or the guide's name of the side")
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "only these steps or checks: `names` separated by commas")
 	cmd.Flags().StringSliceVar(&f.skip, "skip", nil, "skip these steps or checks: `names` separated by commas")
@@ -88,13 +91,15 @@ func (a *app) runCheck(ctx context.Context, path string, f checkFlags) error {
 		return ctx.Err()
 	}
 	report := s.NewReport(b, looks, cells, time.Now())
-	if perr := a.printer().Report(a.out, report, f.output); perr != nil {
+	p := a.printer()
+	p.All, p.NotGreen = f.all, f.failed
+	if perr := p.Report(a.out, report, f.output); perr != nil {
 		return perr
 	}
 	if err != nil {
 		return err
 	}
-	code := boardCode(count(b, cells), f.warned(b, cells))
+	code := boardCode(statuses(b, cells), f.warned(b, cells))
 	if n := toldOpen(b, cells); n > 0 && code != exit.Failed {
 		fmt.Fprintf(
 			a.err, "according to the facts file, %d checks on the other side do not pass yet; ask its admin for a newer file\n",
@@ -120,12 +125,16 @@ func toldOpen(b *engine.Board, cells []steps.Cell) int {
 	return n
 }
 
+// valid returns a usage error for flags that contradict each other.
 func (f checkFlags) valid() error {
 	if err := format.Valid(f.output, format.ByCommand["check"]...); err != nil {
 		return err
 	}
 	if f.wait < 0 {
 		return exit.Usagef("--wait %s is negative", f.wait)
+	}
+	if (f.all || f.failed) && f.output != "table" {
+		return exit.Usagef("--all and --failed are for tables: leave out -o")
 	}
 	if f.watch && f.output != "table" {
 		return exit.Usagef("--watch prints lines, not a single document: leave out -o")
@@ -191,23 +200,15 @@ func (a *app) look(
 	var at map[steps.Cell]engine.Look
 	err := s.Follow(ctx, cells, func(b *engine.Board, looks map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		board, at = b, looks
-		return !count(b, cells).Green() || toldOpen(b, cells) > 0
+		return !b.CountOf(cells).Green() || toldOpen(b, cells) > 0
 	})
 	if board == nil {
 		board, at = engine.NewBoard(s.Guide()), map[steps.Cell]engine.Look{}
 	}
 	if err != nil && errors.Is(context.Cause(ctx), exit.ErrDeadline) {
-		return board, at, fmt.Errorf("%w: %s after %s", exit.ErrDeadline, count(board, cells), wait)
+		return board, at, fmt.Errorf("%w: %s after %s", exit.ErrDeadline, board.CountOf(cells), wait)
 	}
 	return board, at, err
-}
-
-func count(b *engine.Board, cells []steps.Cell) engine.Counts {
-	var n engine.Counts
-	for _, c := range cells {
-		n[b.Verdict(c).Status]++
-	}
-	return n
 }
 
 // watch prints verdicts as they arrive and whenever they change, until ctx is canceled.
@@ -220,17 +221,26 @@ func (a *app) watch(ctx context.Context, s *engine.Session, cells []steps.Cell) 
 				continue
 			}
 			last[c] = v
-			fmt.Fprintf(a.out, "%s  %s\n", time.Now().Format(time.TimeOnly), a.printer().Line(s.Guide(), c, v))
+			fmt.Fprintf(a.out, "%s  %s\n", time.Now().Format(time.TimeOnly), a.printer().Line(s.Guide(), c, b.State(c), v))
 		}
 		return true
 	})
 }
 
-func boardCode(n engine.Counts, warned bool) int {
+// statuses counts the statuses of cells.
+func statuses(b *engine.Board, cells []steps.Cell) map[steps.Status]int {
+	n := map[steps.Status]int{}
+	for _, c := range cells {
+		n[b.Verdict(c).Status]++
+	}
+	return n
+}
+
+func boardCode(n map[steps.Status]int, warned bool) int {
 	switch {
-	case n.Of(steps.Fail) > 0:
+	case n[steps.Fail] > 0:
 		return exit.Failed
-	case n.Of(steps.Unknown)+n.Of(steps.Waiting)+n.Of(steps.Pending) > 0:
+	case n[steps.Unknown]+n[steps.Waiting]+n[steps.Pending] > 0:
 		return exit.Unknown
 	case warned:
 		return exit.Warnings

@@ -97,6 +97,9 @@ func junitCell(guide string, c engine.ReportCheck) junitCase {
 	case steps.Warn:
 		one.SystemOut = "warning: " + plain.OneLine(c.Found) + "\n" + said.Text
 	case steps.Fail:
+		if c.ToDo {
+			said.Type = "todo"
+		}
 		one.Failure = said
 	case steps.Skip:
 		said.Type, said.Text = "", ""

@@ -10,35 +10,47 @@ import (
 	"carrick/steps/engine"
 )
 
-// Every glyph is one column wide in all locales. The status is always printed as a word, too.
-var glyphs = map[steps.Status]string{
-	steps.Pass: "✓", steps.Fail: "✗", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: "◌",
-	steps.Pending: "◌",
-}
-
-var asciiGlyphs = map[steps.Status]string{
-	steps.Pass: "+", steps.Fail: "x", steps.Warn: "!", steps.Unknown: "?", steps.Skip: "-", steps.Waiting: ".",
-	steps.Pending: ".",
-}
-
 // Printer writes reports for users.
 type Printer struct {
 	Guides []*steps.Guide
 	ASCII  bool
+	// All also prints the checks that an answer makes not applicable. NotGreen prints only the checks that need attention.
+	All, NotGreen bool
 }
 
-func (p Printer) glyph(s steps.Status) string {
+func (p Printer) glyph(s engine.State) string {
 	if p.ASCII {
-		return asciiGlyphs[s]
+		return s.ASCII()
 	}
-	return glyphs[s]
+	return s.Glyph()
 }
 
 // Line formats the verdict of one cell for check --watch.
-func (p Printer) Line(g *steps.Guide, c steps.Cell, v steps.Result) string {
+func (p Printer) Line(g *steps.Guide, c steps.Cell, state engine.State, v steps.Result) string {
 	return fmt.Sprintf(
-		"%s %-7s %-8s %-28s %s", p.glyph(v.Status), v.Status, g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
+		"%s %-7s %-8s %-28s %s", p.glyph(state), tableWord(state, v.Status), g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
 	)
+}
+
+// hides reports whether a row is left out of the table.
+func (p Printer) hides(c engine.ReportCheck) bool {
+	switch c.State {
+	case engine.OK, engine.Later, engine.Skipped:
+		return p.NotGreen
+	case engine.Off:
+		return p.NotGreen || !p.All
+	}
+	return false
+}
+
+// tableWord returns the word for a verdict in a table. This is the status as in the other formats, or the state if it is
+// more precise.
+func tableWord(state engine.State, status steps.Status) string {
+	switch state {
+	case engine.ToDo, engine.Later, engine.Off:
+		return state.String()
+	}
+	return status.String()
 }
 
 // Report writes r. format is table, json, yaml or junit.
@@ -60,24 +72,26 @@ func (p Printer) table(w io.Writer, r engine.Report) error {
 		return err
 	}
 	step := ""
-	var n engine.Counts
 	for _, c := range r.Checks {
-		n[c.Status]++
+		if p.hides(c) {
+			continue
+		}
 		if c.Step != step {
 			step = c.Step
 			fmt.Fprintf(&b, "%s%s\n", map[bool]string{true: "", false: "\n"}[b.Len() == 0], g.Step(step).Title)
 		}
 		role := g.Sides[c.Side].Name
-		fmt.Fprintf(&b, "  %s %-7s %-8s %s: %s\n", p.glyph(c.Status), c.Status, role, c.Title, plain.OneLine(c.Found))
+		fmt.Fprintf(&b, "  %s %-7s %-8s %s: %s\n", p.glyph(c.State), tableWord(c.State, c.Status), role, c.Title, plain.OneLine(c.Found))
 		if c.Fix != "" && c.Status != steps.Pass && c.Status != steps.Skip {
 			fmt.Fprintf(&b, "      fix: %s\n", strings.ReplaceAll(strings.TrimSpace(c.Fix), "\n", "\n           "))
 			fmt.Fprintf(&b, "      why: carrick explain %s/%s\n", r.Guide, c.Check)
 		}
 	}
-	if n.Of(steps.Fail)+n.Of(steps.Unknown) > 0 {
-		p.Causes(&b, r)
+	p.Causes(&b, r)
+	fmt.Fprintf(&b, "\n%s\n", p.Dots(r.Counts().String()))
+	if off := r.Counts().Of(engine.Off); off > 0 && !p.All && !p.NotGreen {
+		fmt.Fprintf(&b, "%d more not applicable with the current answers; --all lists them\n", off)
 	}
-	fmt.Fprintf(&b, "\n%s\n", p.Dots(n.String()))
 	_, err = fmt.Fprint(w, b.String())
 	return err
 }

@@ -30,6 +30,7 @@ func FuzzReports(f *testing.F) {
 		r := engine.Report{
 			Kind: "CheckReport", Guide: g.Name, Link: "a", Time: time.Unix(0, 0).UTC(), Checks: []engine.ReportCheck{{
 				ID: g.ID(cell), Step: cell.Step, Check: cell.Check, Title: check.Title, Side: cell.Side, Status: steps.Fail,
+				State: engine.Failed,
 				Found: clean.Text(found), Fix: clean.Text(fix),
 			}},
 		}

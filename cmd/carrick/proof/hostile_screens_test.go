@@ -90,4 +90,4 @@ func (o *office) pagesThrough(p *carricktest.Terminal, see func(), when string) 
 
 // firstIsIn matches a screen on which the selected row has verdicts for every side. The screen then contains text from
 // the API servers.
-const firstIsIn = `(?m)▸ [^◌\n]*[✓!✗?][^◌\n]*$`
+const firstIsIn = `(?m)▸ [^◌\n]*[✓!✗?○·-][^◌\n]*$`

@@ -28,14 +28,14 @@ func renkuByKeys(t *testing.T) {
 	p.Types("\r")
 	throughRenku.Apply(p, 1, 11)
 	throughRenku.Undo(p)
-	p.Wait(`[5-9] failed`) // it has looked again
+	p.Wait(`[5-9] to do`) // it has looked again
 	p.Types("q")
 	if code := p.Leaves(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	p.IsAsItWas()
 	for _, text := range []string{
-		"9 Resource pool", "✗ remote: The session namespace exists: ", "The clusters of the demo are deleted",
+		"9 Resource pool", "○ remote: The session namespace exists: ", "The clusters of the demo are deleted",
 	} {
 		if !strings.Contains(p.Text(), text) {
 			t.Errorf("the summary lacks %q:\n%s", text, p.Text())

@@ -50,7 +50,7 @@ func vsphereByPolicy(t *testing.T) {
 	p.Wait(`(?s)` + w.On(9) + `.*gets the shared +(StorageClass +)?✓ ok.*keeps its +(StorageClass +)?✓ ok`)
 	p.Types("n")
 	w.Apply(p, 10, 10)
-	p.Wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7- 8- 9✓ 10✓ +[0-9]+ ok · [0-9]+ skipped`)
+	p.Wait(`1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7– 8– 9✓ 10✓ +[0-9]+ ok( · [0-9]+ skipped)? +live`)
 	w.Undo(p)
 	if d := cmp.Diff(before, p.ObjectsOf("sandbox-local", ofGuests)); d != "" {
 		t.Errorf("the guest is not as it was (-before +after):\n%s", d)
@@ -84,7 +84,7 @@ func vsphereByExtension(t *testing.T) {
 	p.Types("n")
 	w.Apply(p, 7, 8)
 	p.Types("n")
-	p.Wait(`(?s)` + w.On(9) + `.*1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8[✓!] 9✓ 10✓ +[0-9]+ ok · (1 warning · )?[0-9]+ skipped`)
+	p.Wait(`(?s)` + w.On(9) + `.*1✓ 2✓ 3✓ 4✓ 5✓ 6✓ 7✓ 8[✓!] 9✓ 10✓ +[0-9]+ ok( · 1 warning)?( · [0-9]+ skipped)? +live`)
 	p.Kubectl("sandbox-local", "-n", "vsphere-extensions", "scale", "deployment", "vsphere-extensions", "--replicas=0")
 	p.Wait(`gets the shared +(StorageClass +)?✗ FAIL`)
 	p.Wait(`silently bypasses the +(webhook +)?✗ FAIL`)

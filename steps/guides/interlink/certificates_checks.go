@@ -196,7 +196,11 @@ func certificateSecret(ctx context.Context, e steps.Env) steps.Result {
 	fix := secretFix(e)
 	s, err := readSecret(ctx, e)
 	if err != nil {
-		return check.AbsentFails(err, fix)
+		r := check.AbsentFails(err, fix)
+		if r.Status == steps.Fail && managed(e) {
+			r = r.FixedBy("issuers")
+		}
+		return r
 	}
 	if r := check.TLSSecret(s, e.Answers.Text("exposure.address"), 0, time.Now(), fix); r.Status != steps.Pass {
 		if chain, err := probe.ParseCerts([]byte(s.Data["tls.crt"].Reveal())); err == nil &&

@@ -124,6 +124,8 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
 	)
 	switch {
+	case err != nil && !errors.Is(err, context.Canceled) && t.mode == byProxy && noProxy(e):
+		return steps.Skipped("nothing listens at %s, because Service %s does not exist yet", t.where, proxyName)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return steps.Failed("nothing listens at "+t.where, fix)
 	case err != nil && ctx.Err() != nil:
@@ -132,6 +134,16 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		return steps.Failed("cannot connect to "+t.where+": "+failure.Explain(err), fix)
 	}
 	return steps.Passed("%s", t.where)
+}
+
+// noProxy reports whether the proxy's Service does not exist yet.
+func noProxy(e steps.Env) bool {
+	facts := e.Own
+	if e.Side == steps.Remote {
+		facts = e.Peer
+	}
+	exists, err := facts.Value("proxy-exists")
+	return err == nil && exists == false
 }
 
 func portOf(where string) string {

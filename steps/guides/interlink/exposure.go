@@ -162,6 +162,13 @@ func exposureFacts() []steps.Fact {
 			Learn: func(_ context.Context, e steps.Env) (any, error) { return mode(e), nil },
 		},
 		{
+			Name: "proxy-exists", Title: "whether the proxy's Service exists", On: steps.Local, Shared: true,
+			Learn: func(ctx context.Context, e steps.Env) (any, error) {
+				s, err := proxyService(ctx, e)
+				return s != nil, err
+			},
+		},
+		{
 			Name: "balancer-there", Title: "whether load balancers get addresses in the cluster", On: steps.Local,
 			Learn: learnBalancer,
 		},
