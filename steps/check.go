@@ -96,7 +96,7 @@ type Result struct {
 	Secondary bool      // usually caused by another failure; set by Symptom
 	Undone    bool      // an object that an action creates does not exist; set by func Undone
 	NotTried  bool      // an action's trial has not run yet; set by func NotTried
-	Made      bool      // only for a failure: this link's inventory has entries of the action that fixes it
+	Made      bool      // only for a failure: this link ran the action that fixes it; the inventory sets this, too
 	told      Status    // only for a skip: the verdict in the other admin's facts file
 	PeerFile  bool      // only for a skip: the check requires data that the other side's admin has not provided
 	Unasked   bool      // the answers don't configure the action that fixes this check

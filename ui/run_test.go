@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ func onTerminal(t *testing.T, ctx context.Context, o Options) *terminal {
 		t.Skipf("no pseudo-terminal: %v", err)
 	}
 	if err := pty.Setsize(ours, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.SetNonblock(int(ours.Fd()), true); err != nil { // without that, reads have no deadline
 		t.Fatal(err)
 	}
 	p := &terminal{t: t, ends: ours, done: make(chan error, 1)}

@@ -145,7 +145,9 @@ func (m *tunnel) tunnelKeys() steps.Step {
 					if e.Side == steps.Local || m.made() {
 						return soon(steps.Passed("one pair"))
 					}
-					return soon(steps.Failed("there is no key pair", "tunnel keys --make"))
+					r := steps.Failed("there is no key pair", "tunnel keys --make")
+					r.Made = true // so that it is broken, not to do
+					return soon(r)
 				},
 			},
 			{

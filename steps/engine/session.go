@@ -242,7 +242,7 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 	if mend, of := s.guide.FixingAction(check, env.Side); mend != nil {
 		r.Unasked = !mend.Wanted(of, env)
 	}
-	r.Made = r.Status == steps.Fail && s.made(ctx, env, check, r)
+	r.Made = r.Status == steps.Fail && (r.Made || s.made(ctx, env, check, r))
 	return r
 }
 
@@ -250,7 +250,13 @@ func (s *Session) judge(ctx context.Context, env steps.Env, step *steps.Step, ch
 // be read, made returns false.
 func (s *Session) made(ctx context.Context, env steps.Env, check *steps.Check, r steps.Result) bool {
 	act, _ := s.guide.Offer(check, env.Side, r)
-	if act == nil || act.On != env.Side || env.Cluster == nil || r.NotTried {
+	if act == nil || r.NotTried {
+		return false
+	}
+	if act.On != env.Side {
+		env = s.probeEnv(ctx, act.On, &usage{})
+	}
+	if env.Cluster == nil {
 		return false
 	}
 	inv, err := inventory.Of(ctx, env)

@@ -140,7 +140,9 @@ func (m *tunnel) tunnelKeys() steps.Step {
 					if e.Side == steps.Local || m.made() {
 						return soon(steps.Passed("one pair"))
 					}
-					return soon(steps.Failed("there is no key pair", ""))
+					r := steps.Failed("there is no key pair", "")
+					r.Made = true // so that it is broken, not to do
+					return soon(r)
 				},
 			},
 			{
