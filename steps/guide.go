@@ -90,11 +90,26 @@ type Guide struct {
 type Step struct {
 	Name, Title string
 	Why         string         // one or two sentences at the top of the screen
+	Map         MapRow         // the step in the map of both sides; if zero, the map shows the step's title
 	When        func(Env) bool // nil means always
 	Ask         []Question
 	Facts       []Fact
 	Actions     []Action
 	Checks      []Check
+}
+
+// MapRow is what a step contributes to the map of both sides: an object on each side, and an arrow between them.
+type MapRow struct {
+	Local, Remote string // two or three words, such as "gateway"; "" if the step has no object on that side
+	Arrow         Side   // side to which the arrow points, or Both; "" if the step connects nothing
+}
+
+// Label returns the object on a side.
+func (m MapRow) Label(side Side) string {
+	if side == Local {
+		return m.Local
+	}
+	return m.Remote
 }
 
 // Step returns the named step, or nil.

@@ -45,6 +45,7 @@ type app struct {
 	live     *model.Live // nil until a session is open
 	run      *run        // the current or last apply or undo
 	log      journal
+	feed     journal // changes of states, without the first verdicts
 	player   *player // runs the autoplay script; nil if autoplay is off
 	showsOff bool    // rows that an answer turns off are shown
 	undid    bool    // the last successful run was an undo
@@ -127,6 +128,7 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	}
 	switch msg := msg.(type) {
 	case turnedMsg:
+		a.turned(msg.next.Turned)
 		cmd = a.follow(msg.next)
 	case progressMsg:
 		a.run.heard(a, msg)
@@ -228,6 +230,10 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.lay(newStepsPanel(a.stepPage()))
 	case key.Matches(k, a.k.Hand.Binding) && len(a.panels) == 0 && a.live != nil && !a.run.busy():
 		if panel := a.handoverPanel(); panel != nil {
+			return a.lay(panel)
+		}
+	case key.Matches(k, a.k.Map.Binding) && len(a.panels) == 0 && a.live != nil:
+		if panel := a.mapPanel(); panel != nil {
 			return a.lay(panel)
 		}
 	case key.Matches(k, a.k.Trouble.Binding) && len(a.panels) == 0 && a.live != nil:

@@ -21,6 +21,7 @@ const (
 // replacement.
 var lineLetters = []string{
 	"─", "-", "│", "|", "┃", "|", "·", "-", "…", "~", "←", "<", "→", ">", "↑", "^", "↓", "v", "•", "*", "×", "x",
+	"○", "o", "–", "-", "┌", "+", "┐", "+", "└", "+", "┘", "+", "┄", ".", "╌", "~", "█", "#", "░", ".", "◂", "<",
 }
 
 // glyphLetters lists the other non-ASCII characters of the screen. Each is followed by its replacement.

@@ -40,22 +40,27 @@ func (a *app) logPanel() screen {
 		}
 		var out []string
 		for _, e := range a.log {
-			sign := a.t.faint.Render("·")
-			if e.sign != "" {
-				sign = e.sign
-			}
-			if e.bad {
-				sign = a.t.bad.Render(engine.Failed.Glyph())
-			}
-			head := a.t.faint.Render(e.at.Format("15:04:05")) + " " + sign + " "
-			var body []string
-			for _, l := range manyLines(e.text) {
-				body = append(body, wrap(l, w-width(head))...)
-			}
-			out = append(out, hang(head, body)...)
+			out = append(out, a.entryLines(e, w)...)
 		}
 		return out
 	})
 	p.end = true
 	return p
+}
+
+// entryLines returns an entry with its time and its symbol in w columns.
+func (a *app) entryLines(e entry, w int) []string {
+	sign := a.t.faint.Render("·")
+	if e.sign != "" {
+		sign = e.sign
+	}
+	if e.bad {
+		sign = a.t.bad.Render(engine.Failed.Glyph())
+	}
+	head := a.t.faint.Render(e.at.Format("15:04:05")) + " " + sign + " "
+	var body []string
+	for _, l := range manyLines(e.text) {
+		body = append(body, wrap(l, w-width(head))...)
+	}
+	return hang(head, body)
 }

@@ -24,7 +24,7 @@ type keyMap struct {
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
 	Steps, Digit, Off                           hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
-	Copy, Page, Save, Log, Trouble, Hand        hotkey
+	Copy, Page, Save, Log, Trouble, Hand, Map   hotkey
 	Hit, HitBack, Object, ObjBack, Rest         hotkey
 	Yes, No, Left, Right, Store, Edit, Omit     hotkey
 	Help, Quit, Interrupt, Suspend, Pause       hotkey
@@ -64,6 +64,7 @@ func newKeys() keyMap {
 		Log:     hot("l", "log", "show the log: changes and errors", "l"),
 		Hand:    hot("h", "hand over", "write a facts file for the other admin; in the list of contexts: open one", "h"),
 		Trouble: hot("t", "trouble", "list what is broken and what is next in all steps, causes first", "t"),
+		Map:     hot("m", "map", "show the map of both sides", "m"),
 		Hit:     hot("n", "next", "after / in a text: next match", "n"),
 		HitBack: hot("N", "before", "after / in a text: previous match", "N"),
 		Object:  hot("] tab", "next object", "in a diff: next object", "]", "tab"),
@@ -100,7 +101,7 @@ func (k keyMap) groups() []keyGroup {
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter, k.Off}},
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump, k.Steps}},
 		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
-		{"Look", []hotkey{k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log, k.Hand}},
+		{"Look", []hotkey{k.Map, k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log, k.Hand}},
 		{"In a text", []hotkey{k.Hit, k.HitBack, k.Object, k.ObjBack, k.Rest}},
 		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Edit, k.Omit}},
 		{"Always", []hotkey{k.Help, k.Quit, k.Interrupt, k.Suspend}},

@@ -176,7 +176,12 @@ func (s *summary) lines(w int) []string {
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("some checks do not pass")
 	}
 	out := []string{"", verdict, "  " + s.from.tally(n), ""}
-	out = append(out, a.stepList(-1, w)...)
+	if w >= bothFrom-4 {
+		rows := a.live.Map()
+		out = append(out, a.mapOf(rows, nowhere, min(w, 110), 0, len(rows), nil)...)
+	} else {
+		out = append(out, a.stepList(-1, w)...)
+	}
 	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward(w)} {
 		if len(part) > 0 {
 			out = append(append(out, ""), part...)

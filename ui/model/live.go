@@ -46,6 +46,13 @@ type Turn struct {
 	number int
 	wait   context.Context // nil for the first iteration, which does not wait
 	trace  engine.Trace
+	Turned Turned // how the previous iteration changed the state of the cell
+}
+
+// Turned is a change of a cell's state. If the state is the same as before, Was and Is are equal.
+type Turned struct {
+	Cell    steps.Cell
+	Was, Is engine.State
 }
 
 // NewLive returns a Live whose board has no verdicts yet. All check loops end when ctx is done.
@@ -120,10 +127,17 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if l.ctx.Err() != nil || t.number != k.number { // the loop was restarted, and the new loop has the newer result
 		return t, false
 	}
-	if was := l.Board.Verdict(t.cell); was.Status != r.Status || was.Found != r.Found {
+	was := l.Board.Verdict(t.cell)
+	if was.Status != r.Status || was.Found != r.Found {
 		l.moved = time.Now()
 	}
-	l.Board.Put(t.cell, r)
+	if t.Turned = (Turned{Cell: t.cell}); was.Status != r.Status && was.Status != steps.Pending {
+		t.Turned.Was = l.Board.State(t.cell)
+		l.Board.Put(t.cell, r)
+		t.Turned.Is = l.Board.State(t.cell)
+	} else {
+		l.Board.Put(t.cell, r)
+	}
 	k.Look = Look{Began: began, Took: time.Since(began), Trace: trace}
 	t.trace = trace
 	t.wait, k.stop = context.WithCancel(l.ctx)

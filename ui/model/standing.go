@@ -16,18 +16,7 @@ func (l *Live) Looked() (done, all int) {
 
 // State returns the overall state of a step, which is the worst state of its cells. A step with blocked cells is not
 // complete, regardless of the state of its other cells.
-func (l *Live) State(step string) engine.State {
-	n := l.Board.Count(step)
-	for _, s := range []engine.State{
-		engine.Failed, engine.Unknown, engine.Checking, engine.InProgress, engine.ToDo, engine.Later, engine.Warning, engine.OK,
-		engine.Skipped,
-	} {
-		if n.Of(s) > 0 {
-			return s
-		}
-	}
-	return engine.Off
-}
+func (l *Live) State(step string) engine.State { return worst(l.Board.Count(step)) }
 
 // FirstCause returns the first cell that fails or is unknown independently of other cells. If there is no such cell, or
 // if no part of the setup exists yet, FirstCause returns false.

@@ -28,6 +28,7 @@ func clusters() steps.Step {
 	mayMake.On = steps.Both
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
+		Map: steps.MapRow{Local: "API, Argo CD", Remote: "API"},
 		Why: "Argo CD runs on one cluster and deploys to the other. Both API servers must answer, and you must be allowed " +
 			"to create what this guide creates.",
 		Ask: []steps.Question{{

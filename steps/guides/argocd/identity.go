@@ -21,6 +21,7 @@ const clusterAuth = "argoproj/argo-cd: util/clusterauth/clusterauth.go" // used 
 func identity() steps.Step {
 	return steps.Step{
 		Name: "identity", Title: "Identity",
+		Map: steps.MapRow{Remote: "ServiceAccount, token"},
 		Why: "Argo CD acts on the destination as one ServiceAccount. As with argocd cluster add, its token does not " +
 			"expire, because Argo CD cannot renew tokens. To replace the token, delete the token Secret and apply again.",
 		Ask: []steps.Question{

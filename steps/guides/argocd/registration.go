@@ -20,6 +20,7 @@ const secretType = "argocd.argoproj.io/secret-type"
 func registration() steps.Step {
 	return steps.Step{
 		Name: "registration", Title: "Registration",
+		Map: steps.MapRow{Local: "cluster Secret", Remote: "API address", Arrow: steps.Remote},
 		Why: "Argo CD finds a cluster through a Secret in its own namespace that has the label " + secretType + "=cluster.",
 		Ask: []steps.Question{{
 			Key: "cluster.name", Title: "Name of the cluster in Argo CD", Kind: steps.Text,

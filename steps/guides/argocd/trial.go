@@ -17,6 +17,7 @@ import (
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial Application",
+		Map: steps.MapRow{Local: "trial Application", Remote: "namespaces", Arrow: steps.Remote},
 		Why: "Argo CD connects to a cluster once an Application targets it. In the Kubernetes API only the status of an " +
 			"Application shows whether the connection works. The trial Application deploys nothing.",
 		Ask: []steps.Question{{

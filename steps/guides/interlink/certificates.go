@@ -29,6 +29,7 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Certificates",
+		Map: steps.MapRow{Local: "certificate, CA"},
 		Why: "Each job gets the CA that signs the endpoint's certificate, so the CA is valid for years and the certificate " +
 			"for months. A renewed certificate requires no other change. A new CA must reach the virtual kubelet, and jobs " +
 			"that are already running never get it.",

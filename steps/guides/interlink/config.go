@@ -17,6 +17,7 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "config", Title: "Virtual kubelet",
+		Map: steps.MapRow{Local: "virtual kubelet", Arrow: steps.Remote},
 		Why: "The virtual kubelet gives each job the API's address and CA. It reads its configuration only at start. " +
 			"carrick edits five keys in place, because the chart's own value for the CA breaks the file in every release " +
 			"since 0.5.3. Each helm upgrade overwrites these keys: apply this step again afterwards.",

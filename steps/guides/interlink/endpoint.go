@@ -7,6 +7,7 @@ import (
 func endpoint() steps.Step {
 	return steps.Step{
 		Name: "endpoint", Title: "Endpoint",
+		Map: steps.MapRow{Local: "endpoint", Remote: "compute nodes", Arrow: steps.Local},
 		Why: "carrick checks what a job sees, from this machine and from the edge node: the address, the port, the " +
 			"certificate against the CA that jobs get, and the API's responses without a token.",
 		Facts: []steps.Fact{

@@ -31,6 +31,7 @@ const ingressNamespace = "ingress-nginx-internal"
 func exposure() steps.Step {
 	return steps.Step{
 		Name: "exposure", Title: "Exposure",
+		Map: steps.MapRow{Local: "exposed port"},
 		Why: "Jobs on compute nodes cannot reach the cluster-internal address of the API. They can use a small TLS proxy, " +
 			"the API server itself, or the published guide's ingress, whose files carrick only checks and exports with " +
 			"corrections.",

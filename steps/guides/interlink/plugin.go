@@ -22,6 +22,7 @@ const slurmConfig = "/etc/interlink/SlurmConfig.yaml"
 func plugin() steps.Step {
 	return steps.Step{
 		Name: "plugin", Title: "Plugin",
+		Map: steps.MapRow{Remote: "plugin"},
 		Why: "The virtual kubelet sends tokens and the CA with each pod, and the Slurm plugin mounts them only if its own " +
 			"configuration sets ExportPodData. Where the plugin writes them decides who else on the compute nodes " +
 			"can read them.",

@@ -17,6 +17,7 @@ const causeNote = "carrick/started-with"
 func proxy() steps.Step {
 	return steps.Step{
 		Name: "proxy", Title: "Proxy",
+		Map: steps.MapRow{Local: "proxy"},
 		Why: "An nginx forwards four API paths, answers 404 to all other paths and has no credentials: each request " +
 			"carries its own token. It serves a renewed certificate from the next handshake on, and restarts only when its " +
 			"configuration or the cluster's CA changes.",

@@ -13,6 +13,7 @@ import (
 func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Cluster and edge",
+		Map: steps.MapRow{Local: "API, virtual node", Remote: "edge files"},
 		Why: "A virtual node passes its pods to a plugin on an edge node, which runs them as batch jobs. carrick checks " +
 			"the cluster through its API. Run carrick on the edge node, too, with a facts file from the cluster, so that it " +
 			"can read the plugin's files.",

@@ -13,6 +13,7 @@ import (
 func test() steps.Step {
 	return steps.Step{
 		Name: "test", Title: "Test",
+		Map: steps.MapRow{Local: "test job", Arrow: steps.Remote},
 		Why: "carrick sends the requests of a job through the endpoint, as the jobs' ServiceAccount, and compares the " +
 			"responses with those to direct requests. It revokes the token immediately afterwards. Only the test Job sends " +
 			"its requests from a compute node.",

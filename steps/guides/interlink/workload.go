@@ -22,6 +22,7 @@ import (
 func workload() steps.Step {
 	return steps.Step{
 		Name: "workload", Title: "Workload",
+		Map: steps.MapRow{Local: "job permissions"},
 		Why: "A job acts as the ServiceAccount of its pod, with the permissions of that ServiceAccount in the cluster. The " +
 			"endpoint does not change these permissions.",
 		Ask: []steps.Question{

@@ -10,6 +10,7 @@ import (
 func authentication() steps.Step {
 	return steps.Step{
 		Name: "authentication", Title: "Authentication",
+		Map: steps.MapRow{Local: "control-plane Secret", Remote: "Tenant", Arrow: steps.Remote},
 		Why: "carrick registers the consumer as a Tenant on the provider and gives the consumer's Liqo a kubeconfig. Liqo " +
 			"reports no error if that kubeconfig is wrong, so carrick tests it first.",
 		Ask: []steps.Question{

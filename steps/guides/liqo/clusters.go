@@ -10,6 +10,7 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
+		Map: steps.MapRow{Local: "API, Liqo", Remote: "API, Liqo"},
 		Why: "Both clusters need a healthy Liqo installation, compatible Liqo versions and distinct cluster ids.",
 		Ask: []steps.Question{
 			{

@@ -21,6 +21,7 @@ const usualBinding = "liqo-binding-liqo-remote-controlplane"
 func credentials() steps.Step {
 	return steps.Step{
 		Name: "credentials", Title: "Credentials",
+		Map: steps.MapRow{Local: "kubeconfig, key", Remote: "certificate or token", Arrow: steps.Local},
 		Why: "The consumer creates a key and requests a certificate, and the provider signs it. carrick tests the " +
 			"credential before Liqo uses it.",
 		Ask:   credentialQuestions(),

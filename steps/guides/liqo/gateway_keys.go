@@ -29,6 +29,7 @@ const keySize = 32
 func gatewayKeys() steps.Step {
 	return steps.Step{
 		Name: "keys", Title: "Gateway keys", When: joins,
+		Map: steps.MapRow{Local: "gateway keys", Remote: "gateway keys", Arrow: steps.Both},
 		Why: "The gateways authenticate each other with WireGuard keys. carrick creates a key pair for each side and gives " +
 			"the other side only the public key.",
 		Facts: []steps.Fact{

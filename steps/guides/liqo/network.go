@@ -8,6 +8,7 @@ import (
 func network() steps.Step {
 	return steps.Step{
 		Name: "network", Title: "Network configuration", When: joins,
+		Map: steps.MapRow{Local: "Configuration", Remote: "Configuration", Arrow: steps.Both},
 		Why: "carrick gives each side the other's address ranges. Each side's Liqo remaps overlapping ranges independently.",
 		Actions: onBothSides(
 			"configuration", "Create the Configuration with the provider's networks",

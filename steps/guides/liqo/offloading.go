@@ -19,6 +19,7 @@ const offloadingName = "offloading"
 func offloading() steps.Step {
 	return steps.Step{
 		Name: "offloading", Title: "Offloading", When: servesConsumer,
+		Map: steps.MapRow{Local: "offloaded namespace", Remote: "offloaded pods", Arrow: steps.Remote},
 		Why: "carrick offloads a namespace to the provider. Existing pods stay on the consumer, because only new pods get " +
 			"the toleration for the virtual node.",
 		Ask: offloadingQuestions(),

@@ -24,6 +24,7 @@ func resources() steps.Step {
 	}
 	return steps.Step{
 		Name: "resources", Title: "Resources", When: servesConsumer,
+		Map: steps.MapRow{Local: "ResourceSlice, node", Remote: "granted resources", Arrow: steps.Remote},
 		Why: "The consumer requests resources in a ResourceSlice, which Liqo copies to the provider. Once the provider " +
 			"accepts it, a virtual node represents the provider on the consumer.",
 		Ask: []steps.Question{

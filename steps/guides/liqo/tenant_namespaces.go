@@ -21,6 +21,7 @@ func tenantNamespaces() steps.Step {
 	}
 	return steps.Step{
 		Name: "tenant-namespaces", Title: "Tenant namespaces",
+		Map: steps.MapRow{Local: "tenant namespace", Remote: "tenant namespace"},
 		Why: "Each side keeps the objects of this peering in its own namespace. Liqo finds the namespace by a label with " +
 			"the other side's cluster id.",
 		Ask: []steps.Question{question(consumer, steps.Local), question(provider, steps.Remote)},

@@ -23,6 +23,7 @@ const (
 func tunnel() steps.Step {
 	return steps.Step{
 		Name: "tunnel", Title: "Tunnel", When: joins,
+		Map: steps.MapRow{Local: "gateway", Remote: "gateway", Arrow: steps.Both},
 		Why: "One gateway listens on a UDP port, and the other gateway connects to it. Either side can listen if the other " +
 			"side can reach it.",
 		Ask: append(serverQuestions(), clientQuestions()...),

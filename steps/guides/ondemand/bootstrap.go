@@ -26,6 +26,7 @@ const rolesSource = "OSC/ondemand: hooks/k8s-bootstrap/ondemand.yaml"
 func bootstrap() steps.Step {
 	return steps.Step{
 		Name: "bootstrap", Title: "Bootstrap",
+		Map: steps.MapRow{Remote: "ServiceAccount, roles"},
 		Why: "At each login, root on the web node creates the user's namespace with one ServiceAccount. This account has " +
 			"every permission that users get, including access to Secrets in all namespaces, so guard its token like " +
 			"an admin's.",

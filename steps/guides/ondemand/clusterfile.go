@@ -12,6 +12,7 @@ import (
 func clusterFile() steps.Step {
 	return steps.Step{
 		Name: "clusterfile", Title: "Cluster file",
+		Map: steps.MapRow{Local: "cluster file", Arrow: steps.Remote},
 		Why: "The dashboard reads the settings of each cluster from one file. Upstream silently ignores unknown keys and " +
 			"uses the defaults instead, so carrick checks every key.",
 		Ask: []steps.Question{

@@ -17,6 +17,7 @@ import (
 func hooks() steps.Step {
 	return steps.Step{
 		Name: "hooks", Title: "Hooks",
+		Map: steps.MapRow{Local: "hooks", Remote: "user namespaces", Arrow: steps.Remote},
 		Why: "When a user's web server starts, root runs upstream's hooks, which create the user's namespace, its network " +
 			"policy and its role bindings. hook.env configures the hooks, and the portal's settings name the hook to run.",
 		Ask: []steps.Question{

@@ -27,6 +27,7 @@ const idleSource = "OSC/k8-namespace-reaper: charts/k8-namespace-reaper (values.
 func idle() steps.Step {
 	return steps.Step{
 		Name: "idle", Title: "Idle namespaces",
+		Map: steps.MapRow{Remote: "namespace reaper"},
 		Why: "k8-namespace-reaper deletes a user's namespace, with everything in it, if Prometheus has seen no pod there " +
 			"for some time. Without pod metrics, every namespace looks idle, so this step comes last.",
 		Ask: []steps.Question{

@@ -18,6 +18,7 @@ import (
 func kubectl() steps.Step {
 	return steps.Step{
 		Name: "kubectl", Title: "Root's kubectl",
+		Map: steps.MapRow{Local: "root's kubeconfig", Arrow: steps.Remote},
 		Why: "At each login the portal's hook runs kubectl as root, and the dashboard runs it as the user. Root's " +
 			"kubeconfig never changes, because it refers to files for the CA and the token.",
 		Ask: []steps.Question{{

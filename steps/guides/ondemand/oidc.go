@@ -11,6 +11,7 @@ import (
 func oidc() steps.Step {
 	return steps.Step{
 		Name: "oidc", Title: "OIDC", When: withOIDC,
+		Map: steps.MapRow{Local: "portal login", Remote: "OIDC settings", Arrow: steps.Remote},
 		Why: "The API server accepts the token of a user's portal login. Both must trust the same issuer, the token's " +
 			"audience must include the API server's client, and its username must be the plain login name.",
 		Ask: []steps.Question{

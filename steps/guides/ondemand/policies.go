@@ -37,6 +37,7 @@ const policySource = "OSC/osc-helm-charts: charts/kyverno-policies/templates"
 func policies() steps.Step {
 	return steps.Step{
 		Name: "policies", Title: "Policies",
+		Map: steps.MapRow{Remote: "user id policies"},
 		Why: "Users with kubectl can submit any pod in their namespace. Pod security levels restrict mounts (none: " +
 			"restricted, NFS: baseline, host paths: privileged) but not uid and gid. An admission policy or Kyverno pins both " +
 			"to the values from LDAP.",

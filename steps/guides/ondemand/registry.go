@@ -16,6 +16,7 @@ import (
 func registry() steps.Step {
 	return steps.Step{
 		Name: "registry", Title: "Private registry",
+		Map: steps.MapRow{Local: "registry login"},
 		Why: "The hook copies a registry login into each user's namespace as an image pull Secret. Every user can read it, " +
 			"so use a robot account that can pull only what the apps need.",
 		Ask: registryQuestions(),

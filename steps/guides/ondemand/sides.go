@@ -10,6 +10,7 @@ import (
 func sides() steps.Step {
 	return steps.Step{
 		Name: "sides", Title: "Web node and cluster",
+		Map: steps.MapRow{Local: "portal", Remote: "API"},
 		Why: "Open OnDemand runs on the web node, and its Kubernetes apps run on the cluster. carrick reads the web node's " +
 			"files, directly or in a directory that represents the web node, and the cluster's API.",
 		Ask:   slices.Concat(clusterQuestions(), userQuestions()),

@@ -35,6 +35,7 @@ const leastLeft = 15 * time.Minute
 func token() steps.Step {
 	return steps.Step{
 		Name: "token", Title: "Token",
+		Map: steps.MapRow{Local: "root's token", Remote: "token", Arrow: steps.Local},
 		Why: "Since Kubernetes 1.24 no token is created for a ServiceAccount automatically. A stolen rotating token soon " +
 			"expires, but the token must be renewed. A non-expiring token is valid until its Secret is deleted.",
 		Ask: []steps.Question{

@@ -31,6 +31,7 @@ const hookSource = "OSC/ondemand: hooks/k8s-bootstrap/yaml"
 func trial() steps.Step {
 	return steps.Step{
 		Name: "trial", Title: "Trial user",
+		Map: steps.MapRow{Remote: "trial user"},
 		Why: "The hook runs when a user's web server starts and reports failures only in syslog. carrick therefore checks " +
 			"one user's namespace. It verifies that the user can run apps there and has no access to another user's namespace.",
 		Ask: []steps.Question{

@@ -29,6 +29,7 @@ const (
 func walltime() steps.Step {
 	return steps.Step{
 		Name: "walltime", Title: "Walltime",
+		Map: steps.MapRow{Remote: "job-pod-reaper"},
 		Why: "Kubernetes does not stop pods after a time limit. job-pod-reaper does, based on an annotation that the " +
 			"adapter sets for apps with a wall_time. The chart ignores the published guide's Helm values, which belong under " +
 			"config:, and deletes in every namespace.",

@@ -13,6 +13,7 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
+		Map: steps.MapRow{Local: "API, namespace", Remote: "API, permissions"},
 		Why: "Renku runs on the local cluster, and its sessions on the remote one. Both clusters must answer, be " +
 			"different, and grant you the permissions this guide needs.",
 		Ask: []steps.Question{

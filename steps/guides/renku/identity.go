@@ -17,6 +17,7 @@ func identity() steps.Step {
 	}
 	return steps.Step{
 		Name: "identity", Title: "Identity",
+		Map: steps.MapRow{Remote: "ServiceAccount, token"},
 		Why: "All of Renku's services act on the remote cluster as one ServiceAccount with a token that does not expire.",
 		Ask: identityQuestions(),
 		Facts: []steps.Fact{

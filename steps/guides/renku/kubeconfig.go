@@ -21,6 +21,7 @@ import (
 func config() steps.Step {
 	return steps.Step{
 		Name: "kubeconfig", Title: "Kubeconfig",
+		Map: steps.MapRow{Local: "kubeconfig", Remote: "API address, token", Arrow: steps.Remote},
 		Why: "Renku reaches the remote cluster with this kubeconfig. carrick builds it, tests it, and verifies that it " +
 			"grants no more permissions than Renku needs.",
 		Ask: kubeconfigQuestions(),

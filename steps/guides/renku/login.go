@@ -34,6 +34,7 @@ const manualLogin = "The next helm upgrade reverts the published guide's edit in
 func login() steps.Step {
 	return steps.Step{
 		Name: "login", Title: "Keycloak",
+		Map: steps.MapRow{Local: "Keycloak client", Remote: "session login", Arrow: steps.Local},
 		Why: "Each session signs its user in at Renku's Keycloak, which redirects only to allowed hosts.",
 		Checks: []steps.Check{
 			{

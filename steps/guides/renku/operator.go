@@ -18,6 +18,7 @@ const publicCharts = "https://swissdatasciencecenter.github.io/helm-charts"
 func operator() steps.Step {
 	return steps.Step{
 		Name: "operator", Title: "Operator and driver",
+		Map: steps.MapRow{Local: "session CRD", Remote: "operator, csi-rclone"},
 		Why: "The session operator (amalthea-sessions) and the data connector driver (csi-rclone) run on the remote " +
 			"cluster, in the same versions as on the local cluster.",
 		Ask: operatorQuestions(),

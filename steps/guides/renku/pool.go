@@ -16,6 +16,7 @@ const poolsSource = "SwissDataScienceCenter/renku-data-services: components/renk
 func resourcePool() steps.Step {
 	return steps.Step{
 		Name: "pool", Title: "Resource pool",
+		Map: steps.MapRow{Local: "resource pool", Remote: "quota", Arrow: steps.Remote},
 		Why: "Users choose a resource class from a pool. Sessions of this pool run on the remote cluster and share the " +
 			"quota of the pool.",
 		Ask: poolQuestions(),

@@ -28,6 +28,7 @@ func checkQuotaID(v string) error {
 func prerequisites() steps.Step {
 	return steps.Step{
 		Name: "prerequisites", Title: "Remote prerequisites",
+		Map: steps.MapRow{Remote: "namespace, policies"},
 		Why: "carrick creates the session namespace, the network policies and the PriorityClasses. carrick only checks the " +
 			"nodes, storage, ingress and DNS that sessions need.",
 		Ask:   append(questions(), sizeQuestions()...),

@@ -12,6 +12,7 @@ const clustersSource = "SwissDataScienceCenter/renku-data-services: components/r
 func register() steps.Step {
 	return steps.Step{
 		Name: "register", Title: "Register",
+		Map: steps.MapRow{Local: "cluster record", Remote: "session URLs", Arrow: steps.Remote},
 		Why: "carrick registers the cluster in Renku's API as an admin. The record names the cluster's kubeconfig and the " +
 			"address of its sessions.",
 		Ask: registerQuestions(),

@@ -25,6 +25,7 @@ const harm = "an unreachable remote cluster can disrupt Renku. k8s-watcher conta
 func restart() steps.Step {
 	return steps.Step{
 		Name: "restart", Title: "Restart",
+		Map: steps.MapRow{Local: "services"},
 		Why: "Renku's services load kubeconfigs and the list of clusters only once. carrick restarts all four services " +
 			"after the cluster is registered and before the pool is created. Note: " + harm + ".",
 		Actions: []steps.Action{{

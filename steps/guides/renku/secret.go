@@ -14,6 +14,7 @@ import (
 func secret() steps.Step {
 	return steps.Step{
 		Name: "secret", Title: "Kubeconfigs Secret",
+		Map: steps.MapRow{Local: "kubeconfigs Secret"},
 		Why: "Renku reads the kubeconfigs of all remote clusters from one Secret, one key per cluster. carrick writes only " +
 			"this cluster's key. The Secret must exist before Renku's values name it, or new pods stay in ContainerCreating.",
 		Ask: []steps.Question{

@@ -27,6 +27,7 @@ const (
 func session() steps.Step {
 	return steps.Step{
 		Name: "session", Title: "Test session",
+		Map: steps.MapRow{Remote: "test session", Arrow: steps.Remote},
 		Why: "carrick starts one small session, as Renku would, to prove that everything works together. The session uses " +
 			"a volume, memory and quota until you run carrick undo LINK --step session. It has no sign-in. With " +
 			"network.isolate no one can open its address. Without network.isolate everyone with the address can see the name " +

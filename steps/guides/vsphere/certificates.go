@@ -25,6 +25,7 @@ const (
 func certificates() steps.Step {
 	return steps.Step{
 		Name: "certificates", Title: "Extension and certificates",
+		Map: steps.MapRow{Local: "certificate"},
 		Why: "The API server calls the extension over TLS and trusts only the CA in the webhook. The extension gets its " +
 			"own CA, because Kubernetes no longer has the API that signed the published guide's certificate. cert-manager " +
 			"renews the certificates automatically. Without cert-manager, carrick apply renews them.",

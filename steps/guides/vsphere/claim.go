@@ -17,6 +17,7 @@ import (
 func claim() steps.Step {
 	return steps.Step{
 		Name: "claim", Title: "Claim",
+		Map: steps.MapRow{Local: "shared claim"},
 		Why: "A claim with the shared StorageClass tests the storage before carrick changes the StorageClass of any claim. " +
 			"The claim replaces the published guide's test, whose YAML is malformed and has neither access modes nor a size. " +
 			"Optionally, two pods on two nodes write to the same volume.",

@@ -13,6 +13,7 @@ import (
 func clusters() steps.Step {
 	return steps.Step{
 		Name: "clusters", Title: "Clusters",
+		Map: steps.MapRow{Local: "API, StorageClass", Remote: "API, guest cluster", Arrow: steps.Local},
 		Why: "carrick creates all objects in the guest cluster. The Supervisor declares the guest's default StorageClass " +
 			"and Kubernetes version, and reverts changes to them in the guest. So carrick also reads the Supervisor if its " +
 			"context is available.",

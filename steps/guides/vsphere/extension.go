@@ -44,6 +44,7 @@ const (
 func extension() steps.Step {
 	return steps.Step{
 		Name: "extension", Title: "Extension",
+		Map: steps.MapRow{Local: "extension"},
 		Why: "The extension serves a webhook that sets the StorageClass of ReadWriteMany claims. On a cluster with " +
 			"PodSecurityPolicies, it also binds new profiles to a PodSecurityPolicy. carrick creates the webhook last, " +
 			"because a webhook without ready pods blocks claims or is skipped.",

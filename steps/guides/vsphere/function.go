@@ -19,6 +19,7 @@ import (
 func function() steps.Step {
 	return steps.Step{
 		Name: "function", Title: "Function",
+		Map: steps.MapRow{Local: "webhook answers"},
 		Why: "carrick tests claims by server-side dry run, which runs the full admission but stores nothing. It repeats " +
 			"the tests every few seconds, and immediately when a policy, a webhook or its backend changes.",
 		Checks: functionChecks(),

@@ -25,6 +25,7 @@ const policyName = "rwx-storage-class"
 func mutation() steps.Step {
 	return steps.Step{
 		Name: "mutation", Title: "StorageClass of claims",
+		Map: steps.MapRow{Local: "StorageClass policy"},
 		Why: "Kale and pipelines create ReadWriteMany claims without a StorageClass, and the Supervisor resets the default " +
 			"StorageClass, which does not support ReadWriteMany. So an admission policy or, where the cluster serves no such " +
 			"policies, the extension's webhook sets the StorageClass of new claims. If possible, set the StorageClass at the " +

@@ -17,6 +17,7 @@ const nfsChart = "nfs-subdir-external-provisioner"
 func nfs() steps.Step {
 	return steps.Step{
 		Name: "nfs", Title: "NFS provisioner",
+		Map: steps.MapRow{Local: "NFS provisioner"},
 		Why: "The provisioner creates a directory on the NFS server for each claim with the provisioner's StorageClass, " +
 			"and nodes mount that directory. The export must allow root and the addresses from which the guest's nodes reach " +
 			"the server, because the provisioner creates directories as root. The published guide's chart " +

@@ -22,6 +22,7 @@ import (
 func profile() steps.Step {
 	return steps.Step{
 		Name: "profile", Title: "Profile",
+		Map: steps.MapRow{Local: "test profile"},
 		Why: "Each Kubeflow user has a Profile. The profile controller creates a namespace with the Profile's name and the " +
 			"labels from its labels file. carrick checks the namespaces of existing profiles and of an optional test profile.",
 		Ask: []steps.Question{

@@ -21,6 +21,7 @@ const (
 func security() steps.Step {
 	return steps.Step{
 		Name: "security", Title: "Pod security",
+		Map: steps.MapRow{Local: "pod security"},
 		Why: "Before Kubernetes 1.25, a pod starts only if its ServiceAccount can use a PodSecurityPolicy. Later, each " +
 			"namespace has a pod security level, and Tanzu guests enforce restricted in namespaces without a level. carrick " +
 			"sets the level in the labels file of Kubeflow's profile controller, which applies the labels to profile " +

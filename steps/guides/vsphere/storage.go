@@ -13,6 +13,7 @@ import (
 func storage() steps.Step {
 	return steps.Step{
 		Name: "storage", Title: "Storage",
+		Map: steps.MapRow{Local: "file volumes"},
 		Why: "Kale's pipelines share a volume among pods on many nodes. The published guide states that a Tanzu guest " +
 			"provides no such volumes. Since vSphere 7.0U3 a guest can, so carrick tests the guest's own file volumes first. " +
 			"If the test fails, carrick uses an NFS server and sets the StorageClass of claims.",
