@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,14 +133,23 @@ func TestTheMapLeadsToWhatIsBroken(t *testing.T) {
 	onStage(t, m.options(t), 80, 24, func(p *play) {
 		p.press("2", "m")
 		p.shows("map of both sides", "consumer", "provider", "2 of 3 steps")
-		p.after(0)
 		m.set(false)
-		p.after(0)
-		p.press("R")
-		p.shows("✗")
+		p.after(2 * time.Second)
+		p.shows("1 of 3 steps", "│ Tunnel keys           ✗ │")
 		p.press("enter")
 		p.shows("step 2 of 3", "▸ the keys Secret holds one key pair")
 		p.press("m", "esc")
 		p.shows("step 2 of 3")
+	})
+}
+
+func TestTheMapNamesWhatWasCreated(t *testing.T) {
+	m := &tunnel{keys: true}
+	onStage(t, m.options(t), 120, 40, func(p *play) {
+		p.press("2", "m")
+		p.shows("Secret tunnel/keys", "Events", "Nothing has changed since the wizard")
+		m.set(false)
+		p.after(2 * time.Second)
+		p.shows("✗ provider: the keys Secret", "holds one key pair: FAIL")
 	})
 }

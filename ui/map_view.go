@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
-
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
 )
 
-// place on the map: a row and one of its parts.
+// spot is a place on the map: a row and one of its parts.
 type spot struct {
 	row  int // -1 selects nothing
 	part mapPart
@@ -66,8 +64,8 @@ func (a *app) mapOf(rows []model.MapRow, at spot, w, from, to int, names objectN
 			cells[k] = a.object(r.Objects[side], here && at.part == p, box)
 		}
 		out = append(out, pair(cells[0], a.arrow(r, here && at.part == arrowPart, w-2*box), cells[1]))
-		if left, right := names.of(i, steps.Local), names.of(i, steps.Remote); left+right != "" {
-			out = append(out, pair(a.boxed(a.named(left, box), "", box), "", a.boxed(a.named(right, box), "", box)))
+		if left, right := names.of(i, steps.Local, box-8), names.of(i, steps.Remote, box-8); left+right != "" {
+			out = append(out, pair(a.named(left, box), "", a.named(right, box)))
 		}
 	}
 	bottom := "└" + strings.Repeat("─", box-2) + "┘"
@@ -77,7 +75,7 @@ func (a *app) mapOf(rows []model.MapRow, at spot, w, from, to int, names objectN
 // boxTop returns the upper border of a side's box, with the names, and the line about its API server.
 func (a *app) boxTop(side steps.Side, w int) []string {
 	p, role := a.live.Liveness(side), a.live.Guide().Sides[side].Name
-	name := clipName(oneLine(p.Name), max(0, w-width(role)-8))
+	name := clipName(oneLine(p.Name), max(0, w-width(role)-6))
 	head := " " + a.t.title.Render(role) + " "
 	if name != "" {
 		head += name + " "
@@ -94,7 +92,7 @@ func (a *app) boxTop(side steps.Side, w int) []string {
 	case p.Version == "":
 		text = "files and commands"
 	default:
-		text = fmt.Sprintf("API server %s, %d ms", oneLine(p.Version), max(1, p.Latency.Milliseconds()))
+		text = fmt.Sprintf("API %s, %d ms", oneLine(p.Version), max(1, p.Latency.Milliseconds()))
 	}
 	return []string{line, a.boxed(text, sign, w)}
 }
@@ -124,7 +122,7 @@ func (a *app) object(p model.MapPart, selected bool, w int) string {
 }
 
 // named returns the line below an object with what was created for it.
-func (a *app) named(name string, w int) string { return a.t.faint.Render("  " + clipName(name, w-8)) }
+func (a *app) named(name string, w int) string { return a.boxed(a.t.faint.Render("  "+name), "", w) }
 
 // arrow returns the arrow of a row in w columns, with the number and the name of its step.
 func (a *app) arrow(r model.MapRow, selected bool, w int) string {
@@ -134,19 +132,8 @@ func (a *app) arrow(r model.MapRow, selected bool, w int) string {
 	ink := a.t.ink(r.Arrow.State)
 	number := r.Step + 1
 	label := clip(fmt.Sprintf("%d %s", number, r.Arrow.Label), w-8)
-	line, left, right := shaft(r.Arrow.State), " ", " "
-	if r.To != steps.Remote {
-		left = "◂"
-	}
-	if r.To != steps.Local {
-		right = "▸"
-	}
-	if left == " " {
-		left = line
-	}
-	if right == " " {
-		right = line
-	}
+	line := shaft(r.Arrow.State)
+	left, right := heads(r.To, line)
 	rest := w - 2 - width(label) - 4
 	before := rest / 2
 	text := a.t.renderer.NewStyle()
@@ -156,11 +143,21 @@ func (a *app) arrow(r model.MapRow, selected bool, w int) string {
 	case r.Arrow.State == engine.Off || r.Arrow.State == engine.Later:
 		text = a.t.faint
 	}
-	return strokes(ink, left+strings.Repeat(line, before)) + " " + text.Render(label) + " " + a.t.sign(r.Arrow.State) + " " +
-		strokes(ink, strings.Repeat(line, rest-before)+right)
+	return ink.Render(left+strings.Repeat(line, before)) + " " + text.Render(label) + " " + a.t.sign(r.Arrow.State) + " " +
+		ink.Render(strings.Repeat(line, rest-before)+right)
 }
 
-func strokes(ink lipgloss.Style, s string) string { return ink.Render(s) }
+// heads returns both ends of an arrow.
+func heads(to steps.Side, line string) (left, right string) {
+	left, right = line, line
+	if to != steps.Remote {
+		left = "◂"
+	}
+	if to != steps.Local {
+		right = "▸"
+	}
+	return left, right
+}
 
 // shaft returns the character of an arrow. The line of what works is solid.
 func shaft(s engine.State) string {
@@ -198,13 +195,7 @@ func (a *app) mapList(rows []model.MapRow, at spot, w, from, to int) []string {
 				return sign
 			}
 			ink, line := a.t.ink(one.State), shaft(one.State)
-			left, right := line, line
-			if r.To != steps.Remote {
-				left = "◂"
-			}
-			if r.To != steps.Local {
-				right = "▸"
-			}
+			left, right := heads(r.To, line)
 			return ink.Render(left+line) + sign + ink.Render(line+right)
 		}
 		head := mark + cell(localPart) + " " + cell(arrowPart) + " " + cell(remotePart) + "  "
@@ -223,24 +214,28 @@ type objectsOf struct {
 // objectNames contains the objects that the link has created.
 type objectNames map[objectsOf][]string
 
-// of returns the first object of a step on a side and the number of further ones, or "".
-func (n objectNames) of(step int, side steps.Side) string {
+// of returns the first object of a step on a side and the number of further ones in w columns, or "". It omits the kind
+// if it does not fit.
+func (n objectNames) of(step int, side steps.Side, w int) string {
 	list := n[objectsOf{step, side}]
 	if len(list) == 0 {
 		return ""
 	}
-	text := oneLine(list[0])
+	text, more := oneLine(list[0]), ""
 	if len(list) > 1 {
-		text += fmt.Sprintf(" +%d", len(list)-1)
+		more = fmt.Sprintf(" +%d", len(list)-1)
 	}
-	return text
+	if _, name, ok := strings.Cut(text, " "); ok && width(text+more) > w {
+		text = name
+	}
+	return clipName(text, w-width(more)) + more
 }
 
 // lines returns the number of lines that the names need.
 func (n objectNames) lines(rows []model.MapRow) int {
 	out := 0
 	for _, r := range rows {
-		if n.of(r.Step, steps.Local)+n.of(r.Step, steps.Remote) != "" {
+		if len(n[objectsOf{r.Step, steps.Local}])+len(n[objectsOf{r.Step, steps.Remote}]) > 0 {
 			out++
 		}
 	}

@@ -162,6 +162,7 @@ var scenes = []scene{
 	{name: "log", stage: failing, keys: []string{"a", "y", "l"}, stays: []string{"Log"}},
 	{name: "detail", keys: []string{"1", "enter"}, stays: []string{"the site is there"}},
 	{name: "steps", keys: []string{"S", "down"}, stays: []string{"Steps", "▸ · 3 Ca"}},
+	{name: "map", keys: []string{"m", "down"}, stays: []string{"map"}},
 	{name: "help", keys: []string{"?", "pgdown"}, stays: []string{"Keys"}},
 	{name: "page", keys: []string{"o"}, stays: []string{"References"}},
 	{name: "error", then: func(p *play) {

@@ -36,6 +36,7 @@ func (w *walk) choices() []choice {
 		{"b", "back", "", "goes to the step before", nil},
 		{"h", "handover", "", "writes a facts file of one side for the admin of the other", w.handOver},
 		{"s", "summary", "", "lists the state of all steps", w.toSummary},
+		{"m", "map", "", "reads the map of both sides, with the state of each object", w.sayMap},
 		{"l", "log", "", "reads the log: changes and errors", w.sayLog},
 	}
 }

@@ -45,10 +45,12 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"Summary of milan-rome.", "All checks pass: ", "Step 2, Tunnel keys: 3 ok and 1 warning.", "carrick undo ",
 			": undoes the changes that the link made",
 		)
-		k.says("m")
+		k.says("o")
 		k.hears(
 			"On the provider this link created 1 resource.", "Secret tunnel/keys.", "On the consumer this link created nothing.",
 		)
+		k.says("m")
+		k.hears("Step 2, Tunnel keys. consumer, Tunnel keys: ok. provider, Tunnel keys: warning.")
 		k.says("u")
 		k.hears("On the provider, rome: 1 resource.", "delete Secret tunnel/keys.", "Undo this resource? [y/N]")
 		k.says("y")

@@ -24,9 +24,10 @@ func (w *walk) summary() error {
 	}
 	w.sayStand()
 	w.summed = true
-	w.out.say("Choices: m what this link created, u undo all, r check again, b back, q quit, ? for all.")
+	w.out.say("Choices: o what this link created, u undo all, r check again, b back, q quit, ? for all.")
 	return w.choose("Summary:", w.summaryAgain, []choice{
-		{"m", "made", "", "lists the objects that this link created", w.sayMade},
+		{"o", "objects", "", "lists the objects that this link created", w.sayMade},
+		{"m", "map", "", "reads the map of both sides, with the state of each object", w.sayMap},
 		{"u", "undo", "", "undoes the whole link: shows the plan, and asks", w.undoHere},
 		{"r", "again", "", "runs all checks again", w.summaryAgain},
 		{"h", "handover", "", "writes a facts file of one side for the admin of the other", w.handOver},
