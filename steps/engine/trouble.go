@@ -85,25 +85,25 @@ func (b *Board) fixesOthers() map[steps.Cell]bool {
 }
 
 // done returns the number of steps up to the last one that is completed or that this link has begun. A step is completed
-// if all of its actions are. An action is completed if a check that it fixes holds and no such check fails. The caller
-// must hold b.mu.
+// if all of its actions are. An action is completed if a check that it fixes holds on its own side and no such check
+// fails. The caller must hold b.mu.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
-		holds := map[steps.Cell]bool{} // by action
+		holds := map[string]bool{} // by action
 		for _, c := range b.guide.CellsOf(i) {
 			check, _ := b.guide.Check(c.Check)
-			act, step := b.guide.FixingAction(check, c.Side)
+			act, _ := b.guide.FixingAction(check, c.Side)
 			if act == nil || !leavesBehind(act.Doer) {
 				continue
 			}
-			by := steps.Cell{Step: step.Name, Check: act.Name, Side: c.Side}
+			by := act.Name
 			switch r := b.results[c]; {
 			case r.Unasked:
 			case r.Made:
 				return i + 1
 			case r.Undone:
 				holds[by] = false
-			case r.Status.Holds():
+			case r.Status.Holds() && act.On.Covers(c.Side):
 				if _, known := holds[by]; !known {
 					holds[by] = true
 				}
