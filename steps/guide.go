@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"carrick/cluster/nearest"
 	"carrick/cluster/web"
 )
 
@@ -122,6 +123,28 @@ func (g *Guide) Step(name string) *Step {
 	return nil
 }
 
+// Names returns the names of all steps and checks.
+func (g *Guide) Names() (steps, checks []string) {
+	for i := range g.Steps {
+		steps = append(steps, g.Steps[i].Name)
+		for k := range g.Steps[i].Checks {
+			checks = append(checks, g.Steps[i].Checks[k].Name)
+		}
+	}
+	return steps, checks
+}
+
+// Keys returns the keys of all questions.
+func (g *Guide) Keys() []string {
+	var out []string
+	for i := range g.Steps {
+		for k := range g.Steps[i].Ask {
+			out = append(out, g.Steps[i].Ask[k].Key)
+		}
+	}
+	return out
+}
+
 // Check returns the named check and its step, or nil.
 func (g *Guide) Check(name string) (*Check, *Step) {
 	for i := range g.Steps {
@@ -218,5 +241,7 @@ func FindGuide(guides []*Guide, name string) (*Guide, error) {
 		}
 		names = append(names, g.Name)
 	}
-	return nil, fmt.Errorf("guide %q does not exist; choose one of: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf(
+		"guide %q does not exist%s; choose one of: %s", name, nearest.Hint(name, names), strings.Join(names, ", "),
+	)
 }

@@ -17,6 +17,14 @@ func Name(name string, names []string) string {
 	return best
 }
 
+// Hint returns " (did you mean NAME?)" with the name in names that the user probably meant, or "" if none is similar.
+func Hint(name string, names []string) string {
+	if near := Name(name, names); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
+}
+
 // distance returns the Levenshtein distance between a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

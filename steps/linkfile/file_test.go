@@ -48,7 +48,7 @@ func TestLinkFileFaultsHaveTheirPlace(t *testing.T) {
 		"another kind": {strings.Replace(goodLink, "kind: Link", "kind: List", 1), "l.yaml:2:7: kind:"},
 		"unknown guide": {
 			strings.Replace(goodLink, "guide: toy", "guide: tow", 1),
-			`l.yaml:4:8: guide: guide "tow" does not exist; choose one of: toy`,
+			`l.yaml:4:8: guide: guide "tow" does not exist (did you mean toy?); choose one of: toy`,
 		},
 		"unknown answer": {strings.Replace(goodLink, "network.port", "port", 1), "did you mean network.port?"},
 		"wrong answer": {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"carrick/cluster/nearest"
 	"carrick/steps"
 )
 
@@ -84,20 +85,20 @@ func rename(root *yaml.Node, guides []*steps.Guide) []string {
 
 // checkLink validates the guide and its answers. The schema cannot validate them.
 func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) error {
+	var faults []error
 	if err := CheckName(l.Metadata.Name); err != nil {
-		return fault(path, at(root, "metadata", "name"), "metadata.name", err.Error())
+		faults = append(faults, fault(path, at(root, "metadata", "name"), "metadata.name", err.Error()))
 	}
 	guide, err := steps.FindGuide(guides, l.Guide)
 	if err != nil {
-		return fault(path, at(root, "guide"), "guide", err.Error())
+		return inOrder(append(faults, fault(path, at(root, "guide"), "guide", err.Error())))
 	}
-	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(l.Answers)) {
 		where := at(root, "answers", key)
 		q, _ := guide.Question(key)
 		if q == nil {
 			faults = append(
-				faults, fault(path, where, "answers."+key, "guide "+guide.Name+" has no such question"+nearest(key, guide)),
+				faults, fault(path, where, "answers."+key, "guide "+guide.Name+" has no such question"+meant(key, guide)),
 			)
 			continue
 		}
@@ -121,14 +122,15 @@ func checkLink(path string, root *yaml.Node, l *Link, guides []*steps.Guide) err
 	return inOrder(faults)
 }
 
-func nearest(key string, g *steps.Guide) string {
+func meant(key string, g *steps.Guide) string {
 	var keys []string
-	for _, s := range g.Steps {
-		for _, q := range s.Ask {
-			if strings.Contains(q.Key, key) || strings.Contains(key, q.Key) || sameTail(q.Key, key) {
-				keys = append(keys, q.Key)
-			}
+	for _, k := range g.Keys() {
+		if strings.Contains(k, key) || strings.Contains(key, k) || sameTail(k, key) {
+			keys = append(keys, k)
 		}
+	}
+	if near := nearest.Name(key, g.Keys()); len(keys) == 0 && near != "" {
+		keys = []string{near}
 	}
 	if len(keys) == 0 {
 		return "; see carrick guides " + g.Name

@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clean"
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -196,7 +197,8 @@ func giveAnswer(g *steps.Guide, l *linkfile.Link, flag string) error {
 		return exit.Usagef("--answer %s has no value: write %s=VALUE", key, key)
 	case q == nil && ok:
 		return exit.Usagef(
-			"--answer: guide %s has no question %q; %s", g.Name, key, "carrick guides "+g.Name+" lists the keys",
+			"--answer: guide %s has no question %q%s; carrick guides %s lists the keys", g.Name, key,
+			nearest.Hint(key, g.Keys()), g.Name,
 		)
 	case q == nil:
 		return exit.Usagef("--answer requires KEY=VALUE; carrick guides %s lists the keys", g.Name)

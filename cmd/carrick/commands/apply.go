@@ -23,7 +23,7 @@ func (a *app) apply() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take over fields that another manager owns")
 	cmd.Flags().BoolVar(&f.replaces, "replace", false, "delete and recreate objects that cannot be changed in place")

@@ -13,6 +13,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clean"
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/format"
 	"carrick/steps"
@@ -50,7 +51,10 @@ func (f *changeFlags) scope(g *steps.Guide) (engine.Scope, error) {
 	}
 	for _, name := range f.steps {
 		if g.Step(name) == nil {
-			return engine.Scope{}, exit.Usagef("guide %s has no step %q; see carrick guides %s", g.Name, name, g.Name)
+			names, _ := g.Names()
+			return engine.Scope{}, exit.Usagef(
+				"guide %s has no step %q%s; see carrick guides %s", g.Name, name, nearest.Hint(name, names), g.Name,
+			)
 		}
 	}
 	return engine.Scope{Steps: f.steps, Side: side, Found: f.found}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"carrick/cluster"
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/format"
 	"carrick/steps"
@@ -180,7 +181,11 @@ func known(g *steps.Guide, lists ...[]string) error {
 		for _, name := range list {
 			c, _ := g.Check(name)
 			if c == nil && g.Step(name) == nil {
-				return exit.Usagef("guide %s has no step and no check %q; see carrick guides %s", g.Name, name, g.Name)
+				inSteps, checks := g.Names()
+				return exit.Usagef(
+					"guide %s has no step and no check %q%s; see carrick guides %s", g.Name, name,
+					nearest.Hint(name, append(inSteps, checks...)), g.Name,
+				)
 			}
 		}
 	}

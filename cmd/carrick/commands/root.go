@@ -116,7 +116,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 func (a *app) oneLink(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && filepath.Ext(args[0]) == "" {
 		_, err := os.Stat(args[0])
-		if near := exit.DidYouMean(args[0], help.Names(cmd)); near != "" && errors.Is(err, fs.ErrNotExist) {
+		if near := nearest.Hint(args[0], help.Names(cmd)); near != "" && errors.Is(err, fs.ErrNotExist) {
 			return exit.Usagef("%s is neither a command nor a link file%s; see %s --help", args[0], near, a.name)
 		}
 	}

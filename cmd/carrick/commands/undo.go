@@ -21,7 +21,7 @@ func (a *app) undo() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runUndo(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().StringArrayVar(
 		&f.found, "found", nil,

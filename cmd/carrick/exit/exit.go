@@ -8,7 +8,6 @@ import (
 	"io/fs"
 
 	"carrick/cluster/clean"
-	"carrick/cluster/nearest"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
@@ -109,14 +108,6 @@ func FileError(err error) error {
 		return at.Err
 	}
 	return err
-}
-
-// DidYouMean returns a hint with the entry of names most similar to name, or "" if none is similar.
-func DidYouMean(name string, names []string) string {
-	if near := nearest.Name(name, names); near != "" {
-		return " (did you mean " + near + "?)"
-	}
-	return ""
 }
 
 // Unanswered wraps err so that the exit code is Unknown.

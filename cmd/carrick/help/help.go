@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -142,7 +143,7 @@ func (a *helper) help() *cobra.Command {
 				next := Child(at, name)
 				if next == nil {
 					return exit.Usagef("help topic %q does not exist%s; %s help lists commands, guides and topics",
-						strings.Join(args, " "), exit.DidYouMean(name, append(Names(at), Names(cmd)...)), a.Name)
+						strings.Join(args, " "), nearest.Hint(name, append(Names(at), Names(cmd)...)), a.Name)
 				}
 				at = next
 			}

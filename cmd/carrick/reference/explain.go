@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"carrick/cluster/nearest"
 	"carrick/cmd/carrick/exit"
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
@@ -67,7 +68,7 @@ func Pick(guides []*steps.Guide, program, name string) (Picked, error) {
 	}
 	return Picked{}, exit.Usagef(
 		"no guide, step or check is called %q%s; %s explain lists them", name,
-		exit.DidYouMean(name, explicable(guides, qualified)), program,
+		nearest.Hint(name, explicable(guides, qualified)), program,
 	)
 }
 
