@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -146,7 +147,7 @@ func (a *app) askGround() tea.Cmd {
 
 // grounded selects the theme for the background color, unless the reply came too late.
 func (a *app) grounded(m groundMsg) {
-	if a.now().Sub(a.asked) > groundWithin {
+	if a.now().Sub(a.asked) > cmp.Or(a.o.replyWithin, groundWithin) {
 		return
 	}
 	a.skin.ground = m.ground

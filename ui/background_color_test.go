@@ -109,6 +109,7 @@ func TestTheThemeFollowsAnAnswerInTime(t *testing.T) {
 
 func TestOnATerminalTheBackgroundIsAsked(t *testing.T) {
 	o := (&tunnel{}).options(t)
+	o.replyWithin = time.Minute // on a busy machine, a reply takes long
 	p := onTerminal(t, t.Context(), o)
 	p.until(askGround)
 	if !strings.Contains(p.all.String(), "\x1b[?1049h") {

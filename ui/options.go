@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"io"
+	"time"
 
 	"carrick/ui/model"
 )
@@ -15,6 +16,8 @@ type Options struct {
 	Color   string // auto (the default), always or never
 	Theme   string // one of Themes; the default is auto, which depends on the terminal's background
 	Err     io.Writer
+
+	replyWithin time.Duration // timeout for the terminal's reply about its background; 0 means groundWithin
 }
 
 var (
