@@ -24,6 +24,7 @@ type keyMap struct {
 	Open, Tab, Esc, Back, Next, Jump, Filter    hotkey
 	Steps, Digit, Off                           hotkey
 	Apply, Diff, Undo, Fix, Answers, Again, All hotkey
+	Everything                                  hotkey
 	Copy, Page, Save, Log, Trouble, Hand, Map   hotkey
 	Hit, HitBack, Object, ObjBack, Rest         hotkey
 	Yes, No, Left, Right, Store, Edit, Omit     hotkey
@@ -48,10 +49,12 @@ func newKeys() keyMap {
 			"3", "4",
 			"5", "6", "7", "8", "9",
 		),
-		Steps:   hot("S", "steps", "list the steps and their state", "S"),
-		Digit:   hot("0", "", "", "0"), // the second digit of a step's number
-		Filter:  hot("/", "filter", "show only rows with this text", "/"),
-		Apply:   hot("a", "apply", "apply this step: shows what would change and asks", "a"),
+		Steps:  hot("S", "steps", "list the steps and their state", "S"),
+		Digit:  hot("0", "", "", "0"), // the second digit of a step's number
+		Filter: hot("/", "filter", "show only rows with this text", "/"),
+		Apply:  hot("a", "apply", "apply this step: shows what would change and asks", "a"),
+		Everything: hot("A", "apply all",
+			"apply all that is left in all steps: shows one plan and asks", "A"),
 		Diff:    hot("d", "diff", "show the diff of this step, line by line", "d"),
 		Undo:    hot("u", "undo", "undo this step, on the summary all steps: shows the plan and asks", "u"),
 		Fix:     hot("f", "do it", "fix only this check", "f"),
@@ -100,7 +103,7 @@ func (k keyMap) groups() []keyGroup {
 	return []keyGroup{
 		{"Move", []hotkey{k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Tab, k.Open, k.Esc, k.Filter, k.Off}},
 		{"Steps", []hotkey{k.Back, k.Next, k.Jump, k.Steps}},
-		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Fix, k.Undo}},
+		{"Change", []hotkey{k.Answers, k.Diff, k.Apply, k.Everything, k.Fix, k.Undo}},
 		{"Look", []hotkey{k.Map, k.Trouble, k.Again, k.All, k.Copy, k.Page, k.Save, k.Log, k.Hand}},
 		{"In a text", []hotkey{k.Hit, k.HitBack, k.Object, k.ObjBack, k.Rest}},
 		{"When asked", []hotkey{k.Yes, k.No, k.Store, k.Edit, k.Omit}},

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -76,12 +75,17 @@ func (m *mapPanel) pressed(k tea.KeyMsg) tea.Cmd {
 		if c, ok := m.selected(rows).First(a.live.Board); ok {
 			return m.page.goTo(c)
 		}
+	case key.Matches(k, a.k.Everything.Binding):
+		return m.page.applyAll()
 	case key.Matches(k, a.k.All.Binding):
 		return a.again()
 	case key.Matches(k, a.k.Jump.Binding, a.k.Digit.Binding):
 		a.lift()
 		return m.page.jump(k)
+	case key.Matches(k, a.k.Esc.Binding) && m.page.asked != nothing:
+		m.page.asked = nothing
 	case key.Matches(k, a.k.Esc.Binding, a.k.Map.Binding):
+		a.run.dismiss()
 		a.lift()
 	}
 	return nil
@@ -166,7 +170,12 @@ func (m *mapPanel) view() []string {
 		body = append(body, "", a.progress(w))
 	}
 	if m.extra() > 0 {
-		body = append(body, fill(m.about(rows, one, w), max(2, a.panelHeight()-len(body)))...)
+		room := max(2, a.panelHeight()-len(body))
+		about := m.about(rows, one, w)
+		if a.run.visible() {
+			about = a.run.view(a, w, room)
+		}
+		body = append(body, fill(about, room)...)
 	}
 	for i := range body {
 		body[i] = " " + body[i]
@@ -197,12 +206,7 @@ func (a *app) progress(w int) string {
 	}
 	text := fmt.Sprintf("%d of %d steps", done, all)
 	strip := page.strip()
-	bar := min(24, w-width(strip)-width(text)-4)
-	if bar < 8 || all == 0 {
-		return spread(strip, text, w)
-	}
-	full := bar * done / all
-	return spread(strip, a.t.good.Render(strings.Repeat("█", full))+a.t.faint.Render(strings.Repeat("░", bar-full))+" "+text, w)
+	return spread(strip, a.bar(done, all, min(24, w-width(strip)-width(text)-4))+" "+text, w)
 }
 
 // about describes the selected part: its step, its counts and its checks. The check that determines the state comes
@@ -231,8 +235,17 @@ func (m *mapPanel) about(rows []model.MapRow, one model.MapPart, w int) []string
 
 func (m *mapPanel) foot() string {
 	a, keys := m.a, m.a.k
-	if a.notice != "" {
+	switch {
+	case a.notice != "":
 		return " " + a.notice
+	case m.page.asked != nothing:
+		return a.footer([]hint{{a.spin(), "planning the changes"}}, nil)
+	case a.run.busy():
+		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "step"}}, []hint{keys.Esc.hint()})
 	}
-	return a.footer([]hint{keys.Open.as("go there"), {"↑↓", "step"}, {"←→", "part"}, keys.All.hint()}, []hint{keys.Esc.hint()})
+	first := []hint{keys.Open.as("go there"), {"↑↓", "step"}, {"←→", "part"}}
+	if !a.live.Board.Count("").Green() {
+		first = append(first, keys.Everything.hint())
+	}
+	return a.footer(append(first, keys.All.hint()), []hint{keys.Esc.hint()})
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -43,6 +44,9 @@ func (p *stepPage) ask(why purpose, title string, scope engine.Scope) tea.Cmd {
 	return p.plan(why, title, scope)
 }
 
+// applyAll requests a plan of all steps.
+func (p *stepPage) applyAll() tea.Cmd { return p.ask(toApply, "all steps", engine.Scope{}) }
+
 // plan stores the signers that the user has just confirmed, and then creates the plan.
 func (p *stepPage) plan(why purpose, title string, scope engine.Scope, confirmed ...engine.Signer) tea.Cmd {
 	a := p.a
@@ -73,10 +77,13 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	}
 	p.asked = nothing
 	a, plan := p.a, m.Plan
-	if plan != nil && !plan.Undo && len(m.scope.Actions) == 0 {
+	missing := (*steps.MissingError)(nil)
+	if plan != nil && !plan.Undo && len(m.scope.Actions) == 0 && len(m.scope.Steps) > 0 {
 		a.live.Know(m.step, plan)
 	}
 	switch {
+	case errors.As(m.Err, &missing) && len(missing.Questions) > 0:
+		return p.askFirst(missing.Questions)
 	case m.Err != nil:
 		a.trouble(m.Err)
 		return a.lay(a.errorPanel("The changes could not be planned", m.Err))
@@ -96,12 +103,28 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 		_, step := p.guide().Action(m.scope.Actions[0])
 		return p.plan(toApply, step.Title, engine.Scope{Steps: []string{step.Name}})
 	case plan.Empty():
-		a.notice = p.nothingToChange()
+		a.notice = p.nothingToChange(m.scope)
 		return nil
 	case len(m.Missing) > 0:
 		return a.lay(a.lackingPanel(m.Missing))
 	}
 	return a.lay(p.confirm(deedOf(m), plan))
+}
+
+// askFirst opens the form of the step that asks the first of these questions.
+func (p *stepPage) askFirst(questions []steps.Question) tea.Cmd {
+	for i := range p.guide().Steps {
+		for k := range p.guide().Steps[i].Ask {
+			if p.guide().Steps[i].Ask[k].Key != questions[0].Key {
+				continue
+			}
+			cmd := p.enter(i)
+			p.place().wanted = true
+			p.a.notice = model.Plural(len(questions), "answer") + " missing, which all steps require: apply again after that"
+			return tea.Batch(cmd, p.learnAnswers())
+		}
+	}
+	return nil
 }
 
 // leftTitle returns the title for the objects that an undo keeps, or "" if it keeps none.
@@ -117,12 +140,16 @@ func leftTitle(p *engine.Plan) string {
 	return ""
 }
 
-func (p *stepPage) nothingToChange() string {
+// nothingToChange says why the plan of a scope is empty. A scope without steps covers all steps.
+func (p *stepPage) nothingToChange(scope engine.Scope) string {
 	board, step := p.a.live.Board, p.step().Name
+	if len(scope.Steps)+len(scope.Actions) == 0 {
+		step = ""
+	}
 	n := board.Count(step)
 	blocked := slices.ContainsFunc(p.guide().Cells(), func(c steps.Cell) bool {
 		_, is := board.Cause(c)
-		return is && c.Step == step
+		return is && (c.Step == step || step == "")
 	})
 	switch {
 	case n.Of(engine.Failed)+n.Of(engine.ToDo) > 0:
@@ -130,7 +157,7 @@ func (p *stepPage) nothingToChange() string {
 	case n.Of(engine.Warning) > 0 && !blocked && n.Green():
 		return "there is nothing to change: each row with a warning has its own fix"
 	case blocked || !n.Green():
-		return "there is nothing to change now: some rows of this step do not pass yet"
+		return "there is nothing to change now: some rows do not pass yet"
 	}
 	return "there is nothing to change: everything is up to date"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,10 +89,65 @@ func (r *run) going(a *app, w int) []string {
 	if r.asks() {
 		return out
 	}
+	if bar := r.bar(a, w-3); bar != "" {
+		out = append(out, "   "+bar)
+	}
 	if text = r.inHand(a); count != "" {
 		text = count + " · " + text
 	}
 	return append(out, hang("   ", wrap(text, max(1, w-4)))...)
+}
+
+// bar returns the progress of a run over several steps: a bar, the current step, and the one after it. For a run in one
+// step, it returns "".
+func (r *run) bar(a *app, w int) string {
+	var all []string // names of steps, in order
+	left := map[string]bool{}
+	for _, p := range append(r.Done(), r.Ahead()...) {
+		if !slices.Contains(all, p.Act.Step) {
+			all = append(all, p.Act.Step)
+		}
+	}
+	for _, p := range r.Ahead() {
+		left[p.Act.Step] = true
+	}
+	if len(all) < 2 {
+		return ""
+	}
+	slices.SortFunc(all, func(x, y string) int { return a.number(x) - a.number(y) })
+	if r.Plan.Undo {
+		slices.Reverse(all)
+	}
+	now := slices.IndexFunc(all, func(s string) bool { return left[s] })
+	done := now
+	if now < 0 {
+		done, now = len(all), len(all)-1
+	}
+	text := fmt.Sprintf(" %d of %d steps", done, len(all))
+	for i, word := range []string{" · now ", " · next "} {
+		if now+i < len(all) {
+			more := fmt.Sprintf("%s%d %s", word, a.number(all[now+i])+1, a.live.Guide().Step(all[now+i]).Title)
+			if width(text+more)+12 > w {
+				break
+			}
+			text += more
+		}
+	}
+	return clip(a.bar(done, len(all), min(24, w-width(text)))+text, w)
+}
+
+// number returns the index of a step.
+func (a *app) number(step string) int {
+	return slices.IndexFunc(a.live.Guide().Steps, func(s steps.Step) bool { return s.Name == step })
+}
+
+// bar returns a progress bar of w columns.
+func (a *app) bar(done, all, w int) string {
+	if w < 8 || all == 0 {
+		return ""
+	}
+	full := w * done / all
+	return a.t.good.Render(strings.Repeat("█", full)) + a.t.faint.Render(strings.Repeat("░", w-full))
 }
 
 // settles is how long apply tolerates a failing check.

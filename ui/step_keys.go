@@ -79,6 +79,8 @@ func (p *stepPage) pressed(k tea.KeyMsg) tea.Cmd {
 		return p.openForm()
 	case key.Matches(k, keys.Apply.Binding):
 		return p.ask(toApply, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
+	case key.Matches(k, keys.Everything.Binding):
+		return p.applyAll()
 	case key.Matches(k, keys.Diff.Binding):
 		return p.ask(toShow, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case key.Matches(k, keys.Undo.Binding):
@@ -166,16 +168,16 @@ func (p *stepPage) fix() tea.Cmd {
 	}
 	v := p.a.live.Board.Verdict(cell)
 	mend, _ := p.guide().Offer(check, cell.Side, v)
-	action, _ := p.a.live.Offer(cell)
+	wrong := v.Status == steps.Fail || v.Status == steps.Warn || v.Status == steps.Unknown
 	switch {
-	case action != nil:
-		return p.ask(toFix, oneLine(action.Title), engine.Scope{Actions: []string{action.Name}})
 	case v.Status == steps.Pass:
 		p.a.notice = "this check passes: there is nothing to fix"
+	case mend != nil && wrong: // an empty plan says why it is empty
+		return p.ask(toFix, oneLine(mend.Title), engine.Scope{Actions: []string{mend.Name}})
+	case v.Status == steps.Fail && p.a.live.Changes(p.step().Name) > 0: // the step can make the check pass
+		return p.ask(toApply, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case mend == nil:
 		p.a.notice = "carrick has no action for this check; the fix says what to do"
-	case v.Status == steps.Fail || v.Status == steps.Warn:
-		p.a.notice = p.nothingToChange()
 	default:
 		p.a.notice = "there is nothing to fix yet: enter shows why"
 	}

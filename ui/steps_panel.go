@@ -83,6 +83,9 @@ func (s *stepsPanel) update(msg tea.Msg) tea.Cmd {
 	case key.Matches(k, a.k.Open.Binding, a.k.Next.Binding):
 		a.lift()
 		return s.p.enter(s.row.at)
+	case key.Matches(k, a.k.Everything.Binding):
+		a.lift()
+		return s.p.applyAll()
 	case key.Matches(k, a.k.Esc.Binding, a.k.Steps.Binding, a.k.Back.Binding):
 		a.lift()
 	case key.Matches(k, a.k.Jump.Binding, a.k.Digit.Binding):
@@ -104,7 +107,7 @@ func (s *stepsPanel) view() []string {
 	if to-from < len(lines) {
 		right = positions(from, to-from, len(lines))
 	}
-	foot := a.footer([]hint{a.k.Open.as("go there"), {"↑↓", "move"}, a.k.Jump.hint()}, []hint{a.k.Esc.hint()})
+	foot := a.footer([]hint{a.k.Open.as("go there"), {"↑↓", "move"}, a.k.Everything.hint(), a.k.Jump.hint()}, []hint{a.k.Esc.hint()})
 	return a.panelFrame("Steps", right, lines[from:to], foot)
 }
 

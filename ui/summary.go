@@ -96,6 +96,8 @@ func (s *summary) pressed(k tea.KeyMsg) tea.Cmd {
 		return a.save()
 	case key.Matches(k, keys.All.Binding):
 		return a.again()
+	case key.Matches(k, keys.Everything.Binding):
+		return s.from.applyAll()
 	case key.Matches(k, keys.Undo.Binding):
 		return s.from.ask(toUndo, "all that this link created", engine.Scope{})
 	case key.Matches(k, keys.Open.Binding) && a.run.visible():
@@ -136,7 +138,7 @@ func (s *summary) foot(all int) string {
 	case a.notice != "" || s.typing() || s.scroll.search.on():
 		return s.scroll.foot(true)
 	case s.from.asked != nothing:
-		return a.footer([]hint{{a.spin(), "planning the undo"}}, []hint{a.k.Esc.as("cancel")})
+		return a.footer([]hint{{a.spin(), "planning the changes"}}, []hint{a.k.Esc.as("cancel")})
 	case a.run.busy():
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
@@ -144,7 +146,7 @@ func (s *summary) foot(all int) string {
 		a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint(),
 	}
 	if !a.live.Board.Count("").Green() {
-		first = slices.Insert(first, 1, a.k.Open.as("to the first open step"))
+		first = slices.Insert(first, 1, a.k.Everything.hint(), a.k.Open.as("to the first open step"))
 	}
 	if below := all - s.scroll.shown - s.scroll.high; below > 0 {
 		first = append([]hint{{"↓", model.Plural(below, "more line")}}, first...)

@@ -20,18 +20,19 @@ import (
 
 // tunnel is a small guide for two machines, which are empty folders. Its actions and checks use only memory.
 type tunnel struct {
-	mu       sync.Mutex
-	keys     bool                                        // the keys were made
-	slow     time.Duration                               // how long making takes
-	fault    error                                       // what making them ends with
-	blind    error                                       // what planning that ends with
-	items    []steps.Item                                // what the plan says; nil: what is true
-	shown    string                                      // what the first check finds
-	came     time.Time                                   // since when the handshake is waited for
-	asks     []string                                    // what making asks of the person, before it waits
-	makes    func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
-	long     bool                                        // the first step asks for a long answer
-	sitesAsk []steps.Question                            // what the first step asks; nil: its own
+	mu         sync.Mutex
+	keys       bool                                        // the keys were made
+	slow       time.Duration                               // how long making takes
+	fault      error                                       // what making them ends with
+	blind      error                                       // what planning that ends with
+	items      []steps.Item                                // what the plan says; nil: what is true
+	shown      string                                      // what the first check finds
+	came       time.Time                                   // since when the handshake is waited for
+	asks       []string                                    // what making asks of the person, before it waits
+	makes      func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
+	long       bool                                        // the first step asks for a long answer
+	sitesAsk   []steps.Question                            // what the first step asks; nil: its own
+	needsOwner bool                                        // planning reads the owner of the keys
 }
 
 func (m *tunnel) made() bool {
@@ -188,7 +189,12 @@ func (m *tunnel) call() action.Call {
 		}, nil
 	}
 	return action.Call{
-		Preview: func(context.Context, steps.Env) (steps.Change, error) { return item(steps.Create) },
+		Preview: func(_ context.Context, e steps.Env) (steps.Change, error) {
+			if m.needsOwner {
+				e.Answers.Text("keys.owner")
+			}
+			return item(steps.Create)
+		},
 		Make: func(ctx context.Context, _ steps.Env, say steps.Progress) error {
 			for _, l := range m.asks {
 				say.Say("%s", l)
