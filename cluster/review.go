@@ -27,7 +27,7 @@ const (
 )
 
 // reviewRetry applies to reviews whose connection breaks. A proxy that cuts watches often cuts the next connection, too.
-var reviewRetry = wait.Backoff{Steps: 6, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
+var reviewRetry = wait.Backoff{Steps: 8, Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1}
 
 // Decision is the API server's decision on one permission. If Err is set, there is no decision and Allowed has no
 // meaning.
