@@ -51,6 +51,8 @@ func TestApplyAllAsksForMissingAnswersFirst(t *testing.T) {
 		if m.made() {
 			t.Fatal("it was applied without the answer")
 		}
+		p.press("a", "n", "a", "ctrl+s")
+		p.shows("Apply all steps?")
 	})
 }
 
@@ -80,6 +82,6 @@ func TestTheBarNamesTheCurrentAndTheNextStep(t *testing.T) {
 		p.shows("░ 0 of 2 steps · now 2 Tunnel keys · next 3 Carry")
 		p.press("ctrl+c")
 		p.after(10 * time.Second)
-		p.shows("stopped by you")
+		p.shows("stopped by you", "A retries")
 	})
 }

@@ -84,6 +84,7 @@ func (f *form) update(msg tea.Msg) tea.Cmd {
 			return f.edit(q)
 		case key.Matches(k, f.p.a.k.Esc.Binding):
 			f.p.a.lift()
+			f.p.resume = false
 			f.p.a.notice = "not saved; your input is kept"
 			return nil
 		case key.Matches(k, f.p.a.k.Store.Binding):
@@ -183,7 +184,12 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 		}
 		p.a.notice = model.Plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
 	}
-	return tea.Batch(p.learnAnswers(), p.forecast(true))
+	cmd := tea.Batch(p.learnAnswers(), p.forecast(true))
+	if p.resume {
+		p.resume = false
+		return tea.Batch(cmd, p.applyAll())
+	}
+	return cmd
 }
 
 var errNeeded = errors.New("an answer is required")

@@ -123,6 +123,14 @@ func KeyTable() string {
 	return b.String()
 }
 
+// applyAllHint returns the hint for applying all steps, unless nothing is left.
+func (a *app) applyAllHint() []hint {
+	if a.live.Board.Count("").Green() {
+		return nil
+	}
+	return []hint{a.k.Everything.hint()}
+}
+
 type hint struct{ key, text string }
 
 // hint returns the first key of the hotkey with its text for the footer.

@@ -44,10 +44,7 @@ func (m *mapPanel) begin() tea.Cmd {
 		return nil
 	}
 	ctx, live := m.a.ctx, m.a.live
-	return func() tea.Msg {
-		p := live.Show(ctx, engine.Scope{}, true)
-		return namesMsg{p.Plan}
-	}
+	return func() tea.Msg { return namesMsg{live.Show(ctx, engine.Scope{}, true).Plan} }
 }
 
 // namesMsg contains what this link has created.
@@ -96,26 +93,26 @@ func (m *mapPanel) turn(rows []model.MapRow, by mapPart) {
 	at := m.on(rows)
 	for range remotePart + 1 {
 		at = (at + by) % (remotePart + 1)
-		if exists(part(rows[m.row.at], at)) {
+		if selectable(part(rows[m.row.at], at)) {
 			break
 		}
 	}
 	m.part = at
 }
 
-// exists reports whether a part of a row can be selected.
-func exists(p model.MapPart) bool { return p.Label != "" && len(p.Cells) > 0 }
+// selectable reports whether a part of a row can be selected.
+func selectable(p model.MapPart) bool { return p.Label != "" && len(p.Cells) > 0 }
 
 // on returns the selected part. If the row does not have that part, it returns the arrow, or else the object that
 // determines the state of the step.
 func (m *mapPanel) on(rows []model.MapRow) mapPart {
 	r := rows[m.row.at]
-	if local := r.Objects[steps.Local]; !exists(part(r, m.part)) && r.To == "" {
-		if exists(local) && (local.State == r.Arrow.State || !exists(r.Objects[steps.Remote])) {
+	if local := r.Objects[steps.Local]; !selectable(part(r, m.part)) && r.To == "" {
+		if selectable(local) && (local.State == r.Arrow.State || !selectable(r.Objects[steps.Remote])) {
 			return localPart
 		}
 		return remotePart
-	} else if !exists(part(r, m.part)) {
+	} else if !selectable(part(r, m.part)) {
 		return arrowPart
 	}
 	return m.part
@@ -243,9 +240,6 @@ func (m *mapPanel) foot() string {
 	case a.run.busy():
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "step"}}, []hint{keys.Esc.hint()})
 	}
-	first := []hint{keys.Open.as("go there"), {"↑↓", "step"}, {"←→", "part"}}
-	if !a.live.Board.Count("").Green() {
-		first = append(first, keys.Everything.hint())
-	}
+	first := append([]hint{keys.Open.as("go there"), {"↑↓", "step"}, {"←→", "part"}}, a.applyAllHint()...)
 	return a.footer(append(first, keys.All.hint()), []hint{keys.Esc.hint()})
 }

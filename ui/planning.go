@@ -83,7 +83,7 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	}
 	switch {
 	case errors.As(m.Err, &missing) && len(missing.Questions) > 0:
-		return p.askFirst(missing.Questions)
+		return p.askFirst(missing.Questions[0], len(m.scope.Steps)+len(m.scope.Actions) == 0)
 	case m.Err != nil:
 		a.trouble(m.Err)
 		return a.lay(a.errorPanel("The changes could not be planned", m.Err))
@@ -111,20 +111,14 @@ func (p *stepPage) planned(m plannedMsg) tea.Cmd {
 	return a.lay(p.confirm(deedOf(m), plan))
 }
 
-// askFirst opens the form of the step that asks the first of these questions.
-func (p *stepPage) askFirst(questions []steps.Question) tea.Cmd {
-	for i := range p.guide().Steps {
-		for k := range p.guide().Steps[i].Ask {
-			if p.guide().Steps[i].Ask[k].Key != questions[0].Key {
-				continue
-			}
-			cmd := p.enter(i)
-			p.place().wanted = true
-			p.a.notice = model.Plural(len(questions), "answer") + " missing, which all steps require: apply again after that"
-			return tea.Batch(cmd, p.learnAnswers())
-		}
-	}
-	return nil
+// askFirst opens the form of the step that asks a missing question. When the answers are saved, it applies all steps if
+// that is what the answers are for.
+func (p *stepPage) askFirst(missing steps.Question, all bool) tea.Cmd {
+	cmd := p.enter(slices.IndexFunc(p.guide().Steps, func(s steps.Step) bool {
+		return slices.ContainsFunc(s.Ask, func(q steps.Question) bool { return q.Key == missing.Key })
+	}))
+	p.place().wanted, p.resume = true, all
+	return cmd
 }
 
 // leftTitle returns the title for the objects that an undo keeps, or "" if it keeps none.

@@ -114,6 +114,9 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	case *summary:
 		cmds = append(cmds, p.from.afterRun(), p.take())
 	}
+	if m, is := a.top().(*mapPanel); is {
+		cmds = append(cmds, m.begin())
+	}
 	return tea.Batch(cmds...)
 }
 

@@ -267,18 +267,20 @@ func (a *app) wentWrong(err error) string {
 // next returns what to do after a failed run.
 func (r *run) next(a *app) string {
 	k := a.k
-	again := k.Apply
+	again, several := k.Apply, r.step() == ""
 	switch {
 	case r.Plan.Undo:
 		again = k.Undo
 	case r.deed.fixes:
 		again = k.Fix
+	case several:
+		again = k.Everything
 	}
 	text := again.hint().key + " continues"
 	if r.Events == 0 {
 		text = again.hint().key + " retries"
 	}
-	if _, ok := a.page.(*stepPage); ok && !r.Plan.Undo {
+	if _, ok := a.page.(*stepPage); ok && !r.Plan.Undo && !several {
 		text += ", " + k.Diff.hint().key + " shows the remaining changes"
 		if r.Events > 0 {
 			text += ", " + k.Undo.hint().key + " undoes the completed changes"

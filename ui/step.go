@@ -20,6 +20,7 @@ type stepPage struct {
 	filter textinput.Model
 	asking int // number of the last requested plan
 	asked  purpose
+	resume bool // apply all steps when the missing answers are saved
 	number typedNumber
 }
 
@@ -252,8 +253,8 @@ func (p *stepPage) searched(c *steps.Check) string {
 	text := c.Name + " " + c.Title
 	for _, side := range steps.Sides {
 		if c.On.Covers(side) {
-			r := p.verdict(c, side)
-			text += " " + p.guide().Sides[side].Name + " " + p.word(p.cellOf(c, side)) + " " + r.Status.String() + " " + r.Found
+			r, word := p.verdict(c, side), p.word(p.cellOf(c, side))
+			text += " " + p.guide().Sides[side].Name + " " + word + " " + r.Status.String() + " " + r.Found
 		}
 	}
 	return strings.ToLower(text)

@@ -255,7 +255,9 @@ func (p *stepPage) foot() string {
 	case a.narrow() && a.w >= 50: // the steps are not visible otherwise
 		last = append([]hint{keys.Steps.hint()}, last...)
 	case !a.wide():
-		first = append(first, keys.Steps.hint())
+		first = append(first, keys.Map.hint(), keys.Steps.hint())
+	default:
+		first = append(first, keys.Map.hint())
 	}
 	return a.footer(append(first, keys.Again.hint(), keys.Log.hint()), last)
 }

@@ -107,7 +107,8 @@ func (s *stepsPanel) view() []string {
 	if to-from < len(lines) {
 		right = positions(from, to-from, len(lines))
 	}
-	foot := a.footer([]hint{a.k.Open.as("go there"), {"↑↓", "move"}, a.k.Everything.hint(), a.k.Jump.hint()}, []hint{a.k.Esc.hint()})
+	first := append([]hint{a.k.Open.as("go there"), {"↑↓", "move"}}, a.applyAllHint()...)
+	foot := a.footer(append(first, a.k.Jump.hint()), []hint{a.k.Esc.hint()})
 	return a.panelFrame("Steps", right, lines[from:to], foot)
 }
 
