@@ -13,7 +13,7 @@ type Board struct {
 	mu      sync.Mutex
 	results map[steps.Cell]steps.Result
 	known   map[steps.Cell]judged // cached verdicts for the current results
-	undone  map[steps.Cell]bool   // cached result of todo for the current results; nil if not computed
+	toDo    map[steps.Cell]bool   // cached result of todo for the current results; nil if not computed
 }
 
 type judged struct {
@@ -33,7 +33,7 @@ func (b *Board) Put(c steps.Cell, r steps.Result) {
 	defer b.mu.Unlock()
 	b.results[c] = r
 	clear(b.known)
-	b.undone = nil
+	b.toDo = nil
 }
 
 // Verdict returns the verdict on a cell. If a check that the cell depends on does not pass, the verdict is a skip that

@@ -91,12 +91,12 @@ func (s *Session) NewReport(b *Board, looks map[steps.Cell]Look, cells []steps.C
 	}
 	for _, c := range cells {
 		check, _ := s.guide.Check(c.Check)
-		v := b.Verdict(c)
+		v, state := b.Verdict(c), b.State(c)
 		r.Summary.Verdict[v.Status.String()]++
 		row := ReportCheck{
 			ID: s.guide.ID(c), Step: c.Step, Check: c.Check, Title: check.Title, Side: c.Side, From: check.From,
-			Status: v.Status, State: b.State(c), ToDo: b.State(c) == ToDo, Answer: v.Answer, Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(),
-			Causes: len(behind[c]),
+			Status: v.Status, State: state, ToDo: state == ToDo, Answer: v.Answer,
+			Found: v.Says(), Lines: v.Lines, Fix: v.Fix, Seconds: looks[c].Duration.Seconds(), Causes: len(behind[c]),
 		}
 		if !looks[c].At.IsZero() {
 			row.Age = now.Sub(looks[c].At).Seconds()

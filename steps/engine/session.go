@@ -253,7 +253,7 @@ func (s *Session) made(ctx context.Context, env steps.Env, check *steps.Check, r
 	if act == nil || r.NotTried {
 		return false
 	}
-	if act.On != env.Side {
+	if !act.On.Covers(env.Side) {
 		env = s.probeEnv(ctx, act.On, &usage{})
 	}
 	if env.Cluster == nil {

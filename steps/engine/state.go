@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"carrick/steps"
@@ -28,21 +29,20 @@ const (
 // States lists all states in the order in which counts show them.
 var States = []State{OK, Failed, Unknown, Warning, InProgress, ToDo, Checking, Later, Skipped, Off}
 
-// stateText is how a state looks: two glyphs of one column each, the word in a table, and the words in counts, for one
-// check and for more.
-type stateText struct{ glyph, ascii, word, one, many string }
+// stateText is how a state looks: two glyphs of one column each, the word in a table, and the word in counts.
+type stateText struct{ glyph, ascii, word, counted string }
 
 var stateTexts = map[State]stateText{
-	Checking:   {"◌", ".", "checking", "checking", "checking"},
-	OK:         {"✓", "+", "ok", "ok", "ok"},
-	Warning:    {"!", "!", "warn", "warning", "warnings"},
-	Failed:     {"✗", "x", "FAIL", "failed", "failed"},
-	ToDo:       {"○", "o", "to do", "to do", "to do"},
-	Unknown:    {"?", "?", "unknown", "unknown", "unknown"},
-	InProgress: {"◌", ".", "waiting", "waiting", "waiting"},
-	Later:      {"·", "-", "later", "later", "later"},
-	Off:        {"–", "-", "off", "off", "off"},
-	Skipped:    {"-", "-", "skip", "skipped", "skipped"},
+	Checking:   {"◌", ".", "checking", "checking"},
+	OK:         {"✓", "+", "ok", "ok"},
+	Warning:    {"!", "!", "warn", "warning"},
+	Failed:     {"✗", "x", "FAIL", "failed"},
+	ToDo:       {"○", "o", "to do", "to do"},
+	Unknown:    {"?", "?", "unknown", "unknown"},
+	InProgress: {"◌", ".", "waiting", "waiting"},
+	Later:      {"·", "-", "later", "later"},
+	Off:        {"–", "-", "off", "off"},
+	Skipped:    {"-", "-", "skip", "skipped"},
 }
 
 // Glyph returns the symbol of the state. It is one column wide in all locales.
@@ -102,21 +102,21 @@ func (b *Board) awaited(c steps.Cell) bool { return b.judge(c).verdict.Status !=
 // failures whose action this link has not run, if no action of the same step or of a later step is completed. An object
 // that does not exist is a failure, too, if the action that creates it also fixes a real failure.
 func (b *Board) todo() map[steps.Cell]bool {
-	if b.undone != nil {
-		return b.undone
+	if b.toDo != nil {
+		return b.toDo
 	}
-	b.undone = map[steps.Cell]bool{}
+	b.toDo = map[steps.Cell]bool{}
 	done, mends := b.done(), b.fixesOthers()
 	for i := range b.guide.Steps {
 		for _, c := range b.guide.CellsOf(i) {
 			j := b.judge(c)
 			r := j.verdict
 			if !j.masked && (r.NotTried || i >= done && b.untouched(c) && (!r.Undone || !mends[b.fixer(c)])) {
-				b.undone[c] = true
+				b.toDo[c] = true
 			}
 		}
 	}
-	return b.undone
+	return b.toDo
 }
 
 // untouched reports whether a cell fails because the action that fixes it has not run. The caller must hold b.mu.
@@ -138,13 +138,7 @@ type Counts struct{ of [Skipped + 1]int }
 
 // Count counts the states of a step. If step is "", it counts those of all steps.
 func (b *Board) Count(step string) Counts {
-	var n Counts
-	for _, c := range b.guide.Cells() {
-		if step == "" || c.Step == step {
-			n.add(b.State(c))
-		}
-	}
-	return n
+	return b.CountOf(slices.DeleteFunc(b.guide.Cells(), func(c steps.Cell) bool { return step != "" && c.Step != step }))
 }
 
 // CountOf counts the states of the given cells.
@@ -174,10 +168,11 @@ type StateCount struct {
 
 // String returns the count with its word, such as "11 ok" or "2 warnings".
 func (n StateCount) String() string {
-	if n.N == 1 {
-		return "1 " + stateTexts[n.State].one
+	text := fmt.Sprintf("%d %s", n.N, stateTexts[n.State].counted)
+	if n.State == Warning && n.N != 1 {
+		text += "s"
 	}
-	return fmt.Sprintf("%d %s", n.N, stateTexts[n.State].many)
+	return text
 }
 
 // List returns the counts that are not zero, in the order of States. It leaves out what an answer turns off.

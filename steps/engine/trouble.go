@@ -84,9 +84,9 @@ func (b *Board) fixesOthers() map[steps.Cell]bool {
 	return out
 }
 
-// done returns the number of steps up to the last one that is completed or that this link has begun. A step is completed
-// if all of its actions are. An action is completed if a check that it fixes holds on its own side and no such check
-// fails. The caller must hold b.mu.
+// done returns the number of steps up to the last one that is completed or that this link has begun. A step is
+// completed if all of its actions are. An action is completed if a check that it fixes holds on its own side and no
+// such check fails. The caller must hold b.mu.
 func (b *Board) done() int {
 	for i := len(b.guide.Steps) - 1; i >= 0; i-- {
 		holds := map[string]bool{} // by action
