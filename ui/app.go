@@ -128,7 +128,7 @@ func (a *app) session(msg tea.Msg) (cmd tea.Cmd, mine bool) {
 	}
 	switch msg := msg.(type) {
 	case turnedMsg:
-		a.turned(msg.next.Turned)
+		a.addTransition(msg.next.Changed)
 		cmd = a.follow(msg.next)
 	case progressMsg:
 		a.run.heard(a, msg)

@@ -1,11 +1,14 @@
 package ui
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/text/unicode/norm"
 	eastasian "golang.org/x/text/width"
+
+	"carrick/steps/engine"
 )
 
 // letters is the set of characters that the terminal supports.
@@ -24,9 +27,10 @@ var lineLetters = []string{
 	"○", "o", "–", "-", "┌", "+", "┐", "+", "└", "+", "┘", "+", "┄", ".", "╌", "~", "█", "#", "░", ".", "◂", "<",
 }
 
-// glyphLetters lists the other non-ASCII characters of the screen. Each is followed by its replacement.
+// glyphLetters lists the other non-ASCII characters of the screen, except the symbols of states. Each is followed by
+// its replacement.
 var glyphLetters = []string{
-	"✓", "+", "✗", "x", "◌", ".", "▸", ">",
+	"▸", ">",
 	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\",
 }
 
@@ -47,7 +51,11 @@ func (l letters) plain() replacer {
 			})
 		}
 	case ascii:
-		signs := strings.NewReplacer(append(append([]string{}, glyphLetters...), lineLetters...)...)
+		var states []string
+		for _, s := range engine.States {
+			states = append(states, s.Glyph(), s.ASCII())
+		}
+		signs := strings.NewReplacer(slices.Concat(states, glyphLetters, lineLetters)...)
 		return func(s string) string { return fold(signs.Replace(s), func(rune) bool { return false }) }
 	}
 	return nil

@@ -8,12 +8,12 @@ import (
 // mostEvents is the number of events that the feed keeps.
 const mostEvents = 200
 
-// turned adds a change of a cell's state to the feed.
-func (a *app) turned(t model.Turned) {
+// addTransition adds a change of a cell's state to the feed.
+func (a *app) addTransition(t model.Transition) {
 	if t.Was == t.Is || t.Was == engine.Checking || t.Is == engine.Checking {
 		return
 	}
-	a.feed = append(a.feed, entry{at: a.now(), sign: a.t.sign(t.Is), text: a.live.Title(t.Cell, t.Cell) + ": " + t.Is.String()})
+	a.feed.did(a.now(), a.t.sign(t.Is), a.live.Title(t.Cell, t.Cell)+": "+t.Is.String())
 	if n := len(a.feed); n > mostEvents {
 		a.feed = a.feed[n-mostEvents:]
 	}

@@ -10,14 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	shipped "carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/steps/guides/argocd"
-	"carrick/steps/guides/interlink"
-	"carrick/steps/guides/liqo"
-	"carrick/steps/guides/ondemand"
-	"carrick/steps/guides/renku"
-	"carrick/steps/guides/vsphere"
 	"carrick/steps/linkfile"
 	"carrick/ui/model"
 )
@@ -36,9 +31,7 @@ var mapStates = []struct {
 
 // TestMaps compares the map of each guide in each state and size with a file.
 func TestMaps(t *testing.T) {
-	for _, g := range []*steps.Guide{
-		argocd.Guide(), interlink.Guide(), liqo.Guide(), ondemand.Guide(), renku.Guide(), vsphere.Guide(),
-	} {
+	for _, g := range shipped.All() {
 		t.Run(g.Name, func(t *testing.T) {
 			var out strings.Builder
 			for _, state := range mapStates {
@@ -112,9 +105,7 @@ func (p *play) put(passes int, broken bool) {
 
 // Every step of every guide is on the map, and its texts fit into the box of the smallest screen that has boxes.
 func TestMapLabelsFit(t *testing.T) {
-	for _, g := range []*steps.Guide{
-		argocd.Guide(), interlink.Guide(), liqo.Guide(), ondemand.Guide(), renku.Guide(), vsphere.Guide(),
-	} {
+	for _, g := range shipped.All() {
 		for _, s := range g.Steps {
 			if s.Map.Local+s.Map.Remote == "" {
 				t.Errorf("%s, step %s: there is nothing on the map", g.Name, s.Name)

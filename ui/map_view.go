@@ -143,8 +143,8 @@ func (a *app) arrow(r model.MapRow, selected bool, w int) string {
 	case r.Arrow.State == engine.Off || r.Arrow.State == engine.Later:
 		text = a.t.faint
 	}
-	return ink.Render(left+strings.Repeat(line, before)) + " " + text.Render(label) + " " + a.t.sign(r.Arrow.State) + " " +
-		ink.Render(strings.Repeat(line, rest-before)+right)
+	left, right = left+strings.Repeat(line, before), strings.Repeat(line, rest-before)+right
+	return ink.Render(left) + " " + text.Render(label) + " " + a.t.sign(r.Arrow.State) + " " + ink.Render(right)
 }
 
 // heads returns both ends of an arrow.

@@ -87,9 +87,9 @@ func (a *app) reportWrongs() []string {
 	var out []string
 	for _, c := range a.live.Wrong(engine.Failed, engine.Unknown, engine.InProgress, engine.ToDo, engine.Warning) {
 		check, step := guide.Check(c.Check)
-		r := l.Board.Verdict(c)
+		r, word := l.Board.Verdict(c), reported(l.Board.State(c))
 		out = append(
-			out, fmt.Sprintf("- **%s**, %s, step %s: %s", reported(l.Board.State(c)), guide.Sides[c.Side].Name, step.Title, check.Title),
+			out, fmt.Sprintf("- **%s**, %s, step %s: %s", word, guide.Sides[c.Side].Name, step.Title, check.Title),
 		)
 		out = append(out, "  - found: "+code(a.foundOf(c)))
 		if check.Why != "" {

@@ -168,11 +168,12 @@ func (p *stepPage) fix() tea.Cmd {
 	}
 	v := p.a.live.Board.Verdict(cell)
 	mend, _ := p.guide().Offer(check, cell.Side, v)
-	wrong := v.Status == steps.Fail || v.Status == steps.Warn || v.Status == steps.Unknown
+	action, _ := p.a.live.Offer(cell)
+	wrong := v.Status == steps.Fail || v.Status == steps.Warn
 	switch {
 	case v.Status == steps.Pass:
 		p.a.notice = "this check passes: there is nothing to fix"
-	case mend != nil && wrong: // an empty plan says why it is empty
+	case action != nil, mend != nil && wrong: // the forecast can be outdated, and an empty plan says why it is empty
 		return p.ask(toFix, oneLine(mend.Title), engine.Scope{Actions: []string{mend.Name}})
 	case v.Status == steps.Fail && p.a.live.Changes(p.step().Name) > 0: // the step can make the check pass
 		return p.ask(toApply, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})

@@ -15,7 +15,8 @@ import (
 	"carrick/steps/engine"
 )
 
-// trouble is the panel that lists what is broken and what is to do in all steps, causes first. It is updated while it is open.
+// trouble is the panel that lists what is broken and what is to do in all steps, causes first. It is updated while it
+// is open.
 type trouble struct {
 	a      *app
 	page   *stepPage
@@ -67,8 +68,8 @@ func (t *trouble) words(one engine.Trouble) string {
 	check, step := t.page.guide().Check(one.Cell.Check)
 	return strings.Join(
 		[]string{
-			check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name, t.a.live.Board.State(one.Cell).String(),
-			one.Result.Found,
+			check.Name, check.Title, step.Title, t.page.guide().Sides[one.Cell.Side].Name,
+			t.a.live.Board.State(one.Cell).String(), one.Result.Found,
 		},
 		" ",
 	)

@@ -54,8 +54,8 @@ type Wrong struct {
 // wrongLines is the maximum number of cells that are named. The command carrick check lists all of them.
 const wrongLines = 8
 
-// Wrongs returns the cells that fail, followed by those that are unknown and those that are to do. more is the number of
-// omitted cells.
+// Wrongs returns the cells that fail, followed by those that are unknown and those that are to do. more is the number
+// of omitted cells.
 func (s Stand) Wrongs() (list []Wrong, more int) {
 	for _, state := range []engine.State{engine.Failed, engine.Unknown, engine.ToDo} {
 		for _, c := range s.Guide.Cells() {
@@ -67,10 +67,8 @@ func (s Stand) Wrongs() (list []Wrong, more int) {
 				continue
 			}
 			check, _ := s.Guide.Check(c.Check)
-			list = append(
-				list,
-				Wrong{state, fmt.Sprintf("%s: %s: %s", s.Guide.Sides[c.Side].Name, check.Title, oneLine(s.Board.Verdict(c).Found))},
-			)
+			role, found := s.Guide.Sides[c.Side].Name, oneLine(s.Board.Verdict(c).Found)
+			list = append(list, Wrong{state, fmt.Sprintf("%s: %s: %s", role, check.Title, found)})
 		}
 	}
 	return list, more

@@ -64,8 +64,8 @@ func (w *walk) rowOf(args string, fits func(row) bool) (row, bool) {
 func (w *walk) tell(rows []row, full bool) {
 	skipped := &skips{}
 	order := []engine.State{
-		engine.OK, engine.Off, engine.Skipped, engine.Later, engine.Checking, engine.InProgress, engine.ToDo, engine.Warning,
-		engine.Unknown, engine.Failed,
+		engine.OK, engine.Off, engine.Skipped, engine.Later, engine.Checking, engine.InProgress, engine.ToDo,
+		engine.Warning, engine.Unknown, engine.Failed,
 	}
 	if full {
 		for _, r := range rows {

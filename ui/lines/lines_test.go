@@ -18,7 +18,7 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"Each side proves itself with a key pair of its own.",
 			"Answers: 1; e goes through them.",
 			"consumer: ok: the keys Secret holds one key pair.",
-			"1 check for later, blocked by a check on the provider: the keys Secret holds one key pair.",
+			"Later: 1 check, blocked by a check on the provider: the keys Secret holds one key pair.",
 			"provider: warning: the credential lives for 30 days more: it ends in 6 days.", "Fix: tunnel keys --renew",
 			"provider: FAIL: the keys Secret holds one key pair: there is no key pair.",
 			"Why: a half pair answers nobody.", "Fix: f 1 runs the fix: Make the keys.",
@@ -50,7 +50,7 @@ func TestAGuideIsWalkedAndTakenBack(t *testing.T) {
 			"On the provider this link created 1 resource.", "Secret tunnel/keys.", "On the consumer this link created nothing.",
 		)
 		k.says("m")
-		k.hears("Step 2, Tunnel keys. consumer, Tunnel keys: ok. provider, Tunnel keys: warning.")
+		k.hears("Step 2, Tunnel keys. On the consumer, Tunnel keys: ok. On the provider, Tunnel keys: warning.")
 		k.says("u")
 		k.hears("On the provider, rome: 1 resource.", "delete Secret tunnel/keys.", "Undo this resource? [y/N]")
 		k.says("y")

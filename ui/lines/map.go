@@ -10,7 +10,7 @@ func (w *walk) sayMap(string) error {
 		var parts []string
 		for _, side := range steps.Sides {
 			if one := r.Objects[side]; one.Label != "" && len(one.Cells) > 0 {
-				parts = append(parts, w.role(side)+", "+one.Label+": "+word(one.State))
+				parts = append(parts, "On the "+w.role(side)+", "+one.Label+": "+word(one.State))
 			}
 		}
 		head := w.guide().Steps[r.Step].Title

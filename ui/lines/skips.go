@@ -56,6 +56,6 @@ func (w *walk) tellSkips(s *skips) {
 			w.out.sentence("%s skipped: %s", model.Plural(k.n, "check"), k.why)
 			continue
 		}
-		w.out.sentence("%s for later, blocked by a check on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
+		w.out.sentence("Later: %s, blocked by a check on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
 	}
 }

@@ -41,16 +41,16 @@ type chain struct {
 
 // Turn is one iteration of a check loop. It waits for a change and then runs the check.
 type Turn struct {
-	cell   steps.Cell
-	side   steps.Side // only for the liveness loop of a side; "" for the check loop of a cell
-	number int
-	wait   context.Context // nil for the first iteration, which does not wait
-	trace  engine.Trace
-	Turned Turned // how the previous iteration changed the state of the cell
+	cell    steps.Cell
+	side    steps.Side // only for the liveness loop of a side; "" for the check loop of a cell
+	number  int
+	wait    context.Context // nil for the first iteration, which does not wait
+	trace   engine.Trace
+	Changed Transition // how the previous iteration changed the state of the cell
 }
 
-// Turned is a change of a cell's state. If the state is the same as before, Was and Is are equal.
-type Turned struct {
+// Transition is a change of a cell's state. If the state is the same as before, Was and Is are equal.
+type Transition struct {
 	Cell    steps.Cell
 	Was, Is engine.State
 }
@@ -131,10 +131,10 @@ func (l *Live) Next(t Turn) (next Turn, ok bool) {
 	if was.Status != r.Status || was.Found != r.Found {
 		l.moved = time.Now()
 	}
-	if t.Turned = (Turned{Cell: t.cell}); was.Status != r.Status && was.Status != steps.Pending {
-		t.Turned.Was = l.Board.State(t.cell)
+	if t.Changed = (Transition{Cell: t.cell}); was.Status != r.Status && was.Status != steps.Pending {
+		t.Changed.Was = l.Board.State(t.cell)
 		l.Board.Put(t.cell, r)
-		t.Turned.Is = l.Board.State(t.cell)
+		t.Changed.Is = l.Board.State(t.cell)
 	} else {
 		l.Board.Put(t.cell, r)
 	}

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"carrick/steps"
 	"carrick/steps/engine"
 )
@@ -32,21 +34,17 @@ func (p MapPart) First(b *engine.Board) (c steps.Cell, ok bool) {
 }
 
 // Map returns the map of both sides, one row per step.
-func (l *Live) Map() []MapRow { return MapOf(l.Guide(), l.Board) }
-
-// MapOf returns the map of a guide with the states on a board.
-func MapOf(g *steps.Guide, b *engine.Board) []MapRow {
+func (l *Live) Map() []MapRow {
+	g, b := l.Guide(), l.Board
 	var out []MapRow
 	for i := range g.Steps {
 		s := &g.Steps[i]
 		row := MapRow{Step: i, Objects: map[steps.Side]MapPart{}, To: s.Map.Arrow}
 		cells := g.CellsOf(i)
 		for _, side := range steps.Sides {
-			part := MapPart{Label: s.Map.Label(side)}
-			for _, c := range cells {
-				if c.Side == side {
-					part.Cells = append(part.Cells, c)
-				}
+			part := MapPart{
+				Label: s.Map.Label(side),
+				Cells: slices.DeleteFunc(slices.Clone(cells), func(c steps.Cell) bool { return c.Side != side }),
 			}
 			if part.Label == "" && s.Map == (steps.MapRow{}) && len(part.Cells) > 0 {
 				part.Label = s.Title
@@ -67,8 +65,8 @@ func MapOf(g *steps.Guide, b *engine.Board) []MapRow {
 // regardless of its other cells.
 func worst(n engine.Counts) engine.State {
 	for _, s := range []engine.State{
-		engine.Failed, engine.Unknown, engine.Checking, engine.InProgress, engine.ToDo, engine.Later, engine.Warning, engine.OK,
-		engine.Skipped,
+		engine.Failed, engine.Unknown, engine.Checking, engine.InProgress, engine.ToDo, engine.Later, engine.Warning,
+		engine.OK, engine.Skipped,
 	} {
 		if n.Of(s) > 0 {
 			return s

@@ -13,8 +13,8 @@ import (
 // mostCauses is the maximum number of causes in one report.
 const mostCauses = 5
 
-// Causes prints what to fix first and what to do next. These are the checks that fail but are not blocked, in dependency
-// order, each with the checks that it blocks.
+// Causes prints what to fix first and what to do next. These are the checks that fail but are not blocked, in
+// dependency order, each with the checks that it blocks.
 func (p Printer) Causes(w io.Writer, r engine.Report) {
 	p.causes(w, r, "First causes", func(c engine.ReportCheck) bool { return !c.ToDo })
 	p.causes(w, r, "Next", func(c engine.ReportCheck) bool { return c.ToDo })
@@ -48,7 +48,9 @@ func (p Printer) causes(w io.Writer, r engine.Report, title string, of func(engi
 		if c.Causes > 0 {
 			more = " (causes " + others(c.Causes) + ")"
 		}
-		fmt.Fprintf(w, "  %s %-8s %s%s: %s\n", p.glyph(c.State), g.Sides[c.Side].Name, c.Title, more, plain.OneLine(c.Found))
+		fmt.Fprintf(
+			w, "  %s %-8s %s%s: %s\n", p.glyph(c.State), g.Sides[c.Side].Name, c.Title, more, plain.OneLine(c.Found),
+		)
 		if c.Fix != "" && c.Fix == last {
 			fmt.Fprintln(w, "      fix: same as above")
 		} else if c.Fix != "" {

@@ -12,10 +12,10 @@ import (
 
 // Printer writes reports for users.
 type Printer struct {
-	Guides []*steps.Guide
-	ASCII  bool
-	// All also prints the checks that an answer makes not applicable. NotGreen prints only the checks that need attention.
-	All, NotGreen bool
+	Guides   []*steps.Guide
+	ASCII    bool
+	All      bool // also print the checks that an answer makes not applicable
+	NotGreen bool // print only the checks that need attention
 }
 
 func (p Printer) glyph(s engine.State) string {
@@ -28,7 +28,8 @@ func (p Printer) glyph(s engine.State) string {
 // Line formats the verdict of one cell for check --watch.
 func (p Printer) Line(g *steps.Guide, c steps.Cell, state engine.State, v steps.Result) string {
 	return fmt.Sprintf(
-		"%s %-7s %-8s %-28s %s", p.glyph(state), tableWord(state, v.Status), g.Sides[c.Side].Name, c.Check, plain.OneLine(v.Says()),
+		"%s %-7s %-8s %-28s %s", p.glyph(state), tableWord(state, v.Status), g.Sides[c.Side].Name, c.Check,
+		plain.OneLine(v.Says()),
 	)
 }
 
@@ -43,8 +44,8 @@ func (p Printer) hides(c engine.ReportCheck) bool {
 	return false
 }
 
-// tableWord returns the word for a verdict in a table. This is the status as in the other formats, or the state if it is
-// more precise.
+// tableWord returns the word for a verdict in a table. This is the status as in the other formats, or the state if it
+// is more precise.
 func tableWord(state engine.State, status steps.Status) string {
 	switch state {
 	case engine.ToDo, engine.Later, engine.Off:
@@ -81,7 +82,8 @@ func (p Printer) table(w io.Writer, r engine.Report) error {
 			fmt.Fprintf(&b, "%s%s\n", map[bool]string{true: "", false: "\n"}[b.Len() == 0], g.Step(step).Title)
 		}
 		role := g.Sides[c.Side].Name
-		fmt.Fprintf(&b, "  %s %-7s %-8s %s: %s\n", p.glyph(c.State), tableWord(c.State, c.Status), role, c.Title, plain.OneLine(c.Found))
+		word := tableWord(c.State, c.Status)
+		fmt.Fprintf(&b, "  %s %-7s %-8s %s: %s\n", p.glyph(c.State), word, role, c.Title, plain.OneLine(c.Found))
 		if c.Fix != "" && c.Status != steps.Pass && c.Status != steps.Skip {
 			fmt.Fprintf(&b, "      fix: %s\n", strings.ReplaceAll(strings.TrimSpace(c.Fix), "\n", "\n           "))
 			fmt.Fprintf(&b, "      why: carrick explain %s/%s\n", r.Guide, c.Check)
