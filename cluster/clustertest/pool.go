@@ -120,6 +120,9 @@ type Pool struct {
 	closed bool
 }
 
+// ErrLate is the error for a request that a pool did not grant in time.
+var ErrLate = errors.New("no sandbox was free before CARRICK_UNTIL")
+
 // NewPool returns a pool of at most size sandboxes. program is the path of the sandbox binary. Errors that concern no
 // borrower are written to log.
 func NewPool(program string, size int, log io.Writer) *Pool {
@@ -130,8 +133,14 @@ func NewPool(program string, size int, log io.Writer) *Pool {
 	return p
 }
 
-// Take lends a sandbox in its initial state.
-func (p *Pool) Take() (*Box, error) {
+// Take lends a sandbox in its initial state. It returns ErrLate if the channel late is closed first. If late is nil,
+// Take waits without a deadline.
+func (p *Pool) Take(late <-chan struct{}) (*Box, error) {
+	select {
+	case <-late:
+		return nil, ErrLate
+	default:
+	}
 	select {
 	case b := <-p.idle:
 		return b, nil
@@ -141,6 +150,8 @@ func (p *Pool) Take() (*Box, error) {
 	case b := <-p.idle:
 		return b, nil
 	case <-p.room:
+	case <-late:
+		return nil, ErrLate
 	}
 	b, err := startBox(p.program)
 	if err != nil {
@@ -154,18 +165,26 @@ func (p *Pool) Take() (*Box, error) {
 }
 
 // TakeRoom waits until there is capacity for a sandbox that the borrower starts itself. If necessary, it stops an idle
-// sandbox.
-func (p *Pool) TakeRoom() {
+// sandbox. It returns ErrLate if the channel late is closed first, as Take does.
+func (p *Pool) TakeRoom(late <-chan struct{}) error {
+	select {
+	case <-late:
+		return ErrLate
+	default:
+	}
 	select {
 	case <-p.room:
-		return
+		return nil
 	default:
 	}
 	select {
 	case <-p.room:
 	case b := <-p.idle:
 		_ = b.end()
+	case <-late:
+		return ErrLate
 	}
+	return nil
 }
 
 // GiveRoom releases the capacity that TakeRoom reserved, after the borrower's sandbox has stopped.

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"carrick/cluster"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/kubeconfig"
 )
 
@@ -36,6 +37,9 @@ const (
 	askSandbox = "sandbox"
 	AskRoom    = "room"
 )
+
+// Late is the pool's response to a request that it does not grant in time. No other response begins with that letter.
+const Late = "late"
 
 // Names of the two sides in the sandbox.
 const (
@@ -93,6 +97,7 @@ func Start(tb testing.TB) *Sandbox {
 		if back != nil {
 			back()
 		}
+		skipLate(tb, err)
 		tb.Fatalf("start the sandbox: %v", err)
 	}
 	name := tb.Name()
@@ -145,9 +150,19 @@ func Room(tb testing.TB) {
 	}
 	conn, _, err := ask(address, AskRoom, tb.Name())
 	if err != nil {
+		skipLate(tb, err)
 		tb.Fatalf("wait for room for a sandbox: %v", err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
+}
+
+// skipLate skips the test, and records that it did not run, if the pool did not grant its request in time.
+func skipLate(tb testing.TB, err error) {
+	tb.Helper()
+	if errors.Is(err, ErrLate) {
+		cases.NotRun(tb)
+		tb.Skipf("not run: %v", err)
+	}
 }
 
 // held returns the sandbox that a test or one of its parents has borrowed, or nil.
@@ -173,7 +188,7 @@ func borrow(program, name string) (s *Sandbox, back func(), err error) {
 		return join(address, name)
 	}
 	lent.once.Do(func() { lent.own = NewPool(program, 1, os.Stderr) })
-	box, err := lent.own.Take()
+	box, err := lent.own.Take(nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,14 +197,17 @@ func borrow(program, name string) (s *Sandbox, back func(), err error) {
 }
 
 // ask sends a request to the pool at the given address and returns the response. The pool responds when it grants the
-// request.
+// request, or that it is too late; then ask returns ErrLate.
 func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
 	if conn, err = net.Dial("unix", address); err != nil {
 		return nil, nil, err
 	}
 	answer = bufio.NewReader(conn)
 	if _, err = fmt.Fprintln(conn, what, filepath.Base(os.Args[0]), name); err == nil {
-		_, err = answer.Peek(1)
+		var first []byte
+		if first, err = answer.Peek(1); err == nil && first[0] == Late[0] {
+			err = ErrLate
+		}
 	}
 	if err != nil {
 		_ = conn.Close()

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -63,9 +64,11 @@ func packagePath() string {
 
 // Case is one line of the file of cases, encoded as JSON.
 type Case struct {
-	Kind string `json:"kind"` // group of the case, such as "crash" or "fault"
-	Name string `json:"name"` // name of the case; unique within its kind and package
-	Held bool   `json:"held"`
+	Kind string `json:"kind,omitempty"` // group of the case, such as "crash" or "fault"
+	Name string `json:"name"`           // name of the case; unique within its kind and package
+	Held bool   `json:"held,omitempty"`
+	// NotRun is true for a test that did not run for lack of time. Its kind is unknown.
+	NotRun bool `json:"notRun,omitempty"`
 	// Package is the import path of the test's package, and Test the top-level test. Run is the ID of the test process. A
 	// test that runs again repeats all its cases, so only the last run counts.
 	Package string `json:"package,omitempty"`
@@ -78,7 +81,7 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	t.Helper()
 	return t.Run(name, func(t *testing.T) {
 		defer func() {
-			if !t.Skipped() { // a skipped subtest does not count as a case
+			if !t.Skipped() && !partial(t) { // a skipped subtest does not count as a case
 				Note(t, kind, t.Name(), !t.Failed())
 			}
 		}()
@@ -92,20 +95,44 @@ func Whole(t *testing.T, kind string) {
 	t.Helper()
 	LeftOutHere(t, kind)
 	t.Cleanup(func() {
-		if !t.Skipped() {
+		if !t.Skipped() && !partial(t) {
 			Note(t, kind, t.Name(), !t.Failed())
 		}
 	})
 }
 
+// late contains the names of the tests and subtests of this process that did not run for lack of time.
+var late sync.Map
+
+// partial reports whether the test passed without some of its subtests, because they did not run for lack of time.
+func partial(t *testing.T) (is bool) {
+	late.Range(func(name, _ any) bool {
+		is = strings.HasPrefix(name.(string), t.Name()+"/")
+		return !is
+	})
+	return is && !t.Failed()
+}
+
 // Note records a case for which there is no subtest.
 func Note(t testing.TB, kind, name string, held bool) {
+	t.Helper()
+	record(t, Case{Kind: kind, Name: name, Held: held})
+}
+
+// NotRun records that a test or subtest did not run for lack of time.
+func NotRun(t testing.TB) {
+	t.Helper()
+	late.Store(t.Name(), true)
+	record(t, Case{Name: t.Name(), NotRun: true})
+}
+
+func record(t testing.TB, c Case) {
 	t.Helper()
 	path := os.Getenv(fileEnv)
 	if path == "" {
 		return
 	}
-	c := Case{Kind: kind, Name: name, Held: held, Run: os.Getpid()}
+	c.Run = os.Getpid()
 	c.Test, _, _ = strings.Cut(t.Name(), "/")
 	c.Package = packagePath()
 	line, err := json.Marshal(c)

@@ -5,6 +5,9 @@
 //
 // CARRICK_SANDBOX is the path of the sandbox binary. A sandbox starts when a test requests one and none is idle. All
 // sandboxes stop when the command exits. With -times, share then prints the tests that used sandboxes longest.
+//
+// CARRICK_UNTIL is a Unix time in seconds. After it, a test that has no sandbox yet gets none and is skipped. A test that
+// failed and runs again still gets one.
 package main
 
 import (
@@ -22,6 +25,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +33,8 @@ import (
 
 	"carrick/cluster/clustertest"
 )
+
+const untilEnv = "CARRICK_UNTIL"
 
 func main() {
 	size := flag.Int("n", 1, "at most `SIZE` sandboxes at a time")
@@ -58,12 +64,30 @@ func share(size int, times bool, command []string) (code int, err error) {
 	defer listener.Close()
 	pool := clustertest.NewPool(os.Getenv(clustertest.Program), size, os.Stderr)
 	defer pool.Close()
-	held := &tally{by: map[string]time.Duration{}}
-	go serve(listener, pool, held)
+	late, err := lateness(os.Getenv(untilEnv))
+	if err != nil {
+		return 2, err
+	}
+	held := &tally{by: map[string]time.Duration{}, had: map[string]bool{}}
+	go serve(listener, pool, held, late)
 	if times {
 		defer held.print(os.Stderr)
 	}
 	return run(command, listener.Addr().String())
+}
+
+// lateness returns a channel that is closed at the given Unix time in seconds, or nil if until is empty.
+func lateness(until string) (<-chan struct{}, error) {
+	if until == "" {
+		return nil, nil
+	}
+	seconds, err := strconv.ParseInt(until, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s must be a Unix time in seconds: %w", untilEnv, err)
+	}
+	late := make(chan struct{})
+	time.AfterFunc(time.Until(time.Unix(seconds, 0)), func() { close(late) })
+	return late, nil
 }
 
 func run(command []string, socket string) (int, error) {
@@ -88,8 +112,8 @@ func run(command []string, socket string) (int, error) {
 }
 
 // serve lends a sandbox, or capacity for one, to each connection until the connection closes. The borrower's first line
-// states which one it requests.
-func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
+// states which one it requests. After late is closed, serve grants requests only of borrowers that had a sandbox before.
+func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan struct{}) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -102,30 +126,56 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally) {
 				return
 			}
 			what, who, _ := strings.Cut(lines.Text(), " ")
+			late := late
+			if held.before(who) { // it failed and runs again
+				late = nil
+			}
 			if what == clustertest.AskRoom {
-				pool.TakeRoom()
+				if pool.TakeRoom(late) != nil {
+					fmt.Fprintln(conn, clustertest.Late)
+					return
+				}
+				held.lent(who)
 				defer held.add(who, time.Now())
 				defer pool.GiveRoom()
 				_, _ = io.WriteString(conn, "\n")
 				lines.Scan() // wait until the borrower closes the connection
 				return
 			}
-			box, err := pool.Take()
+			box, err := pool.Take(late)
+			if errors.Is(err, clustertest.ErrLate) {
+				fmt.Fprintln(conn, clustertest.Late)
+				return
+			}
 			if err != nil {
 				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
 			defer pool.Give(box)
+			held.lent(who)
 			defer held.add(who, time.Now())
 			clustertest.Serve(conn, lines, box.Ready, box.Ask)
 		}()
 	}
 }
 
-// tally records how long tests used sandboxes, by test binary and top-level test.
+// tally records which tests had sandboxes, and how long they used them, by test binary and top-level test.
 type tally struct {
-	mu sync.Mutex
-	by map[string]time.Duration
+	mu  sync.Mutex
+	by  map[string]time.Duration
+	had map[string]bool // by test binary and full name
+}
+
+func (t *tally) lent(who string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.had[who] = true
+}
+
+func (t *tally) before(who string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.had[who]
 }
 
 func (t *tally) add(who string, since time.Time) {
