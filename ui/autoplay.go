@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -19,6 +20,11 @@ type Walk struct {
 	Broken  []steps.Cell      // cells that show the fault, as far as known
 	Helped  string            // added to the caption while the user must act, for example sign in; can be ""
 	Undo    bool              // undo everything at the end
+	// Kubectl runs kubectl on the demo's clusters. Without a fault, the script uses it to delete an object at the end, and
+	// shows how carrick notices and repairs that. If Kubectl is nil, the script deletes nothing. Expendable lists the kinds
+	// of objects that it may delete; the first kind that the link has created is used.
+	Kubectl    func(ctx context.Context, args ...string) error
+	Expendable []string
 }
 
 // keystroke is the delay before the player presses a key that has no caption, at pace 1.
@@ -49,14 +55,17 @@ type player struct {
 	step   string        // name of the guide step that counts belongs to
 	counts engine.Counts // check counts of the guide step on screen
 	still  time.Time     // when counts last changed
+
+	deleted *deletion // what the script deletes at the end; nil before that
 }
 
 // move is one step of the autoplay script: a caption and the key to press.
 type move struct {
 	id   string // identifies the step of the script
 	text string
-	key  string // the key to press after the caption, or ""
-	hint hint   // the key as the caption shows it; zero if it is not shown
+	key  string         // the key to press after the caption, or ""
+	hint hint           // the key as the caption shows it; zero if it is not shown
+	do   func() tea.Cmd // runs after the caption, or nil
 	kind moveKind
 	what func() string // returns what the player waits for; shown if the wait is long
 }
@@ -97,6 +106,9 @@ func (p *player) heard(msg tea.Msg) bool {
 		if msg.due.Equal(p.tick) {
 			p.tick = time.Time{}
 		}
+		return true
+	case deletedMsg:
+		p.deleted.err = msg.err
 		return true
 	case tea.KeyMsg:
 		return p.person(msg)
@@ -161,6 +173,9 @@ func (p *player) look() tea.Cmd {
 		p.move, p.last = move{}, m.id
 		if m.key != "" {
 			cmds = append(cmds, p.a.pressed(walkKey(m.key)))
+		}
+		if m.do != nil {
+			cmds = append(cmds, m.do())
 		}
 	}
 	return tea.Batch(append(cmds, p.later())...)

@@ -93,6 +93,9 @@ func (p *player) onStep(s *stepPage) move {
 	case a.live.Seen(step.Name).IsZero():
 		return move{id: "look/" + step.Name, kind: wait, text: "Checking both sides …", what: p.unseen}
 	}
+	if m, ok := p.heal(s); ok {
+		return m
+	}
 	if m, ok := p.onFault(s); ok {
 		return m
 	}

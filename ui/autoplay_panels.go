@@ -17,6 +17,8 @@ func (p *player) onPanel(top screen) move {
 		return p.onConfirm(s)
 	case *form:
 		return p.onForm(s)
+	case *mapPanel:
+		return p.onMap(s)
 	}
 	s, ok := p.a.page.(*stepPage)
 	if !ok {
@@ -202,6 +204,9 @@ func (p *player) onSummary(s *summary) move {
 			id: id, text: "The commands carrick check, diff, apply and undo do the same without a screen.", key: "g",
 			hint: a.k.Top.hint(),
 		}
+	}
+	if m, ok := p.onSummaryBreak(s); ok {
+		return m
 	}
 	switch {
 	case p.w.Undo && !p.told["undo"]:

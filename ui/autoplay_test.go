@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -344,5 +345,46 @@ func TestNoSizeBreaksAWalk(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+func TestAWalkDeletesSomethingAndRepairsIt(t *testing.T) {
+	m := &tunnel{readable: true}
+	var ran []string
+	w := Walk{Pace: 4, Expendable: []string{"RoleBinding", "Secret"}}
+	w.Kubectl = func(_ context.Context, args ...string) error {
+		ran = append(ran, strings.Join(args, " "))
+		m.set(false)
+		return nil
+	}
+	walking(t, m, w, 80, 24, func(p *play) {
+		p.until("m shows both sides")
+		p.until("It runs: kubectl -n tunnel delete secret keys")
+		if len(ran) > 0 {
+			t.Fatal("it deleted something before it said so")
+		}
+		p.until("after kubectl started, the map showed it in red.")
+		p.shows("map")
+		p.until("enter opens the row.")
+		p.until("f runs only the action that fixes this check")
+		p.until("Secret tunnel/keys is back, and the check passes again.")
+		if !m.made() {
+			t.Error("the keys are not back")
+		}
+		p.until("That was the demo.")
+		p.shows("summary")
+	})
+	if len(ran) != 1 || ran[0] != "-n tunnel delete secret keys" {
+		t.Errorf("kubectl ran with %q", ran)
+	}
+}
+
+func TestAWalkSaysThatNothingCouldBeDeleted(t *testing.T) {
+	w := Walk{Pace: 4, Expendable: []string{"Secret"}}
+	w.Kubectl = func(context.Context, ...string) error { return errors.New("no kubectl here") }
+	walking(t, &tunnel{readable: true}, w, 80, 24, func(p *play) {
+		p.until("Nothing was deleted: no kubectl here")
+		p.press(" ")
+		p.until("That was the demo.")
 	})
 }

@@ -32,6 +32,7 @@ type tunnel struct {
 	makes      func(context.Context, steps.Progress) error // in the place of making the keys; nil: they are made
 	long       bool                                        // the first step asks for a long answer
 	sitesAsk   []steps.Question                            // what the first step asks; nil: its own
+	readable   bool                                        // the log can be read
 	needsOwner bool                                        // planning reads the owner of the keys
 }
 
@@ -167,7 +168,12 @@ func (m *tunnel) tunnelKeys() steps.Step {
 			},
 			{
 				Name: "seen", Title: "the log can be read", On: steps.Local,
-				Run: fixed(steps.Errored(errors.New("connection refused"))),
+				Run: func(context.Context, steps.Env) steps.Result {
+					if m.readable {
+						return steps.Passed("read")
+					}
+					return steps.Errored(errors.New("connection refused"))
+				},
 			},
 		},
 	}
