@@ -52,16 +52,19 @@ type reply struct {
 	scenario.Told
 }
 
-// fault describes one fault of a scenario. Title is one sentence.
+// fault describes one fault of a scenario. Title is one sentence. Late is true if the fault breaks a finished set-up, so
+// the set-up must exist first.
 type fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
+	Late  bool   `json:"late,omitempty"`
 }
 
-func listed(faults map[string]string) []fault {
+// listed returns the faults of a scenario in the order of their names.
+func listed(name string, faults map[string]string) []fault {
 	var list []fault
-	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		list = append(list, fault{name, faults[name]})
+	for _, f := range slices.Sorted(maps.Keys(faults)) {
+		list = append(list, fault{f, faults[f], scenario.Late(name, f)})
 	}
 	return list
 }
@@ -79,7 +82,7 @@ func (d desk) answer(ctx context.Context, line string) reply {
 	if len(words) == 2 && words[0] == "faults" && slices.Contains(world.Scenarios(), words[1]) {
 		faults, err := d.stage.Faults(words[1])
 		if err == nil {
-			return reply{OK: true, Faults: listed(faults)}
+			return reply{OK: true, Faults: listed(words[1], faults)}
 		}
 		return reply{Error: err.Error()}
 	}

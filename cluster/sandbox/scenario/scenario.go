@@ -59,6 +59,8 @@ type kind struct {
 	acted func() map[string]string
 	// under maps a fault to the fault that it requires. The required fault is applied first.
 	under map[string]string
+	// late lists the faults that break a finished set-up. They are applied after the guide.
+	late []string
 	// answers contains answers by question key, in the form that a user types. They make the guide ask for everything
 	// that it supports.
 	answers map[string]string
@@ -75,12 +77,17 @@ func (k kind) with(fault string) []string {
 
 // kinds contains the scenarios with fakes, by name. All other scenarios have only objects.
 var kinds = map[string]kind{
-	"argocd":    {start: argoCD},
+	"argocd":    {start: argoCD, late: []string{"controller-down", "egress-denied", "project-restricted"}},
 	"interlink": {onHost: interlink, acted: interlinkActs, under: interlinkUnder()},
-	"liqo":      {start: liqo, behaviours: liqoBehaviours},
-	"ondemand":  {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
+	"liqo": {start: liqo, behaviours: liqoBehaviours, late: []string{
+		"no-external-cidr", "old-liqo", "remote-controlplane-role-old", "replicator-down", "same-id", "version-skew",
+		"webhook-cert-expiring",
+	}},
+	"ondemand": {onHost: ondemand, acted: ondemandActs, under: ondemandUnder()},
 	"renku": {
-		start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"},
+		start: renku, behaviours: behaviours, under: map[string]string{"page-frames": "page"}, late: []string{
+			"cpu-quota", "crd-drift", "driver-missing-on-node", "html", "login-by-hand", "operator-version", "restricted",
+		},
 		answers: map[string]string{"session.test": "true"},
 	},
 	"vsphere": {onHost: vsphere, acted: vsphereActs, under: vsphereUnder()},
@@ -140,6 +147,9 @@ func (*Stage) Faults(scenario string) (map[string]string, error) {
 	}
 	return faults, nil
 }
+
+// Late reports whether a fault breaks a finished set-up, so the guide must be applied before the fault.
+func Late(scenario, fault string) bool { return slices.Contains(kinds[scenario].late, fault) }
 
 // Told contains the information about a scenario that carrick's demo needs.
 type Told struct {

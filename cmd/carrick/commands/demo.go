@@ -17,7 +17,7 @@ import (
 	"carrick/ui"
 )
 
-const demoLink = "demo"
+const demoName = "demo"
 
 func (a *app) demo() *cobra.Command {
 	var fault string
@@ -79,20 +79,27 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 	}
 	defer box.Stop()
 	both := box.Kubeconfigs["local"] + string(os.PathListSeparator) + box.Kubeconfigs["remote"]
-	if err := os.Setenv("KUBECONFIG", both); err != nil { // affects only carrick: it starts no child processes after this
+	if err := os.Setenv("KUBECONFIG", both); err != nil { // affects only carrick and its kubectl
 		return err
 	}
 	env, err := box.Env(both)
 	if err != nil {
 		return err
 	}
-	w, err := a.prepareDemo(ctx, box, guide, fault, walk)
+	w, link, err := a.prepareDemo(ctx, box, guide, fault, walk)
 	if err != nil {
 		return err
 	}
+	if w != nil {
+		w.Kubectl = func(ctx context.Context, args ...string) error { return box.Run(ctx, both, args...) }
+		w.Expendable = []string{"RoleBinding", "ClusterRoleBinding"}
+	}
 	o := a.demoScreen(box, guide, env)
-	o.Walk, o.Open = w, answering(o.Open, box.Given)
-	if fault != "" {
+	o.Walk, o.Open, o.Link = w, answering(o.Open, box.Given), link
+	switch {
+	case link != nil:
+		o.Notes = append([]string{"This demo starts with a finished set-up and a fault: " + fault + "."}, o.Notes...)
+	case fault != "":
 		adopted, err := a.adoptDemo(ctx, &o, box)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -134,26 +141,35 @@ func (a *app) needStage(walk demo.Autoplay) error {
 }
 
 // prepareDemo creates the objects that the guide expects and injects the fault, if fault is not "". It returns the
-// autoplay configuration, or nil without --autoplay.
+// autoplay configuration, or nil without --autoplay. If the fault breaks a finished set-up, prepareDemo applies the guide
+// first and also returns the link.
 func (a *app) prepareDemo(
 	ctx context.Context, box *demo.Sandbox, guide, fault string, walk demo.Autoplay,
-) (*ui.Walk, error) {
+) (*ui.Walk, *linkfile.Link, error) {
 	var broken demo.Fault
 	var err error
 	if fault != "" {
 		if broken, err = box.Fault(guide, fault); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	fmt.Fprintf(a.err, "installing the prerequisites of the guide %s …\n", guide)
 	seeded, err := box.Tell("seed " + guide)
 	if err != nil && !demo.IsUnknownCommand(err) {
-		return nil, fmt.Errorf("prepare the demo: %w", err)
+		return nil, nil, fmt.Errorf("prepare the demo: %w", err)
 	} // guides without expected objects have no scenario
 	box.Hosts, box.Here, box.Given = seeded.Hosts, seeded.Here, seeded.Given
 	w := walk.Plan(seeded.Answers)
 	if fault == "" {
-		return w, nil
+		return w, nil, nil
+	}
+	link := a.demoLink(box, guide)
+	var made *linkfile.Link
+	if broken.Late {
+		if err := a.setUpDemo(ctx, link, seeded.Given, seeded.Answers); err != nil {
+			return nil, nil, fmt.Errorf("set up the link before the fault: %w", err)
+		}
+		made = link
 	}
 	seed := func() error {
 		fmt.Fprintf(a.err, "adding the fault %s …\n", fault)
@@ -163,18 +179,18 @@ func (a *app) prepareDemo(
 		return nil
 	}
 	if w == nil {
-		return nil, seed()
+		return nil, made, seed()
 	}
 	w.Fault = plain.OneLine(clean.Text(broken.Title))
-	w.Broken, err = a.whatBreaks(ctx, box, guide, seed)
-	return w, err
+	w.Broken, err = a.whatBreaks(ctx, link, seed)
+	return w, made, err
 }
 
 func (a *app) demoScreen(box *demo.Sandbox, guide, env string) ui.Options {
 	o := a.screen()
 	o.Passing = true
 	o.Guide = guide
-	o.Name = demoLink
+	o.Name = demoName
 	o.Folder = box.Dir
 	o.Banner = "demo: two control planes on this machine"
 	o.Sides, o.Hosts = map[steps.Side]string{}, map[steps.Side]linkfile.HostSpec{}

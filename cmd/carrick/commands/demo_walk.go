@@ -4,17 +4,14 @@ import (
 	"context"
 
 	"carrick/cluster"
-	"carrick/cmd/carrick/demo"
 	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
 )
 
-// whatBreaks calls do and returns the cells that fail only afterwards. Other cells fail before and after the call,
-// because the guide is not applied yet.
-func (a *app) whatBreaks(ctx context.Context, box *demo.Sandbox, guide string, do func() error) ([]steps.Cell, error) {
-	l := linkfile.New(guide, demoLink)
-	l.Local, l.Remote = box.End(steps.Local), box.End(steps.Remote)
+// whatBreaks calls do and returns the cells that fail only afterwards. If the guide is not applied yet, other cells fail
+// before and after the call.
+func (a *app) whatBreaks(ctx context.Context, l *linkfile.Link, do func() error) ([]steps.Cell, error) {
 	look := func() (*engine.Board, []steps.Cell, error) {
 		s, err := a.session(l, cluster.Options{Once: true})
 		if err != nil {

@@ -24,6 +24,7 @@ var FaultName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 type Fault struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
+	Late  bool   `json:"late"` // it breaks a finished set-up, which the demo creates first
 }
 
 // Faults returns the sandbox's faults for a guide.

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps"
 	"carrick/steps/linkfile"
@@ -96,6 +97,16 @@ func (b *Sandbox) Env(kubeconfig string) (string, error) {
 		return "", fmt.Errorf("write the demo's environment: %w", err)
 	}
 	return path, nil
+}
+
+// Run runs the sandbox's kubectl. kubeconfig contains the contexts of both sides.
+func (b *Sandbox) Run(ctx context.Context, kubeconfig string, args ...string) error {
+	cmd := exec.CommandContext(ctx, b.Kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(clean.Text(string(said))))
+	}
+	return nil
 }
 
 type answer struct {
