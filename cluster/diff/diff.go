@@ -27,9 +27,13 @@ func Objects(before, after *unstructured.Unstructured) string {
 	if from == to {
 		return ""
 	}
-	lines := strings.SplitAfter(udiff.Unified("", "", from, to), "\n")
-	// The first two lines are the file header.
-	return clean.Text(strings.Join(lines[min(2, len(lines)):], ""))
+	return clean.Text(Text(from, to))
+}
+
+// Text returns a unified diff of two texts without a file header. It returns "" if they are equal.
+func Text(before, after string) string {
+	lines := strings.SplitAfter(udiff.Unified("", "", before, after), "\n")
+	return strings.Join(lines[min(2, len(lines)):], "") // the first two lines are the file header
 }
 
 // rolloutRevision is the annotation with the Deployment controller's count of rollouts (kubernetes/kubernetes:

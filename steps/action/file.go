@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"carrick/cluster/diff"
 	"carrick/cluster/failure"
 	"carrick/cluster/host"
 	"carrick/cluster/masked"
@@ -177,7 +176,7 @@ func (f File) item(ctx context.Context, env steps.Env, n fileNow) steps.Item {
 	case f.Secret:
 		it.Diff = "(hidden)\n"
 	default:
-		it.Diff = udiff.Unified(n.path, n.path, n.have, n.want.Reveal())
+		it.Diff = diff.Text(n.have, n.want.Reveal())
 	}
 	if !n.fits && n.changed() {
 		it.Note = "changed since carrick wrote it; --take-over discards that change"

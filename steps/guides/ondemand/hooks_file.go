@@ -5,8 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"carrick/cluster/diff"
 	"carrick/steps"
 	"carrick/steps/action"
 )
@@ -35,7 +34,7 @@ func (f editedFile) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 		if err != nil {
 			have = nil // a new file
 		}
-		c.Items[i].Diff = udiff.Unified(f.Path, f.Path, f.redact(string(have)), f.redact(want.Reveal()))
+		c.Items[i].Diff = diff.Text(f.redact(string(have)), f.redact(want.Reveal()))
 	}
 	return c, nil
 }
