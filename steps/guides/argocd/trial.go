@@ -1,7 +1,9 @@
 package argocd
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -48,9 +50,11 @@ func triesIt(e steps.Env) bool { return e.Answers.Text("trial.repository") != ""
 type application struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		Project     string `json:"project"`
 		Destination struct {
-			Name   string `json:"name"`
-			Server string `json:"server"`
+			Name      string `json:"name"`
+			Server    string `json:"server"`
+			Namespace string `json:"namespace"`
 		} `json:"destination"`
 	} `json:"spec"`
 	Status struct {
@@ -92,12 +96,26 @@ func compared(ctx context.Context, e steps.Env) steps.Result {
 		if strings.HasPrefix(c.Message, "Failed to load target state: ") {
 			return steps.Warned(found+clean.Text(c.Message), "set trial.repository to a repository that Argo CD can read")
 		} else if strings.HasSuffix(c.Type, "Error") {
-			return steps.Failed(found+clean.Text(c.Message),
-				e.Kubectl()+" -n "+argoNamespace(e)+" describe application "+app.Name)
+			fix := e.Kubectl() + " -n " + argoNamespace(e) + " describe application " + app.Name
+			if strings.Contains(c.Message, "do not match any of the allowed destinations") {
+				fix = permit(e, app)
+			}
+			return steps.Failed(found+clean.Text(c.Message), fix)
 		}
 	}
 	if s := app.Status.Sync.Status; s != "Synced" && s != "OutOfSync" {
 		return steps.Waits(app.CreationTimestamp.Time, "%sArgo CD has not compared the Application yet", found)
 	}
 	return steps.Passed("%s%s as of %s", found, app.Status.Sync.Status, app.Status.ReconciledAt)
+}
+
+// permit returns the command that adds the Application's destination to its project (argoproj/argo-cd:
+// pkg/apis/application/v1alpha1/app_project_types.go, IsDestinationPermitted).
+func permit(e steps.Env, app *application) string {
+	value := fmt.Sprintf(
+		`[{"op": "add", "path": "/spec/destinations/-", "value": {"server": %q, "namespace": %q}}]`,
+		server(e), cmp.Or(app.Spec.Destination.Namespace, "*"),
+	)
+	return fmt.Sprintf("%s -n %s patch appproject %s --type json -p %s",
+		e.Kubectl(), argoNamespace(e), steps.Quoted(cmp.Or(app.Spec.Project, "default")), steps.Quoted(value))
 }
