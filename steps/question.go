@@ -42,8 +42,11 @@ type Question struct {
 	Secret   bool // kept only in memory; without a screen, it comes from --secret KEY=@file or KEY=-
 	// By is the action that obtains the answer to a secret question from a person, such as by a sign-in. If By is "", the
 	// user enters the answer.
-	By   string
-	When func(Env) bool
+	By string
+	// ExportFile is the file in which the commands of an export keep the answer to a secret question, as a word of a
+	// shell. It is "" if they keep it in none.
+	ExportFile string
+	When       func(Env) bool
 }
 
 // Choice is one of the answers to a Pick question.

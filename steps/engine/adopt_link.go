@@ -12,19 +12,29 @@ import (
 // SaveAdopted writes the link file with the discovered answers. The questions that the user must answer are comments at
 // the end of the file.
 func (s *Session) SaveAdopted(found []Adopted) error {
+	if _, err := s.AdoptedFile(found); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link.Save()
+}
+
+// AdoptedFile returns the link file that SaveAdopted writes.
+func (s *Session) AdoptedFile(found []Adopted) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, err := s.link.Marshal()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data = append(data, manualAnswers(s.guide, s.link, found)...)
 	read, err := linkfile.Parse(s.link.Path, data, []*steps.Guide{s.guide}) // validate it like any other link file
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.link.KeepLayoutOf(read)
-	return s.link.Save()
+	return data, nil
 }
 
 // NewAdoption returns a new link between the same sides, without answers.

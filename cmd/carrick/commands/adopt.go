@@ -48,7 +48,7 @@ func (a *app) adopt() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runAdopt(cmd.Context(), args[0], f) },
 	}
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the link")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write (default NAME.yaml)")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "link file to write, or - for standard output (default NAME.yaml)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing file")
 	cmd.Flags().StringVar(
 		&f.host, "host", "", "root directory of the side that is a machine: / for this machine, or another directory",
@@ -99,8 +99,11 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.tellAdopted(ctx, s, found)
+	return a.tellAdopted(ctx, s, found, f.output == toStdout)
 }
+
+// toStdout as the name of the link file means standard output.
+const toStdout = "-"
 
 func (a *app) openBoth(ctx context.Context, l *linkfile.Link, o cluster.Options) (*engine.Session, error) {
 	s, err := a.session(l, o)
@@ -139,7 +142,8 @@ func (a *app) signInFirst(ctx context.Context, g *steps.Guide, f adoptFlags) err
 // takeOn discovers the answers from the existing setup and writes the link file.
 func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]engine.Adopted, error) {
 	path := s.Link().Path
-	if _, err := os.Lstat(path); err == nil && !f.force {
+	if _, err := os.Lstat(path); f.output == toStdout {
+	} else if err == nil && !f.force {
 		return nil, exit.Usagef("%s already exists: name another file with -o, or add --force to overwrite it", path)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -153,6 +157,13 @@ func (a *app) takeOn(ctx context.Context, s *engine.Session, f adoptFlags) ([]en
 	if err != nil {
 		return nil, err
 	}
+	if f.output == toStdout {
+		data, err := s.AdoptedFile(found)
+		if err == nil {
+			_, err = a.out.Write(data)
+		}
+		return found, err
+	}
 	return found, s.SaveAdopted(found)
 }
 
@@ -162,7 +173,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 		return nil, err
 	}
 	name := f.name
-	if name == "" && f.output != "" {
+	if name == "" && f.output != "" && f.output != toStdout {
 		name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
 	}
 	if name == "" {
@@ -173,7 +184,7 @@ func (a *app) adoptedLink(g *steps.Guide, f adoptFlags) (*linkfile.Link, error) 
 	}
 	l := linkfile.New(g.Name, name)
 	l.Path = f.output
-	if l.Path == "" {
+	if l.Path == "" || l.Path == toStdout {
 		l.Path = name + ".yaml"
 	}
 	for side, end := range ends {

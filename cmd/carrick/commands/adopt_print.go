@@ -12,7 +12,13 @@ import (
 	"carrick/steps/engine"
 )
 
-func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted) error {
+// tellAdopted prints what was found and how to continue. If standard output contains the link file, it prints all of
+// that to standard error.
+func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine.Adopted, printed bool) error {
+	out := a.out
+	if printed {
+		out = a.err
+	}
 	b, looks := s.Look(ctx, s.Guide().Cells())
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -20,27 +26,31 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 	holds, all := s.Standing(b)
 	printAdopted(a.err, found, holds > 0)
 	link := s.Link()
-	fmt.Fprintf(a.err, "\n%s is written\n", link.Path)
+	if printed {
+		fmt.Fprintln(a.err)
+	} else {
+		fmt.Fprintf(a.err, "\n%s is written\n", link.Path)
+	}
 	if holds == 0 {
 		fmt.Fprintf(
-			a.out, "No set-up was found: nothing that the guide %s creates exists on these two clusters.\n", s.Guide().Name,
+			out, "No set-up was found: nothing that the guide %s creates exists on these two clusters.\n", s.Guide().Name,
 		)
-		fmt.Fprintf(a.out, "Continue as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
+		fmt.Fprintf(out, "Continue as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
 		return nil
 	}
 	fmt.Fprintf(
-		a.out, "A set-up was found: %d of the %d checks of the guide %s pass.\n", holds, all, s.Guide().Name,
+		out, "A set-up was found: %d of the %d checks of the guide %s pass.\n", holds, all, s.Guide().Name,
 	)
 	report := s.NewReport(b, looks, nil, time.Now())
-	a.printer().Causes(a.out, report)
-	fmt.Fprintf(a.out, "\n%s\n\nContinue with:\n", a.printer().Dots(b.Count("").String()))
+	a.printer().Causes(out, report)
+	fmt.Fprintf(out, "\n%s\n\nContinue with:\n", a.printer().Dots(b.Count("").String()))
 	path := steps.Quoted(link.Path)
 	for _, next := range [][2]string{
 		{"", "the wizard: opens on the first cause; t lists everything that is wrong"},
 		{"check ", "every check, with its fix"},
 		{"diff ", "the changes that carrick would make; apply asks before it makes them"},
 	} {
-		fmt.Fprintf(a.out, "  %-*s   %s\n", len(a.name)+7+len(path), a.name+" "+next[0]+path, next[1])
+		fmt.Fprintf(out, "  %-*s   %s\n", len(a.name)+7+len(path), a.name+" "+next[0]+path, next[1])
 	}
 	return nil
 }

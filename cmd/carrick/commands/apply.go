@@ -3,8 +3,10 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 func (a *app) apply() *cobra.Command {
@@ -23,6 +26,7 @@ func (a *app) apply() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args[0], f) },
 	}
 	a.addChangeFlags(cmd, &f)
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also list the objects that stay unchanged")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the plan")
 	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "take over fields that another manager owns")
@@ -40,7 +44,7 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	defer s.Close()
-	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || p.Empty() || f.dryRun {
+	if err := a.showPlan(s, p, f, f.dryRun); err != nil || p.Empty() || f.dryRun {
 		return err
 	}
 	if err := refuse(ctx, s, p, f); err != nil {
@@ -53,7 +57,36 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	outliveReaders()
-	return s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, a.progress(s))
+	changes, say := atomic.Int64{}, a.progress(s)
+	err = s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, func(e steps.Event) {
+		if e.Verb != "" {
+			changes.Add(1)
+		}
+		say(e)
+	})
+	if err != nil {
+		return err
+	}
+	a.tellApplied(ctx, s, int(changes.Load()))
+	return nil
+}
+
+// tellApplied prints how much an apply has changed, and the verdicts after that.
+func (a *app) tellApplied(ctx context.Context, s *engine.Session, changes int) {
+	board, _ := s.Look(ctx, s.Guide().Cells())
+	if ctx.Err() != nil {
+		return
+	}
+	n := board.Count("")
+	text := "applied " + model.Plural(changes, "change")
+	if n.Green() && n.Of(engine.Later)+n.Of(engine.Warning) == 0 {
+		text += ", all green: " + n.String()
+	} else {
+		text += fmt.Sprintf(
+			": %s; %s check %s --failed lists what does not pass", n, a.name, steps.Quoted(s.Link().Path),
+		)
+	}
+	fmt.Fprintln(a.err, a.printer().Dots(text))
 }
 
 // PlanApply returns the plan that apply --yes would execute. If apply would refuse the plan, PlanApply returns the

@@ -24,6 +24,7 @@ type changeFlags struct {
 	steps, found                    []string
 	side, output                    string
 	yes, dryRun, takeOver, replaces bool
+	verbose                         bool // also list what stays unchanged
 }
 
 func (a *app) addChangeFlags(cmd *cobra.Command, f *changeFlags) {
@@ -213,14 +214,14 @@ func (a *app) confirm(yes bool, question string) error {
 	}
 }
 
-func (a *app) showPlan(s *engine.Session, p *engine.Plan, output string, diff bool) error {
-	if output == "table" {
+func (a *app) showPlan(s *engine.Session, p *engine.Plan, f changeFlags, diff bool) error {
+	if f.output == "table" {
 		out := a.err // only a diff goes to standard output
 		if diff {
 			out = a.out
 		}
-		format.Plan(out, s, p, diff)
+		format.Plan(out, s, p, format.PlanOptions{Diff: diff, All: f.verbose})
 		return nil
 	}
-	return format.Document(a.out, output, s.NewPlanReport(p, time.Now()))
+	return format.Document(a.out, f.output, s.NewPlanReport(p, time.Now()))
 }

@@ -22,7 +22,7 @@ func (a *app) diff() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			switch err := a.showPlan(s, p, f.output, true); {
+			switch err := a.showPlan(s, p, f, true); {
 			case err != nil, p.Empty():
 				return err
 			case !p.Changes():
@@ -32,5 +32,6 @@ func (a *app) diff() *cobra.Command {
 		},
 	}
 	a.addChangeFlags(cmd, &f)
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "also list the objects that stay unchanged")
 	return cmd
 }

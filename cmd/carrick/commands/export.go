@@ -64,7 +64,7 @@ func (a *app) runExport(ctx context.Context, link, dir string, force bool) error
 	if err != nil {
 		return err
 	}
-	tree, err := export.New(ctx, s, e)
+	tree, err := export.New(ctx, s, e, dir)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	defer s.Close()
-	if err := a.showPlan(s, p, f.output, f.dryRun); err != nil || f.dryRun {
+	if err := a.showPlan(s, p, f, f.dryRun); err != nil || f.dryRun {
 		return err
 	}
 	if p.Empty() {

@@ -13,6 +13,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
+	"carrick/steps/linkfile"
 )
 
 // instructions writes the README.txt of an export. It contains no timestamps, so that exports are reproducible. Only
@@ -22,15 +23,15 @@ type instructions struct {
 	s         *engine.Session
 	e         *engine.Export
 	resources map[steps.Side][]string
-	file      string // path of the link file in printed commands
+	file      string // path of the link file from the export's directory, quoted for a shell
 }
 
-func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string) string {
+// newReadme returns README.txt. Its commands work in dir, the directory of the export.
+func newReadme(
+	ctx context.Context, s *engine.Session, e *engine.Export, resources map[steps.Side][]string, dir string,
+) string {
 	link := s.Link()
-	r := &instructions{s: s, e: e, resources: resources, file: link.Name() + ".yaml"}
-	if link.Path != "" {
-		r.file = filepath.Base(link.Path)
-	}
+	r := &instructions{s: s, e: e, resources: resources, file: steps.Quoted(linkFrom(dir, link))}
 	r.line(
 		0, "%s, link %s: everything that carrick would create, for use with other tools.", s.Guide().Title, link.Name(),
 	)
@@ -41,6 +42,25 @@ func newReadme(ctx context.Context, s *engine.Session, e *engine.Export, resourc
 	)
 	r.sections(ctx)
 	return r.String()
+}
+
+// linkFrom returns the path of the link file from a directory.
+func linkFrom(dir string, link *linkfile.Link) string {
+	if link.Path == "" {
+		return link.Name() + ".yaml"
+	}
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return link.Path
+	}
+	to, err := filepath.Abs(link.Path)
+	if err != nil {
+		return link.Path
+	}
+	if rel, err := filepath.Rel(from, to); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return to
 }
 
 func (r *instructions) sections(ctx context.Context) {
@@ -71,10 +91,11 @@ func (r *instructions) sections(ctx context.Context) {
 		}
 	}
 	title("Check the result")
-	if keys := r.secretKeys(); len(keys) > 0 {
+	kept, keys := r.secretKeys()
+	if len(keys) > 0 {
 		r.line(8, "# with --secret KEY=@FILE it checks more; the keys are: %s", strings.Join(keys, ", "))
 	}
-	r.line(8, "carrick check %s --wait 2m", r.file)
+	r.line(8, "carrick check %s --wait 2m%s", r.file, kept)
 	title("Contents, in the order of the guide")
 	r.contents()
 }
@@ -266,16 +287,21 @@ func secretsOf(act engine.ExportedAction) (out []string) {
 	return out
 }
 
-// secretKeys returns the keys of secret answers. They are never in a link file.
-func (r *instructions) secretKeys() (out []string) {
+// secretKeys returns the flags for the secret answers that the commands above keep in a file, and the keys of the other
+// secret answers. They are never in a link file.
+func (r *instructions) secretKeys() (kept string, others []string) {
 	for _, step := range r.s.Guide().Steps {
 		for _, q := range step.Ask {
-			if q.Secret {
-				out = append(out, q.Key)
+			switch {
+			case !q.Secret:
+			case q.ExportFile != "" && strings.Contains(r.String(), q.ExportFile):
+				kept += " --secret " + q.Key + "=@" + q.ExportFile
+			default:
+				others = append(others, q.Key)
 			}
 		}
 	}
-	return out
+	return kept, others
 }
 
 func (r *instructions) role(side steps.Side) string { return r.s.Guide().Sides[side].Name }

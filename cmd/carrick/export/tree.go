@@ -27,7 +27,7 @@ type file struct {
 }
 
 // New returns the files of an export: one manifest per action and one kustomization per side.
-func New(ctx context.Context, s *engine.Session, e *engine.Export) (Tree, error) {
+func New(ctx context.Context, s *engine.Session, e *engine.Export, dir string) (Tree, error) {
 	t := Tree{}
 	resources := map[steps.Side][]string{}
 	for _, side := range steps.Sides {
@@ -56,7 +56,7 @@ func New(ctx context.Context, s *engine.Session, e *engine.Export) (Tree, error)
 			return nil, err
 		}
 	}
-	t["README.txt"] = file{[]byte(newReadme(ctx, s, e, resources)), 0o644}
+	t["README.txt"] = file{[]byte(newReadme(ctx, s, e, resources, dir)), 0o644}
 	return t, nil
 }
 

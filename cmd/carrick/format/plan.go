@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"carrick/cluster/clean"
@@ -11,10 +12,24 @@ import (
 	"carrick/steps/engine"
 )
 
-// Plan prints the changes in a plan. If diff is true, it also prints their diffs.
-func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
-	step := ""
+// PlanOptions select what Plan prints.
+type PlanOptions struct {
+	Diff bool // with the diffs of the changes
+	All  bool // with objects that stay unchanged; otherwise Plan only counts them
+}
+
+// Plan prints the changes in a plan.
+func Plan(out io.Writer, s *engine.Session, p *engine.Plan, o PlanOptions) {
+	step, same, diff := "", 0, o.Diff
 	for _, act := range p.Actions {
+		if !o.All && !p.Undo {
+			all := len(act.Change.Items)
+			act.Change.Items = slices.DeleteFunc(slices.Clone(act.Change.Items), unchanged)
+			same += all - len(act.Change.Items)
+			if len(act.Change.Items) == 0 && act.Pending == "" {
+				continue
+			}
+		}
 		if act.Step != step {
 			step = act.Step
 			fmt.Fprintf(out, "%s\n", s.Guide().Step(step).Title)
@@ -43,6 +58,11 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 			}
 		}
 	}
+	if same > 0 && !p.Empty() {
+		fmt.Fprintf(out, "%s unchanged; --verbose lists them\n", map[bool]string{
+			true: "1 object stays", false: fmt.Sprintf("%d objects stay", same),
+		}[same == 1])
+	}
 	switch held := len(p.Held()) > 0; {
 	case held:
 		fmt.Fprintf(
@@ -62,6 +82,11 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, diff bool) {
 	case p.Empty():
 		fmt.Fprintln(out, "Nothing to change: everything is up to date.")
 	}
+}
+
+// unchanged reports whether an apply leaves an object as it is, and nothing is to say about it.
+func unchanged(it steps.Item) bool {
+	return it.Verb == steps.Leave && it.Note == "" && len(it.Conflicts) == 0
 }
 
 func indent(s string) string {

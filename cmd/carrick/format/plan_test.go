@@ -22,10 +22,32 @@ func TestAnUndoNamesTheFilesThatItLeaves(t *testing.T) {
 		Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{left}},
 	}
 	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x")})
-	Plan(&out, s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, false)
+	Plan(&out, s, &engine.Plan{Undo: true, Actions: []engine.Planned{act}}, PlanOptions{})
 	got := out.String()
 	if strings.Contains(got, "Nothing of this link is left") || !strings.Contains(got, left.What+"  ("+left.Note+")") ||
 		!strings.Contains(got, "carrick keeps the files listed above. Delete them, or restore their old content") {
+		t.Error(got)
+	}
+}
+
+func TestUnchangedObjectsAreOnlyCounted(t *testing.T) {
+	g := ondemand.Guide()
+	act := engine.Planned{Step: "kubectl", Action: "ca-file", Side: steps.Local, Change: steps.Change{Items: []steps.Item{
+		{Verb: steps.Leave, What: "/etc/ood/same"},
+		{Verb: steps.Leave, What: "/etc/ood/noted", Note: "is also used by others"},
+		{Verb: steps.Create, What: "/etc/ood/new"},
+	}}}
+	s := engine.NewSession(engine.SessionOptions{Guide: g, Link: linkfile.New(g.Name, "x")})
+	p := &engine.Plan{Actions: []engine.Planned{act}}
+	var brief, all bytes.Buffer
+	Plan(&brief, s, p, PlanOptions{})
+	Plan(&all, s, p, PlanOptions{All: true})
+	if got := brief.String(); strings.Contains(got, "same") || !strings.Contains(got, "noted") ||
+		!strings.Contains(got, "create  /etc/ood/new") ||
+		!strings.Contains(got, "1 object stays unchanged; --verbose lists them") {
+		t.Error(got)
+	}
+	if got := all.String(); !strings.Contains(got, "leave   /etc/ood/same") || strings.Contains(got, "stays unchanged") {
 		t.Error(got)
 	}
 }

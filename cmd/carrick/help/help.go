@@ -186,7 +186,7 @@ func isTopic(c *cobra.Command) int {
 
 func (a *helper) printHelp(w io.Writer, c *cobra.Command) {
 	if c.IsAdditionalHelpTopicCommand() {
-		a.printTopic(w, c.Name())
+		a.printTopic(w, c)
 		return
 	}
 	text := c.Long
@@ -204,7 +204,7 @@ func (a *helper) printHelp(w io.Writer, c *cobra.Command) {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(c.Example, "\n"))
 	}
 	printCommands(w, c)
-	printFlags(w, c)
+	a.printFlags(w, c)
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "\nMore on a command: %s COMMAND --help\n", c.CommandPath())
 	}
@@ -238,19 +238,34 @@ func printCommands(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// printFlags prints the command's own flags first and the global flags after them. It omits the --remote-* flags,
-// because they correspond to the local ones.
-func printFlags(w io.Writer, c *cobra.Command) {
-	own, sides, all := pflag.NewFlagSet(
-		"", pflag.ContinueOnError,
-	), pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+// printFlags prints the command's own flags, and where to find those of all commands.
+func (a *helper) printFlags(w io.Writer, c *cobra.Command) {
+	own := newFlags()
 	root := c.Root().PersistentFlags()
 	c.InheritedFlags() // as a side effect, this adds the global flags to Flags
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case root.Lookup(f.Name) != f:
+		if root.Lookup(f.Name) != f {
 			own.AddFlag(f)
-		case root.Lookup(RemotePrefix+f.Name) != nil:
+		}
+	})
+	printSection(w, "Flags", own)
+	switch near := helps[c.Name()].near || c.HasParent() && c.Parent() != c.Root(); {
+	case c.Hidden: // hidden commands reject the global flags: see onlyOwnFlags
+	case near:
+		fmt.Fprintf(w, "\nThe flags of all commands, such as --color: %s help %s\n", a.Name, flagsTopic)
+	default:
+		fmt.Fprintf(w, "\nThe flags of all commands, such as --context and --color: %s help %s\n", a.Name, flagsTopic)
+	}
+}
+
+// printGlobalFlags prints the flags of all commands. It omits the --remote-* flags, because they correspond to the
+// local ones.
+func printGlobalFlags(w io.Writer, root *cobra.Command) {
+	sides, all := newFlags(), newFlags()
+	list := root.PersistentFlags()
+	list.VisitAll(func(f *pflag.Flag) {
+		switch {
+		case list.Lookup(RemotePrefix+f.Name) != nil:
 			local := *f
 			local.Usage = strings.TrimPrefix(f.Usage, "local side: ")
 			sides.AddFlag(&local)
@@ -258,19 +273,16 @@ func printFlags(w io.Writer, c *cobra.Command) {
 			all.AddFlag(f)
 		}
 	})
-	section := func(title string, flags *pflag.FlagSet) {
-		if flags.HasAvailableFlags() {
-			fmt.Fprintf(w, "\n%s:\n%s", title, flags.FlagUsagesWrapped(plain.Columns))
-		}
+	printSection(w, "kubectl's flags for the local side (for the remote side: --"+RemotePrefix+"NAME)", sides)
+	printSection(w, "Flags of all commands", all)
+}
+
+func newFlags() *pflag.FlagSet { return pflag.NewFlagSet("", pflag.ContinueOnError) }
+
+func printSection(w io.Writer, title string, flags *pflag.FlagSet) {
+	if flags.HasAvailableFlags() {
+		fmt.Fprintf(w, "\n%s:\n%s", title, flags.FlagUsagesWrapped(plain.Columns))
 	}
-	section("Flags", own)
-	if c.Hidden {
-		return // hidden commands reject the global flags: see onlyOwnFlags
-	}
-	if h := helps[c.Name()]; !h.near && (!c.HasParent() || c.Parent() == c.Root()) {
-		section("kubectl's flags for the local side (for the remote side: --"+RemotePrefix+"NAME)", sides)
-	}
-	section("Flags of all commands", all)
 }
 
 // RemotePrefix is the prefix of the flags for the remote side.

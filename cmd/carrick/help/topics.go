@@ -27,6 +27,7 @@ func (a *helper) topics() []topic {
 		{"existing-setup", "Adopt an existing set-up", a.Readme, "Existing set-ups"},
 		{"exit-codes", "What the exit codes mean", a.Readme, "Exit codes"},
 		{"files", "Files that carrick writes", steps.Readme, "Files that carrick writes"},
+		{flagsTopic, "The flags of all commands", a.Readme, "Flags"},
 		{"gitops", "Apply the manifests with other tools", a.Readme, "GitOps"},
 		{"keys", "The keys of the screen", ui.Readme, "Keys"},
 		{"link-file", "The format of link files", a.Readme, "Link files"},
@@ -61,6 +62,9 @@ func (a *helper) topicCommands() []*cobra.Command {
 	return out
 }
 
+// flagsTopic is the topic that also lists the flags of all commands.
+const flagsTopic = "flags"
+
 // guideCommands returns one help topic per guide. These are subcommands of help, because carrick GUIDE must remain an
 // error.
 func (a *helper) guideCommands() []*cobra.Command {
@@ -71,12 +75,15 @@ func (a *helper) guideCommands() []*cobra.Command {
 	return out
 }
 
-func (a *helper) printTopic(w io.Writer, name string) {
-	if name == LinkSchema {
+func (a *helper) printTopic(w io.Writer, c *cobra.Command) {
+	if c.Name() == LinkSchema {
 		fmt.Fprintln(w, strings.TrimRight(string(linkfile.Schema), "\n"))
 		return
 	}
-	fmt.Fprintln(w, a.named(plain.Text(Topic(a.Options, name))))
+	fmt.Fprintln(w, a.named(plain.Text(Topic(a.Options, c.Name()))))
+	if c.Name() == flagsTopic {
+		printGlobalFlags(w, c.Root())
+	}
 }
 
 // Topic returns the Markdown of a topic, or "" if the topic does not exist.

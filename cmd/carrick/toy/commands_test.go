@@ -24,7 +24,10 @@ func TestToyIsAdopted(t *testing.T) {
 	t.Parallel()
 	y := newToy(t)
 	link := y.link(steps.Given{"account.namespace": "toy-two", "register.server": "https://spoke.example.org:6443"})
-	y.run(0, "apply", "--yes", link)
+	_, ended := y.run(0, "apply", "--yes", link)
+	if !regexp.MustCompile(`applied \d+ changes, all green: \d+ ok`).MatchString(ended) {
+		t.Errorf("apply does not end with what it changed and the verdicts:\n%s", ended)
+	}
 	if err := os.Remove(link); err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +87,13 @@ func TestToyExportIsEnough(t *testing.T) {
 	readme := g.Run("cat", "fresh/README.txt")
 	for _, want := range []string{
 		"apply --server-side -k local", "apply --server-side -k remote", "a Secret whose values do not exist yet",
-		"carrick check link.yaml --wait 2m",
+		"carrick check ../link.yaml --wait 2m",
 	} {
 		if !strings.Contains(readme, want) {
 			t.Errorf("README.txt lacks %q:\n%s", want, readme)
 		}
 	}
-	script := strings.ReplaceAll(g.Commands("fresh"), "carrick check link.yaml --wait 2m", "")
+	script := strings.ReplaceAll(g.Commands("fresh"), "carrick check ../link.yaml --wait 2m", "")
 	g.Run("sh", "-euc", "cd fresh\n"+script)
 	filled := []string{"wait", "--for=jsonpath={.data.token}", "--timeout=5m", "-n", "toy", "secret/hub-token"}
 	y.box.Run(t, clustertest.Remote, "", filled...)

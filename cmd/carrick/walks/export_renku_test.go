@@ -23,7 +23,7 @@ func renkuExport(t *testing.T) {
 	script := g.Commands("fresh")
 	for _, part := range []string{
 		"apply --server-side -k remote", "-d @files/local/register.json", "rollout restart deployment",
-		"carrick check link.yaml --wait 2m",
+		`carrick check ../link.yaml --wait 2m --secret renku.token=@"$private/token"`,
 	} {
 		if !strings.Contains(script, part) {
 			t.Fatalf("README.txt lacks %q:\n%s", part, script)
@@ -31,8 +31,8 @@ func renkuExport(t *testing.T) {
 	}
 	t.Cleanup(func() { clearRenku(g) })
 	script = strings.NewReplacer(
-		"do sleep 5;", "do sleep 1;", "carrick check link.yaml --wait 2m", `cp "$private/token" ../token; rm -r "$private"`,
-	).Replace(script)
+		"do sleep 5;", "do sleep 1;", "--wait 2m", "--wait 5m",
+	).Replace(script) + "\n" + `cp "$private/token" ../token; rm -r "$private"`
 	g.Run("bash", "-euo", "pipefail", "-c", "cd fresh\n"+script)
 	signedIn := []string{"link.yaml", "--secret", "renku.token=@token"}
 	look := append([]string{"carrick", "check", "--wait", "5m"}, signedIn...)

@@ -43,8 +43,8 @@ func registerQuestions() []steps.Question {
 		},
 		{
 			Key: "renku.token", Title: "Renku admin token", Kind: steps.Text, Opt: true, Secret: true, By: "sign-in",
-			Check: checkToken,
-			Help:  "Leave it empty to sign in with a browser when needed. carrick keeps the token in memory only.",
+			ExportFile: `"$private/token"`, Check: checkToken,
+			Help: "Leave it empty to sign in with a browser when needed. carrick keeps the token in memory only.",
 		},
 		{
 			Key: "cluster.name", Title: "Cluster name in Renku", Kind: steps.Text, Check: checkClusterName,
