@@ -17,6 +17,9 @@ import (
 // accepts a failed check in another step.
 const elsewhereAfter = time.Minute
 
+// unnoticedAfter is how long the script waits for a failed check at all.
+const unnoticedAfter = 3 * time.Minute
+
 // deletion is an object that the script deletes at the end, and what follows.
 type deletion struct {
 	what  string   // kind and name, as in plans
@@ -25,7 +28,7 @@ type deletion struct {
 	began time.Time
 	took  time.Duration // until a check failed
 	err   error
-	cell  steps.Cell // the first cause after the deletion
+	cell  steps.Cell // the first failed check of that step, or else the first cause
 }
 
 // deletedMsg reports that kubectl has deleted the object.
@@ -74,7 +77,7 @@ func (p *player) onSummaryBreak(s *summary) (move, bool) {
 // onMap deletes the object, waits until the map shows it, and opens the row.
 func (p *player) onMap(m *mapPanel) move {
 	a, d := p.a, p.deleted
-	if d == nil || p.told["break/open"] || p.told["break/failed"] {
+	if d == nil || p.told["break/open"] || p.told["break/failed"] || p.told["break/unnoticed"] {
 		return move{id: "map/away", kind: at1, key: "esc"}
 	}
 	if !p.told["break/delete"] {
@@ -90,20 +93,22 @@ func (p *player) onMap(m *mapPanel) move {
 	}
 	if d.took == 0 {
 		cell, broken := p.brokenBy(d)
+		if !broken && a.now().Sub(d.began) > unnoticedAfter {
+			text := "No check has failed because of that. The demo goes on."
+			return move{id: "break/unnoticed", text: text, key: "esc", hint: a.k.Esc.hint()}
+		}
 		if !broken {
 			return move{
 				id: "break/wait", kind: wait, text: "carrick watches both sides …",
 				what: func() string { return "a check to fail because of the deletion" },
 			}
 		}
-		d.cell, d.took = cell, max(a.now().Sub(d.began), time.Millisecond)
-		for _, told := range []string{"cause/", "fix/", "left/", "later/"} {
-			delete(p.told, told+a.live.Guide().ID(cell))
-		}
+		d.took = max(a.now().Sub(d.began), 10*time.Millisecond)
+		p.turnsTo(d, cell)
 	}
 	if !p.told["break/red"] {
 		return move{id: "break/red", text: fmt.Sprintf(
-			"%s after kubectl started, the map showed it in red. %s.", d.took.Round(10*time.Millisecond),
+			"The map turned red %s after kubectl started. %s.", d.took.Round(10*time.Millisecond),
 			strings.TrimSuffix(oneLine(a.live.Board.Verdict(d.cell).Found), "."),
 		)}
 	}
@@ -133,6 +138,17 @@ func (p *player) brokenBy(d *deletion) (steps.Cell, bool) {
 	return live.FirstCause()
 }
 
+// turnsTo makes the script repair a cell, regardless of what it has said and done about the cell before.
+func (p *player) turnsTo(d *deletion, c steps.Cell) {
+	if d.cell == c {
+		return
+	}
+	d.cell = c
+	for _, told := range []string{"cause/", "fix/", "left/", "later/"} {
+		delete(p.told, told+p.a.live.Guide().ID(c))
+	}
+}
+
 // delete runs kubectl.
 func (p *player) delete() tea.Cmd {
 	d, run, ctx := p.deleted, p.w.Kubectl, p.a.ctx
@@ -150,7 +166,14 @@ func (p *player) heal(s *stepPage) (move, bool) {
 	if p.told["break/healed"] {
 		return move{id: fmt.Sprint("break/back/", s.at), kind: at1, key: "right"}, true
 	}
-	state, pressed := a.live.Board.State(d.cell), p.told["fix/"+s.guide().ID(d.cell)]
+	if root, masked := a.live.Board.Cause(d.cell); masked { // the first failed check was a consequence
+		p.turnsTo(d, root)
+	}
+	id := s.guide().ID(d.cell)
+	if p.told["left/"+id] {
+		return move{id: fmt.Sprint("break/back/", s.at), kind: at1, key: "right"}, true
+	}
+	state, pressed := a.live.Board.State(d.cell), p.told["fix/"+id]
 	if state == engine.InProgress || state == engine.Checking || pressed && a.now().Sub(p.still) < sure {
 		return move{id: "break/checking", kind: wait, text: "Checking …", what: p.unseen}, true
 	}

@@ -12,7 +12,13 @@ import (
 // shows the fault and names the cause. If a key applies the fix, the script presses that key. The script then returns
 // to the first step of the guide. After that, onFault returns false.
 func (p *player) onFault(s *stepPage) (move, bool) {
-	if p.told["fault/over"] || len(p.w.Broken) == 0 {
+	if p.told["fault/over"] || p.w.Fault == "" {
+		return move{}, false
+	}
+	if !p.told["sides/begin"] && !p.told["fault/said"] { // the link was opened without the page that says it
+		return move{id: "fault/said", text: "This demo starts with a fault: " + p.w.Fault}, true
+	}
+	if len(p.w.Broken) == 0 {
 		return move{}, false
 	}
 	if done, all := p.a.live.Looked(); done < all {

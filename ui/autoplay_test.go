@@ -363,7 +363,7 @@ func TestAWalkDeletesSomethingAndRepairsIt(t *testing.T) {
 		if len(ran) > 0 {
 			t.Fatal("it deleted something before it said so")
 		}
-		p.until("after kubectl started, the map showed it in red.")
+		p.until("after kubectl started.")
 		p.shows("map")
 		p.until("enter opens the row.")
 		p.until("f runs only the action that fixes this check")
