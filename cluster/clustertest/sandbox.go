@@ -78,8 +78,8 @@ var lent struct {
 }
 
 // Start lends the test a sandbox until the test ends. Subtests share the sandbox of their parent. Start skips the test
-// if CARRICK_SANDBOX is not set, and fails the test if no sandbox starts. Sandboxes stop with the test run, even if it
-// crashes.
+// if CARRICK_SANDBOX is not set, and fails the test if no sandbox starts. After CARRICK_UNTIL it skips the test and
+// records that the test did not run. Sandboxes stop with the test run, even if it crashes.
 //
 // A test that waits for a sandbox counts against go test's -parallel. If -parallel is lower than the number of such
 // tests, parallel subtests of a test that has a sandbox might never start. The Makefile therefore sets -parallel.
@@ -138,7 +138,7 @@ func Another(tb testing.TB) *Sandbox {
 }
 
 // Room waits until the pool has capacity for a sandbox that the test starts itself, and reserves it until the test
-// ends. It skips the test if CARRICK_SANDBOX is not set.
+// ends. It skips the test if CARRICK_SANDBOX is not set, and after CARRICK_UNTIL as Start does.
 func Room(tb testing.TB) {
 	tb.Helper()
 	if os.Getenv(Program) == "" {

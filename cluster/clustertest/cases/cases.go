@@ -76,7 +76,8 @@ type Case struct {
 	Run     int    `json:"run,omitempty"`
 }
 
-// Run runs one case as a subtest and records whether it passed. It returns false if the subtest failed.
+// Run runs one case as a subtest and records whether it passed. It returns false if the subtest failed. A subtest that
+// is skipped, or that lacks subtests for lack of time, is not recorded.
 func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	t.Helper()
 	return t.Run(name, func(t *testing.T) {

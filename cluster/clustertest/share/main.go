@@ -135,7 +135,7 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan stru
 					fmt.Fprintln(conn, clustertest.Late)
 					return
 				}
-				held.lent(who)
+				held.grant(who)
 				defer held.add(who, time.Now())
 				defer pool.GiveRoom()
 				_, _ = io.WriteString(conn, "\n")
@@ -147,12 +147,12 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan stru
 				fmt.Fprintln(conn, clustertest.Late)
 				return
 			}
+			held.grant(who)
 			if err != nil {
 				_ = json.NewEncoder(conn).Encode(map[string]string{"error": err.Error()})
 				return
 			}
 			defer pool.Give(box)
-			held.lent(who)
 			defer held.add(who, time.Now())
 			clustertest.Serve(conn, lines, box.Ready, box.Ask)
 		}()
@@ -163,10 +163,10 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan stru
 type tally struct {
 	mu  sync.Mutex
 	by  map[string]time.Duration
-	had map[string]bool // by test binary and full name
+	had map[string]bool // whose request was granted, even if no sandbox started; by test binary and full name
 }
 
-func (t *tally) lent(who string) {
+func (t *tally) grant(who string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.had[who] = true
