@@ -35,7 +35,7 @@ func (a *app) adopt() *cobra.Command {
 		Use: "adopt GUIDE", Short: "Write a link file for an existing set-up",
 		Long: "Inspects two sides that are already joined, discovers the names that the set-up uses, and\nwrites them to a " +
 			"link file. It changes nothing in any cluster. Answers that carrick could not\ndiscover are comments in the link " +
-			"file.\n\nExit code 0: the file is written, even if checks fail; 2: usage error, or the file\nalready exists; 5: " +
+			"file.\n\nExit code 0: the file is written or printed, even if checks fail; 2: usage error, or the file\nalready exists; 5: " +
 			"a side does not answer, and nothing was written.",
 		Example: "  carrick adopt renku --context kind-milan --remote-context gke-rome\n  carrick adopt liqo " +
 			"--remote-context rome --answer offloading.namespace=shop\n  carrick adopt ondemand --host / --remote-context pods",
@@ -81,7 +81,8 @@ func (a *app) runAdopt(ctx context.Context, guide string, f adoptFlags) error {
 		return err
 	}
 	defer func() { s.Close() }()
-	if links := s.MarkedLinks(ctx); f.name == "" && f.output == "" && len(links) == 1 && links[0] != l.Name() {
+	links, named := s.MarkedLinks(ctx), f.name != "" || f.output != "" && f.output != toStdout
+	if !named && len(links) == 1 && links[0] != l.Name() {
 		fmt.Fprintf(
 			a.err, "carrick created part of this set-up for link %s. The new link gets the same name, so that undo works\n",
 			links[0],

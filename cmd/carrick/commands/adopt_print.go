@@ -35,16 +35,21 @@ func (a *app) tellAdopted(ctx context.Context, s *engine.Session, found []engine
 		fmt.Fprintf(
 			out, "No set-up was found: nothing that the guide %s creates exists on these two clusters.\n", s.Guide().Name,
 		)
-		fmt.Fprintf(out, "Continue as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
+		if !printed {
+			fmt.Fprintf(out, "Continue as with a new link:\n  %s %s\n", a.name, steps.Quoted(link.Path))
+		}
 		return nil
 	}
 	fmt.Fprintf(
 		out, "A set-up was found: %d of the %d checks of the guide %s pass.\n", holds, all, s.Guide().Name,
 	)
+	path, next := steps.Quoted(link.Path), "Continue with"
+	if printed {
+		path, next = "LINK", "Save the printed link file as LINK, and continue with"
+	}
 	report := s.NewReport(b, looks, nil, time.Now())
 	a.printer().Causes(out, report)
-	fmt.Fprintf(out, "\n%s\n\nContinue with:\n", a.printer().Dots(b.Count("").String()))
-	path := steps.Quoted(link.Path)
+	fmt.Fprintf(out, "\n%s\n\n%s:\n", a.printer().Dots(b.Count("").String()), next)
 	for _, next := range [][2]string{
 		{"", "the wizard: opens on the first cause; t lists everything that is wrong"},
 		{"check ", "every check, with its fix"},

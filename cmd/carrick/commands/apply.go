@@ -83,7 +83,7 @@ func (a *app) tellApplied(ctx context.Context, s *engine.Session, changes int) {
 		text += ", all green: " + n.String()
 	} else {
 		text += fmt.Sprintf(
-			": %s; %s check %s --failed lists what does not pass", n, a.name, steps.Quoted(s.Link().Path),
+			": %s; %s check %s --failed lists the checks that need attention", n, a.name, steps.Quoted(s.Link().Path),
 		)
 	}
 	fmt.Fprintln(a.err, a.printer().Dots(text))

@@ -57,10 +57,23 @@ func linkFrom(dir string, link *linkfile.Link) string {
 	if err != nil {
 		return link.Path
 	}
-	if rel, err := filepath.Rel(from, to); err == nil {
+	if rel, err := filepath.Rel(physical(from), physical(to)); err == nil {
 		return filepath.ToSlash(rel)
 	}
 	return to
+}
+
+// physical resolves the symbolic links in the part of an absolute path that exists. A shell that is in a directory
+// resolves .. from there.
+func physical(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		return resolved
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(physical(parent), filepath.Base(path))
 }
 
 func (r *instructions) sections(ctx context.Context) {

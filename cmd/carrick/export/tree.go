@@ -26,7 +26,8 @@ type file struct {
 	mode    fs.FileMode
 }
 
-// New returns the files of an export: one manifest per action and one kustomization per side.
+// New returns the files of an export: one manifest per action and one kustomization per side. dir is the directory of the
+// export, in which the commands in README.txt work.
 func New(ctx context.Context, s *engine.Session, e *engine.Export, dir string) (Tree, error) {
 	t := Tree{}
 	resources := map[steps.Side][]string{}
