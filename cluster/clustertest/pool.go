@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -120,9 +121,6 @@ type Pool struct {
 	closed bool
 }
 
-// ErrLate is the error for a request that a pool did not grant in time.
-var ErrLate = errors.New("no sandbox was free before CARRICK_UNTIL")
-
 // NewPool returns a pool of at most size sandboxes. program is the path of the sandbox binary. Errors that concern no
 // borrower are written to log.
 func NewPool(program string, size int, log io.Writer) *Pool {
@@ -133,13 +131,10 @@ func NewPool(program string, size int, log io.Writer) *Pool {
 	return p
 }
 
-// Take lends a sandbox in its initial state. It returns ErrLate if the channel late is closed first. If late is nil,
-// Take waits without a deadline.
-func (p *Pool) Take(late <-chan struct{}) (*Box, error) {
-	select {
-	case <-late:
-		return nil, ErrLate
-	default:
+// Take lends a sandbox in its initial state. If ctx ends first, Take returns ctx's error.
+func (p *Pool) Take(ctx context.Context) (*Box, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	select {
 	case b := <-p.idle:
@@ -150,8 +145,8 @@ func (p *Pool) Take(late <-chan struct{}) (*Box, error) {
 	case b := <-p.idle:
 		return b, nil
 	case <-p.room:
-	case <-late:
-		return nil, ErrLate
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	b, err := startBox(p.program)
 	if err != nil {
@@ -165,12 +160,10 @@ func (p *Pool) Take(late <-chan struct{}) (*Box, error) {
 }
 
 // TakeRoom waits until there is capacity for a sandbox that the borrower starts itself. If necessary, it stops an idle
-// sandbox. It returns ErrLate if the channel late is closed first, as Take does.
-func (p *Pool) TakeRoom(late <-chan struct{}) error {
-	select {
-	case <-late:
-		return ErrLate
-	default:
+// sandbox. If ctx ends first, TakeRoom returns ctx's error.
+func (p *Pool) TakeRoom(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	select {
 	case <-p.room:
@@ -181,8 +174,8 @@ func (p *Pool) TakeRoom(late <-chan struct{}) error {
 	case <-p.room:
 	case b := <-p.idle:
 		_ = b.end()
-	case <-late:
-		return ErrLate
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	return nil
 }

@@ -3,23 +3,18 @@
 package clustertest
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"carrick/cluster"
-	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/kubeconfig"
 )
 
@@ -30,16 +25,6 @@ const (
 	Program = "CARRICK_SANDBOX"
 	Socket  = "CARRICK_SANDBOX_SOCKET"
 )
-
-// The first word of the line that a borrower sends to a pool: a request for a sandbox, or for the capacity to start
-// one. The rest of the line is the borrower's name.
-const (
-	askSandbox = "sandbox"
-	AskRoom    = "room"
-)
-
-// Late is the pool's response to a request that it does not grant in time. No other response begins with that letter.
-const Late = "late"
 
 // Names of the two sides in the sandbox.
 const (
@@ -85,10 +70,7 @@ var lent struct {
 // tests, parallel subtests of a test that has a sandbox might never start. The Makefile therefore sets -parallel.
 func Start(tb testing.TB) *Sandbox {
 	tb.Helper()
-	program := os.Getenv(Program)
-	if program == "" {
-		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
-	}
+	program := programOrSkip(tb)
 	if s := held(tb.Name()); s != nil {
 		return s
 	}
@@ -116,15 +98,22 @@ func Start(tb testing.TB) *Sandbox {
 	return s
 }
 
-// Another starts a second sandbox for the test, in addition to the one from Start, and stops it when the test ends. It
-// does not count against the pool's size. Otherwise tests that use one sandbox and wait for a second one could
-// deadlock.
-func Another(tb testing.TB) *Sandbox {
+// programOrSkip returns the path of the sandbox binary. It skips the test if CARRICK_SANDBOX is not set.
+func programOrSkip(tb testing.TB) string {
 	tb.Helper()
 	program := os.Getenv(Program)
 	if program == "" {
 		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
 	}
+	return program
+}
+
+// Another starts a second sandbox for the test, in addition to the one from Start, and stops it when the test ends. It
+// does not count against the pool's size. Otherwise tests that use one sandbox and wait for a second one could
+// deadlock.
+func Another(tb testing.TB) *Sandbox {
+	tb.Helper()
+	program := programOrSkip(tb)
 	box, err := startBox(program)
 	if err != nil {
 		tb.Fatalf("start another sandbox: %v", err)
@@ -141,9 +130,7 @@ func Another(tb testing.TB) *Sandbox {
 // ends. It skips the test if CARRICK_SANDBOX is not set, and after CARRICK_UNTIL as Start does.
 func Room(tb testing.TB) {
 	tb.Helper()
-	if os.Getenv(Program) == "" {
-		tb.Skipf("%s is not set; set it to the path of carrick-sandbox (make sandbox)", Program)
-	}
+	programOrSkip(tb)
 	address := os.Getenv(Socket)
 	if address == "" {
 		return
@@ -154,15 +141,6 @@ func Room(tb testing.TB) {
 		tb.Fatalf("wait for room for a sandbox: %v", err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
-}
-
-// skipLate skips the test, and records that it did not run, if the pool did not grant its request in time.
-func skipLate(tb testing.TB, err error) {
-	tb.Helper()
-	if errors.Is(err, ErrLate) {
-		cases.NotRun(tb)
-		tb.Skipf("not run: %v", err)
-	}
 }
 
 // held returns the sandbox that a test or one of its parents has borrowed, or nil.
@@ -179,62 +157,6 @@ func held(name string) *Sandbox {
 		}
 		name = name[:last]
 	}
-}
-
-// borrow borrows a sandbox. back returns the sandbox to the pool. If back is not nil, the caller must call it, even
-// after an error.
-func borrow(program, name string) (s *Sandbox, back func(), err error) {
-	if address := os.Getenv(Socket); address != "" {
-		return join(address, name)
-	}
-	lent.once.Do(func() { lent.own = NewPool(program, 1, os.Stderr) })
-	box, err := lent.own.Take(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	s = &Sandbox{ask: box.Ask}
-	return s, func() { lent.own.Give(box) }, s.greet(box.Ready)
-}
-
-// ask sends a request to the pool at the given address and returns the response. The pool responds when it grants the
-// request, or that it is too late; then ask returns ErrLate.
-func ask(address, what, name string) (conn net.Conn, answer *bufio.Reader, err error) {
-	if conn, err = net.Dial("unix", address); err != nil {
-		return nil, nil, err
-	}
-	answer = bufio.NewReader(conn)
-	if _, err = fmt.Fprintln(conn, what, filepath.Base(os.Args[0]), name); err == nil {
-		var first []byte
-		if first, err = answer.Peek(1); err == nil && first[0] == Late[0] {
-			err = ErrLate
-		}
-	}
-	if err != nil {
-		_ = conn.Close()
-		return nil, nil, err
-	}
-	return conn, answer, nil
-}
-
-// join borrows a sandbox from the pool at the given address. The pool takes the sandbox back when the connection
-// closes.
-func join(address, name string) (s *Sandbox, back func(), err error) {
-	conn, replies, err := ask(address, askSandbox, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	ready, err := replies.ReadString('\n')
-	if err != nil {
-		_ = conn.Close()
-		return nil, nil, err
-	}
-	s = &Sandbox{ask: func(command string) (string, error) {
-		if _, err := io.WriteString(conn, command+"\n"); err != nil {
-			return "", err
-		}
-		return replies.ReadString('\n')
-	}}
-	return s, func() { _ = conn.Close() }, s.greet(ready)
 }
 
 // greet parses the line in which the sandbox process describes its clusters.

@@ -13,6 +13,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -64,30 +65,30 @@ func share(size int, times bool, command []string) (code int, err error) {
 	defer listener.Close()
 	pool := clustertest.NewPool(os.Getenv(clustertest.Program), size, os.Stderr)
 	defer pool.Close()
-	late, err := lateness(os.Getenv(untilEnv))
+	until, err := deadline(os.Getenv(untilEnv))
 	if err != nil {
 		return 2, err
 	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
 	held := &tally{by: map[string]time.Duration{}, had: map[string]bool{}}
-	go serve(listener, pool, held, late)
+	go serve(ctx, listener, pool, held)
 	if times {
 		defer held.print(os.Stderr)
 	}
 	return run(command, listener.Addr().String())
 }
 
-// lateness returns a channel that is closed at the given Unix time in seconds, or nil if until is empty.
-func lateness(until string) (<-chan struct{}, error) {
+// deadline parses a Unix time in seconds. Without one, it returns a time that no run reaches.
+func deadline(until string) (time.Time, error) {
 	if until == "" {
-		return nil, nil
+		return time.Now().AddDate(1, 0, 0), nil
 	}
 	seconds, err := strconv.ParseInt(until, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s must be a Unix time in seconds: %w", untilEnv, err)
+		return time.Time{}, fmt.Errorf("%s must be a Unix time in seconds: %w", untilEnv, err)
 	}
-	late := make(chan struct{})
-	time.AfterFunc(time.Until(time.Unix(seconds, 0)), func() { close(late) })
-	return late, nil
+	return time.Unix(seconds, 0), nil
 }
 
 func run(command []string, socket string) (int, error) {
@@ -112,8 +113,8 @@ func run(command []string, socket string) (int, error) {
 }
 
 // serve lends a sandbox, or capacity for one, to each connection until the connection closes. The borrower's first line
-// states which one it requests. After late is closed, serve grants requests only of borrowers that had a sandbox before.
-func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan struct{}) {
+// states which one it requests. After ctx has ended, serve grants requests only of borrowers that had a sandbox before.
+func serve(ctx context.Context, l net.Listener, pool *clustertest.Pool, held *tally) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -126,12 +127,12 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan stru
 				return
 			}
 			what, who, _ := strings.Cut(lines.Text(), " ")
-			late := late
+			ctx := ctx
 			if held.before(who) { // it failed and runs again
-				late = nil
+				ctx = context.WithoutCancel(ctx)
 			}
 			if what == clustertest.AskRoom {
-				if pool.TakeRoom(late) != nil {
+				if pool.TakeRoom(ctx) != nil {
 					fmt.Fprintln(conn, clustertest.Late)
 					return
 				}
@@ -142,8 +143,8 @@ func serve(l net.Listener, pool *clustertest.Pool, held *tally, late <-chan stru
 				lines.Scan() // wait until the borrower closes the connection
 				return
 			}
-			box, err := pool.Take(late)
-			if errors.Is(err, clustertest.ErrLate) {
+			box, err := pool.Take(ctx)
+			if errors.Is(err, context.DeadlineExceeded) {
 				fmt.Fprintln(conn, clustertest.Late)
 				return
 			}

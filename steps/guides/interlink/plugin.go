@@ -62,11 +62,7 @@ func plugin() steps.Step {
 		},
 		Facts: []steps.Fact{
 			{
-				Name: "plugin-unit", Title: "the unit that starts the plugin", On: steps.Remote,
-				Learn: func(ctx context.Context, e steps.Env) (any, error) {
-					u, err := findUnit(ctx, e)
-					return u.name, err
-				},
+				Name: "plugin-unit", Title: "the unit that starts the plugin", On: steps.Remote, Learn: learnUnit,
 			},
 			{
 				Name: "plugin-config-path", Title: "the path of the plugin's configuration", On: steps.Remote,
@@ -99,6 +95,11 @@ func plugin() steps.Step {
 		},
 		Checks: pluginChecks(),
 	}
+}
+
+func learnUnit(ctx context.Context, e steps.Env) (any, error) {
+	u, err := findUnit(ctx, e)
+	return u.name, err
 }
 
 func checkUnit(v string) error {
