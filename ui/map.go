@@ -64,10 +64,13 @@ func (m *mapPanel) pressed(k tea.KeyMsg) tea.Cmd {
 	a, rows := m.a, m.a.live.Map()
 	switch {
 	case m.row.move(k, a.k, len(rows), m.room()):
+		a.run.dismiss() // its result covers the description of the row
 	case key.Matches(k, a.k.Tab.Binding, a.k.Right.Binding):
 		m.turn(rows, 1)
+		a.run.dismiss()
 	case key.Matches(k, a.k.Left.Binding):
 		m.turn(rows, remotePart)
+		a.run.dismiss()
 	case key.Matches(k, a.k.Open.Binding):
 		if c, ok := m.selected(rows).First(a.live.Board); ok {
 			return m.page.goTo(c)

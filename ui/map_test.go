@@ -134,6 +134,17 @@ func TestTheMapLeadsToWhatIsBroken(t *testing.T) {
 	})
 }
 
+func TestAMoveOnTheMapShowsTheRowAgain(t *testing.T) {
+	onStage(t, (&tunnel{}).options(t), 80, 24, func(p *play) {
+		p.press("m", "A", "y")
+		p.after(time.Minute)
+		p.shows("✓ applied all steps")
+		p.press("down")
+		p.hides("✓ applied all steps")
+		p.shows("3 Carry, consumer: Carry")
+	})
+}
+
 func TestTheMapNamesWhatWasCreated(t *testing.T) {
 	m := &tunnel{keys: true}
 	onStage(t, m.options(t), 120, 40, func(p *play) {
