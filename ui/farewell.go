@@ -35,8 +35,8 @@ func (a *app) farewell(w io.Writer) error {
 	}
 	link := a.live.Session.Link()
 	stand := farewell.Stand{Guide: a.live.Guide(), Link: link, Board: a.live.Board, Dir: a.dir}
-	lines := []string{stand.Title() + ": " + a.live.Board.Count("").String()}
-	lines = append(lines, a.stepList(-1, 100)...)
+	lines := wrap(stand.Title()+": "+a.live.Board.Count("").String(), max(20, a.w))
+	lines = append(lines, a.stepList(-1, min(100, max(20, a.w)))...)
 	list, more := stand.Wrongs()
 	for _, c := range list {
 		lines = append(lines, hang("   "+c.State.Glyph()+" ", wrap(c.Text, max(20, a.w-5)))...)

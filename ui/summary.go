@@ -216,7 +216,10 @@ func (s *summary) madeLines(w int) []string {
 	case s.made == nil:
 		return []string{head, "  " + a.t.faint.Render("searching")}
 	}
-	out := []string{head}
+	out, roles := []string{head}, 10
+	for _, role := range a.live.Guide().Sides {
+		roles = max(roles, width(role.Name))
+	}
 	for i := len(s.made.Actions) - 1; i >= 0; i-- {
 		act := s.made.Actions[i]
 		for _, it := range act.Change.Items {
@@ -227,7 +230,7 @@ func (s *summary) madeLines(w int) []string {
 			if it.Held || it.Left {
 				text += ": undo keeps it: " + oneLine(it.Note)
 			}
-			side := "  " + pad(a.live.Guide().Sides[act.Side].Name, 10) + " "
+			side := "  " + pad(a.live.Guide().Sides[act.Side].Name, roles) + " "
 			out = append(out, hang(side, wrap(text, max(1, w-width(side))))...)
 		}
 	}
