@@ -61,7 +61,7 @@ func (p *player) deletionOf(made *engine.Plan) *deletion {
 // returns false if the script deletes nothing or has already shown it.
 func (p *player) onSummaryBreak(s *summary) (move, bool) {
 	a := p.a
-	if p.w.Kubectl == nil || p.w.Fault != "" || p.told["undo"] || p.told["break/healed"] || p.told["break/map"] {
+	if p.w.Kubectl == nil || p.w.Fault != "" || p.told["undo"] || p.told["break/map"] {
 		return move{}, false
 	}
 	if p.deleted == nil && s.made != nil && a.live.Board.Count("").Green() {

@@ -46,11 +46,9 @@ func (a *app) demoLink(box *demo.Sandbox, guide string) *linkfile.Link {
 // setUpDemo applies the whole guide to the demo's sides and saves the link. given contains the link's initial answers, by
 // question key. If the guide requires another answer, setUpDemo takes it from asked.
 func (a *app) setUpDemo(ctx context.Context, l *linkfile.Link, given, asked map[string]string) error {
-	for key, v := range given {
-		l.Answers[key] = v
-	}
 	a.attended = true // the demo has a terminal, which signing in requires
-	s, err := a.session(l, cluster.Options{})
+	open := func(l *linkfile.Link) (*engine.Session, error) { return a.session(l, cluster.Options{}) }
+	s, err := answering(open, given)(l)
 	if err != nil {
 		return err
 	}

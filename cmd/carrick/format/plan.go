@@ -10,6 +10,7 @@ import (
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 // PlanOptions select what Plan prints.
@@ -59,9 +60,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, o PlanOptions) {
 		}
 	}
 	if same > 0 && !p.Empty() {
-		fmt.Fprintf(out, "%s unchanged; --verbose lists them\n", map[bool]string{
-			true: "1 object stays", false: fmt.Sprintf("%d objects stay", same),
-		}[same == 1])
+		fmt.Fprintf(out, "unchanged: %s; --verbose lists them\n", model.Plural(same, "object"))
 	}
 	switch held := len(p.Held()) > 0; {
 	case held:

@@ -44,10 +44,10 @@ func TestUnchangedObjectsAreOnlyCounted(t *testing.T) {
 	Plan(&all, s, p, PlanOptions{All: true})
 	if got := brief.String(); strings.Contains(got, "same") || !strings.Contains(got, "noted") ||
 		!strings.Contains(got, "create  /etc/ood/new") ||
-		!strings.Contains(got, "1 object stays unchanged; --verbose lists them") {
+		!strings.Contains(got, "unchanged: 1 object; --verbose lists them") {
 		t.Error(got)
 	}
-	if got := all.String(); !strings.Contains(got, "leave   /etc/ood/same") || strings.Contains(got, "stays unchanged") {
+	if got := all.String(); !strings.Contains(got, "leave   /etc/ood/same") || strings.Contains(got, "unchanged:") {
 		t.Error(got)
 	}
 }
