@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
@@ -103,10 +104,16 @@ func identityChecks() []steps.Check {
 			References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
 		},
 		{
+			Name: "roles", Title: "The ServiceAccount's roles grant what Argo CD does", On: steps.Remote,
+			Needs:      []string{"signed-in"},
+			Why:        "Without its roles and their bindings, Argo CD's token has no permissions.",
+			References: []string{clusterAuth + " (InstallClusterManagerRBAC)"}, Run: roles,
+		},
+		{
 			Name: "permissions", Title: "The token allows everything that Argo CD does", On: steps.Remote,
 			From:  "Argo CD's token",
 			Why:   "If the token cannot list one kind, Argo CD's cache of the whole cluster fails.",
-			Needs: []string{"server-tls"}, Run: permissions,
+			Needs: []string{"server-tls", "roles"}, Run: permissions,
 			References: []string{"argoproj/argo-cd: gitops-engine/pkg/cache/cluster.go (sync)", clusterAuth},
 		},
 		{
@@ -140,6 +147,9 @@ var rules = []rbacv1.PolicyRule{{
 	APIGroups: []string{"*"}, Resources: []string{"*"},
 	Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 }}
+
+// everything is what Argo CD requires for the whole cluster.
+var everything = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 
 // credential returns the kubeconfig that carrick gives to Argo CD. If the admin's kubeconfig context has the same
 // server address, the CA comes from that context, as in argocd cluster add (cmd/util/cluster.go, NewCluster). Otherwise
@@ -200,6 +210,43 @@ func serverTLS(ctx context.Context, e steps.Env) steps.Result {
 		return "set destination.server to a name in the certificate: " + check.Some(shown.Names)
 	})
 	return r
+}
+
+// roles checks that the roles of the ServiceAccount grant what permissions asks the API server for. carrick watches the
+// roles and their bindings, and asks the API server only once a minute.
+func roles(ctx context.Context, e steps.Env) steps.Result {
+	in, need, mend := []string{""}, everything, "cluster-role"
+	if limited(e) {
+		in, need, mend = deploysTo(e), rules, "roles"
+	}
+	who := "ServiceAccount " + account(e).Namespace + "/" + account(e).Name
+	var granted []string
+	for _, ns := range in {
+		of, err := check.Granted(ctx, e.Cluster, ns, account(e).Is)
+		if err != nil {
+			return steps.Errored(err)
+		}
+		var names []string
+		for _, b := range of {
+			names = append(names, b.String())
+			if b.Missing {
+				return steps.Failed(b.String()+" refers to "+b.RoleName()+", which does not exist", "").FixedBy(mend)
+			}
+		}
+		if len(of) == 0 {
+			missing := "ClusterRoleBinding"
+			if ns != "" {
+				missing = "RoleBinding in " + ns
+			}
+			return steps.Undone(who + " has no " + missing).FixedBy(mend)
+		}
+		if ok, lacking := validation.Covers(check.RulesIn(of), need); !ok {
+			found := strings.Join(names, ", ") + " does not grant: " + strings.Join(check.RuleSummaries(lacking), "; ")
+			return steps.Failed(found, "").FixedBy(mend)
+		}
+		granted = append(granted, names...)
+	}
+	return steps.Passed("%s", strings.Join(granted, ", "))
 }
 
 func permissions(ctx context.Context, e steps.Env) steps.Result {

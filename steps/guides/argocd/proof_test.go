@@ -33,7 +33,7 @@ func benchOf(link string) stepstest.Bench {
 			{"get", "-n", space, "secret", "argocd-" + link + "-long-lived-token"},
 			{"auth", "can-i", "create", "clusterroles"},
 		},
-		Breaks: "permissions", Break: other("get"), FixedBy: other("*"),
+		Breaks: "roles", Break: other("get"), FixedBy: other("*"),
 	}
 }
 
