@@ -20,10 +20,11 @@ type Walk struct {
 	Broken  []steps.Cell      // cells that show the fault, as far as known
 	Helped  string            // added to the caption while the user must act, for example sign in; can be ""
 	Undo    bool              // undo everything at the end
-	// Kubectl runs kubectl on the demo's clusters. Without a fault, the script uses it to delete an object at the end, and
-	// shows how carrick notices and repairs that. If Kubectl is nil, the script deletes nothing. Expendable lists the kinds
-	// of objects that it may delete; the first kind that the link has created is used.
-	Kubectl    func(ctx context.Context, args ...string) error
+	// Shell runs shell commands that use the demo's clusters. The script runs fixes with it that carrick prints and cannot
+	// apply. Without a fault, the script uses it to delete an object at the end, and shows how carrick notices and repairs
+	// that. If Shell is nil, the script does neither. Expendable lists the kinds of objects that it may delete; the first
+	// kind that the link has created is used.
+	Shell      func(ctx context.Context, commands string) error
 	Expendable []string
 }
 
@@ -57,6 +58,7 @@ type player struct {
 	still  time.Time     // when counts last changed
 
 	deleted *deletion // what the script deletes at the end; nil before that
+	ran     *fixRun   // the last printed fix that the script ran, or nil
 }
 
 // move is one step of the autoplay script: a caption and the key to press.
@@ -109,6 +111,9 @@ func (p *player) heard(msg tea.Msg) bool {
 		return true
 	case deletedMsg:
 		p.deleted.err = msg.err
+		return true
+	case fixRanMsg:
+		p.ran.done, p.ran.err = p.a.now(), msg.err
 		return true
 	case tea.KeyMsg:
 		return p.person(msg)

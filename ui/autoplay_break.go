@@ -22,9 +22,9 @@ const unnoticedAfter = 3 * time.Minute
 
 // deletion is an object that the script deletes at the end, and what follows.
 type deletion struct {
-	what  string   // kind and name, as in plans
-	step  string   // the step that created it
-	args  []string // arguments of kubectl
+	what  string // kind and name, as in plans
+	step  string // the step that created it
+	line  string // the kubectl command
 	began time.Time
 	took  time.Duration // until a check failed
 	err   error
@@ -43,14 +43,15 @@ func (p *player) deletionOf(made *engine.Plan) *deletion {
 				if is != kind || it.Verb != steps.Delete {
 					continue
 				}
-				var args []string
+				line := "kubectl"
 				if context := p.a.live.Session.Link().Side(act.Side).Context; context != "" {
-					args = append(args, "--context", context)
+					line += " --context " + steps.Quoted(context)
 				}
 				if space, bare, namespaced := strings.Cut(name, "/"); namespaced {
-					args, name = append(args, "-n", space), bare
+					line, name = line+" -n "+steps.Quoted(space), bare
 				}
-				return &deletion{what: it.What, step: act.Step, args: append(args, "delete", strings.ToLower(kind), name)}
+				line += " delete " + strings.ToLower(kind) + " " + steps.Quoted(name)
+				return &deletion{what: it.What, step: act.Step, line: line}
 			}
 		}
 	}
@@ -61,7 +62,7 @@ func (p *player) deletionOf(made *engine.Plan) *deletion {
 // returns false if the script deletes nothing or has already shown it.
 func (p *player) onSummaryBreak(s *summary) (move, bool) {
 	a := p.a
-	if p.w.Kubectl == nil || p.w.Fault != "" || p.told["undo"] || p.told["break/map"] {
+	if p.w.Shell == nil || p.w.Fault != "" || p.told["undo"] || p.told["break/map"] {
 		return move{}, false
 	}
 	if p.deleted == nil && s.made != nil && a.live.Board.Count("").Green() {
@@ -81,15 +82,11 @@ func (p *player) onMap(m *mapPanel) move {
 		return move{id: "map/away", kind: at1, key: "esc"}
 	}
 	if !p.told["break/delete"] {
-		words := []string{"kubectl"}
-		for _, arg := range d.args {
-			words = append(words, steps.Quoted(arg))
-		}
-		text := "Now the demo breaks something. It runs: " + strings.Join(words, " ")
+		text := "Now the demo breaks something. It runs: " + d.line
 		return move{id: "break/delete", text: text, do: p.delete}
 	}
 	if d.err != nil {
-		return move{id: "break/failed", kind: halt, text: "Nothing was deleted: " + oneLine(d.err.Error())}
+		return move{id: "break/failed", text: "Nothing was deleted: " + oneLine(d.err.Error())}
 	}
 	if d.took == 0 {
 		cell, broken := p.brokenBy(d)
@@ -144,16 +141,16 @@ func (p *player) turnsTo(d *deletion, c steps.Cell) {
 		return
 	}
 	d.cell = c
-	for _, told := range []string{"cause/", "fix/", "left/", "later/"} {
+	for _, told := range []string{"cause/", "fix/", "ran/", "left/", "later/"} {
 		delete(p.told, told+p.a.live.Guide().ID(c))
 	}
 }
 
 // delete runs kubectl.
 func (p *player) delete() tea.Cmd {
-	d, run, ctx := p.deleted, p.w.Kubectl, p.a.ctx
+	d, run, ctx := p.deleted, p.w.Shell, p.a.ctx
 	d.began = p.a.now()
-	return func() tea.Msg { return deletedMsg{run(ctx, d.args...)} }
+	return func() tea.Msg { return deletedMsg{run(ctx, d.line)} }
 }
 
 // heal returns the step of the script that repairs what the script deleted, and then returns to the summary. If nothing

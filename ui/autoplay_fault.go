@@ -63,7 +63,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 // fixed reports whether the player has fixed a cell that showed the fault.
 func (p *player) fixed(s *stepPage) bool {
 	for _, c := range p.w.Broken {
-		if p.told["fix/"+s.guide().ID(c)] && p.a.live.Board.Verdict(c).Status.Holds() {
+		if id := s.guide().ID(c); (p.told["fix/"+id] || p.told["ran/"+id]) && p.a.live.Board.Verdict(c).Status.Holds() {
 			return true
 		}
 	}
@@ -72,7 +72,10 @@ func (p *player) fixed(s *stepPage) bool {
 
 // mended returns the caption after the fix. It contains the number of changes, and whether other checks still fail.
 func (p *player) mended() string {
-	text := fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
+	text := "The check passes now."
+	if p.ran == nil {
+		text = fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
+	}
 	for _, c := range p.w.Broken {
 		if !p.a.live.Board.Verdict(c).Status.Holds() {
 			return text + " The fault still affects other checks."

@@ -89,7 +89,7 @@ func (p *player) onStep(s *stepPage) move {
 	case s.typing():
 		return move{id: "typing", kind: at1, key: "esc"}
 	case run.visible() && run.err != nil && !p.told[p.runID("failed")]:
-		return move{id: p.runID("failed"), kind: halt, text: "The run failed: " + run.err.Error()}
+		return move{id: p.runID("failed"), text: "The run failed: " + oneLine(run.err.Error())}
 	case a.live.Seen(step.Name).IsZero():
 		return move{id: "look/" + step.Name, kind: wait, text: "Checking both sides …", what: p.unseen}
 	}
@@ -251,7 +251,7 @@ func (p *player) firstBad(s *stepPage) (steps.Cell, bool) {
 }
 
 // mend returns the step of the script that goes to a failing cell, names the cause, or presses the key that fixes the
-// cell. If no key fixes the cell, or the script has already pressed that key, the script halts.
+// cell. If no key fixes the cell, or the script has already pressed that key, manually returns the step.
 func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	if m, ok := p.toCell(s, c); ok {
 		return m, true
@@ -259,7 +259,7 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 	id := s.guide().ID(c)
 	action, _ := p.a.live.Offer(c)
 	if action == nil || p.told["fix/"+id] {
-		return move{id: "left/" + id, kind: halt, text: p.cause(s, c) + " " + p.leftOver(s, c)}, true
+		return p.manually(s, c), true
 	}
 	if !p.told["cause/"+id] {
 		return move{id: "cause/" + id, text: p.cause(s, c)}, true

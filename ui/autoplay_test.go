@@ -84,10 +84,7 @@ func TestAWalkGoesFromTheFirstOpenStepToTheSummary(t *testing.T) {
 				if !m.made() {
 					t.Fatal("nothing was applied")
 				}
-				p.until("You have to fix it manually. space continues")
-				p.after(10 * time.Minute)
-				p.shows("step 2 of 3")
-				p.press(" ")
+				p.until("It has to be fixed manually. The demo goes on.")
 				p.until("The result of this step: 3 ok, 1 unknown, 1 warning.")
 				p.until("Step 3 is green: 2 ok.")
 				p.until("Not all checks pass: 8 ok")
@@ -192,20 +189,16 @@ func TestAWalkWaitsForTheChecksBeforeItGoesOn(t *testing.T) {
 	})
 }
 
-func TestAWalkStopsWhereApplyingFails(t *testing.T) {
+func TestAWalkGoesOnWhereApplyingFails(t *testing.T) {
 	m := &tunnel{fault: errors.New("the disk is full")}
 	walking(t, m, Walk{Pace: 4}, 80, 24, func(p *play) {
 		p.until("The run failed:")
-		p.until("space continues")
-		p.after(10 * time.Minute)
 		p.shows("step 2 of 3", "the disk is full")
-		p.press(" ")
 		p.until("On the provider this check fails: the keys Secret holds one key pair.")
 		p.until("f runs only the action that fixes this check: make the keys.")
 		p.until("The run failed:")
-		p.until("space continues")
-		p.press(" ")
-		p.until("f did not fix this check. You have to fix it manually.")
+		p.until("f did not fix this check. It has to be fixed manually. The demo goes on.")
+		p.until("The demo ends here, and some checks still fail")
 	})
 }
 
@@ -280,8 +273,7 @@ func TestAWalkAsksAPersonForWhatItWasNotGiven(t *testing.T) {
 func TestAWalkTakesEverythingBack(t *testing.T) {
 	m := &tunnel{keys: true}
 	walking(t, m, Walk{Pace: 4, Undo: true}, 80, 24, func(p *play) {
-		p.until("You have to fix it manually. space continues")
-		p.press(" ")
+		p.until("It has to be fixed manually. The demo goes on.")
 		p.until("carrick can undo everything")
 		p.until("Yes deletes 1 resource on the provider.")
 		p.until("Undone: 1 change.")
@@ -352,8 +344,8 @@ func TestAWalkDeletesSomethingAndRepairsIt(t *testing.T) {
 	m := &tunnel{readable: true}
 	var ran []string
 	w := Walk{Pace: 4, Expendable: []string{"RoleBinding", "Secret"}}
-	w.Kubectl = func(_ context.Context, args ...string) error {
-		ran = append(ran, strings.Join(args, " "))
+	w.Shell = func(_ context.Context, line string) error {
+		ran = append(ran, line)
 		m.set(false)
 		return nil
 	}
@@ -374,17 +366,73 @@ func TestAWalkDeletesSomethingAndRepairsIt(t *testing.T) {
 		p.until("That was the demo.")
 		p.shows("summary")
 	})
-	if len(ran) != 1 || ran[0] != "-n tunnel delete secret keys" {
-		t.Errorf("kubectl ran with %q", ran)
+	if len(ran) != 1 || ran[0] != "kubectl -n tunnel delete secret keys" {
+		t.Errorf("it ran %q", ran)
 	}
 }
 
 func TestAWalkSaysThatNothingCouldBeDeleted(t *testing.T) {
 	w := Walk{Pace: 4, Expendable: []string{"Secret"}}
-	w.Kubectl = func(context.Context, ...string) error { return errors.New("no kubectl here") }
+	w.Shell = func(context.Context, string) error { return errors.New("no kubectl here") }
 	walking(t, &tunnel{readable: true}, w, 80, 24, func(p *play) {
 		p.until("Nothing was deleted: no kubectl here")
-		p.press(" ")
 		p.until("That was the demo.")
 	})
+}
+
+func TestAWalkRunsThePrintedFix(t *testing.T) {
+	const command = "kubectl -n tunnel scale deployment log --replicas=1"
+	seen := steps.Cell{Step: "keys", Check: "seen", Side: steps.Local}
+	for _, tc := range []struct {
+		situation string
+		err       error
+		mends     bool
+		says      string
+	}{
+		{"it mends the check", nil, true, "The check passes now."},
+		{"it fails", errors.New("no such deployment"), false, "The command failed: no such deployment. The demo goes on."},
+		{"it changes nothing", nil, false, "The check still fails. The demo goes on."},
+	} {
+		t.Run(tc.situation, func(t *testing.T) {
+			m := &tunnel{byHand: command + "    # 0 replicas write no log"}
+			ran := 0
+			w := Walk{Pace: 4, Fault: "Somebody switched the log off.", Broken: []steps.Cell{seen}}
+			w.Shell = func(_ context.Context, line string) error {
+				if ran++; line != command {
+					t.Errorf("it ran %q", line)
+				}
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.readable = tc.mends
+				return tc.err
+			}
+			walking(t, m, w, 80, 24, func(p *play) {
+				p.until("On the consumer this check fails: the log can be read. Finding: the log is off.")
+				p.until("prints what to run. The demo runs it: " + command)
+				p.until(tc.says)
+				p.until("Now the demo goes through all steps from the start.")
+			})
+			if ran != 1 {
+				t.Errorf("it ran %d times", ran)
+			}
+		})
+	}
+}
+
+func TestWhichPrintedFixesAreRun(t *testing.T) {
+	for fix, want := range map[string]string{
+		"":                           "",
+		"set the answer":             "",
+		"kubectl -n a get pods":      "",
+		"kubectl -n a edit role b":   "",
+		"helm upgrade a b":           "",
+		"kubectl delete secret NAME": "",
+		"kubectl --context c label --dry-run=server namespace a b=c":         "",
+		"kubectl --context c -n a delete secret b    # then carrick apply l": "kubectl --context c -n a delete secret b",
+		"kubectl apply -f - <<'EOF'\nkind: A\nEOF":                           "kubectl apply -f - <<'EOF'\nkind: A\nEOF",
+	} {
+		if got := commandsOf(fix); got != want {
+			t.Errorf("of %q: %q", fix, got)
+		}
+	}
 }

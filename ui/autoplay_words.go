@@ -189,11 +189,11 @@ func (p *player) cause(s *stepPage, c steps.Cell) string {
 func (p *player) leftOver(s *stepPage, c steps.Cell) string {
 	switch fix := oneLine(p.a.live.Board.Verdict(c).Fix); {
 	case p.told["fix/"+s.guide().ID(c)]:
-		return "f did not fix this check. You have to fix it manually."
+		return "f did not fix this check. It has to be fixed manually. The demo goes on."
 	case fix != "":
-		return "carrick cannot fix this check. Fix it manually, as shown under Fix: " + sentence(fix)
+		return "carrick has no action for this check. Under Fix it shows what to do: " + sentence(fix) + " The demo goes on."
 	}
-	return "carrick cannot fix this check. You have to fix it manually."
+	return "carrick has no action for this check. It has to be fixed manually. The demo goes on."
 }
 
 // verdictText describes whether a step passes, and what comes next.

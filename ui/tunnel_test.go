@@ -33,6 +33,7 @@ type tunnel struct {
 	long       bool                                        // the first step asks for a long answer
 	sitesAsk   []steps.Question                            // what the first step asks; nil: its own
 	readable   bool                                        // the log can be read
+	byHand     string                                      // the printed fix while it can't be read; "": nothing answers
 	needsOwner bool                                        // planning reads the owner of the keys
 }
 
@@ -169,8 +170,13 @@ func (m *tunnel) tunnelKeys() steps.Step {
 			{
 				Name: "seen", Title: "the log can be read", On: steps.Local,
 				Run: func(context.Context, steps.Env) steps.Result {
-					if m.readable {
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					switch {
+					case m.readable:
 						return steps.Passed("read")
+					case m.byHand != "":
+						return soon(steps.Failed("the log is off", m.byHand))
 					}
 					return steps.Errored(errors.New("connection refused"))
 				},

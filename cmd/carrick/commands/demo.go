@@ -91,7 +91,7 @@ func (a *app) runDemo(ctx context.Context, guide, fault string, walk demo.Autopl
 		return err
 	}
 	if w != nil {
-		w.Kubectl = func(ctx context.Context, args ...string) error { return box.Run(ctx, both, args...) }
+		w.Shell = box.Shell
 		w.Expendable = []string{"RoleBinding", "ClusterRoleBinding"}
 	}
 	o := a.demoScreen(box, guide, env)

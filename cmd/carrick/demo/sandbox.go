@@ -99,12 +99,15 @@ func (b *Sandbox) Env(kubeconfig string) (string, error) {
 	return path, nil
 }
 
-// Run runs the sandbox's kubectl. kubeconfig contains the contexts of both sides.
-func (b *Sandbox) Run(ctx context.Context, kubeconfig string, args ...string) error {
-	cmd := exec.CommandContext(ctx, b.Kubectl, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+// Shell runs shell commands with the sandbox's kubectl. KUBECONFIG of this process must contain the contexts of both
+// sides.
+func (b *Sandbox) Shell(ctx context.Context, commands string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	path := "PATH=" + steps.Quoted(filepath.Dir(b.Kubectl)) + ":$PATH\n"
+	cmd := exec.CommandContext(ctx, "sh", "-ec", path+commands)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(clean.Text(string(said))))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(clean.Text(string(said))))
 	}
 	return nil
 }
