@@ -456,6 +456,7 @@ func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	if p, err = s.Plan(t.Context(), restart); err != nil || !p.Empty() {
 		t.Errorf("a second time it would do %+v, %v", p.Actions, err)
 	}
+	after = restartedForANewToken(t, box, s, ns, link)
 	undone(t, s, restart)
 	if left := box.Run(
 		t, clustertest.Local, "", "-n", ns, "get", "deployments", "-o",
@@ -472,6 +473,35 @@ func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	if p := undone(t, s, restart); !p.Empty() {
 		t.Errorf("a second undo would do %+v", p.Actions)
 	}
+}
+
+// restartedForANewToken deletes the token Secret. One plan writes the new kubeconfig and restarts the services. It returns
+// the pods of the services.
+func restartedForANewToken(
+	t *testing.T, box *clustertest.Sandbox, s *engine.Session, ns, link string,
+) []string {
+	t.Helper()
+	before := started(t, box, ns)
+	box.Run(t, clustertest.Remote, "", "-n", link+"-sessions", "delete", "secret", "renku-"+link+"-token")
+	s.Forget()
+	p, err := s.Plan(t.Context(), engine.Scope{Steps: append(slices.Clone(toSecret.Steps), "restart")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := p.Actions[len(p.Actions)-1]
+	if last.Action != "restart" || !strings.Contains(last.Pending, "renku-"+link+"-token does not exist yet") {
+		t.Fatalf("the plan ends with %+v", last)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	now := started(t, box, ns)
+	for _, pod := range now {
+		if slices.Contains(before, pod) {
+			t.Errorf("pod %s was not restarted for the new kubeconfig", pod)
+		}
+	}
+	return now
 }
 
 // sessionParts are the objects that the session operator and the cluster create for a session. The

@@ -3,6 +3,7 @@ package renku
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,10 @@ func planRestart(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := theCause(ctx, e)
 	if err != nil {
 		return steps.Change{}, err
+	}
+	_, err = e.Peer.Masked("kubeconfig")
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && !absent.PeerFile {
+		return steps.Change{}, err // once the kubeconfig is known, the Secret is updated, which changes the cause
 	}
 	if storedIsProved(ctx, e).Status == steps.Fail { // the pending update of the Secret will change the cause
 		return steps.Change{}, steps.Absent("the kubeconfig in Renku's Secret must be updated first")
