@@ -18,7 +18,7 @@ type layout struct {
 	list   int // lines for the list of steps and its separator; 0 if it does not fit
 	detail int
 	// in columns
-	steps, main, side int // steps, checks, evidence; without a wide screen only main is set
+	steps, main, side int // steps, checks, evidence; without a wide screen only main is set. side is 0 below the checks
 	cell              int // a verdict
 }
 
@@ -101,7 +101,8 @@ func detailLines(h int) int {
 	return 0
 }
 
-// wideLayout puts the steps on the left and the evidence on the right.
+// wideLayout puts the steps on the left. It puts the evidence on the right if the titles keep their width, and
+// otherwise below the checks.
 func (p *stepPage) wideLayout(l layout) layout {
 	a := p.a
 	l.sides, l.rules, l.totals = true, true, true
@@ -109,17 +110,27 @@ func (p *stepPage) wideLayout(l layout) layout {
 		l.steps = max(l.steps, width(p.guide().Steps[i].Title)+5+p.digits())
 	}
 	l.steps = min(l.steps, max(24, a.w/6))
-	l.side = min(64, max(34, a.w*3/10-2))
-	l.main = a.w - l.steps - l.side - 2
-	if most := p.assertions() + 4 + l.cell*len(steps.Sides); l.main > most {
-		l.side += l.main - most // keep verdicts close to their titles
-		l.main = most
+	body := a.h - 6 // headline, sides, rule, rule, totals, footer
+	checks := p.assertions() + 4 + l.cell*len(steps.Sides)
+	if l.side = a.w - l.steps - checks - 2; l.side >= leastSide { // verdicts stay close to their titles
+		l.main, l.detail, l.rows = checks, body, body-1
+		p.giveWhy(&l)
+		return l
 	}
-	l.rows = a.h - 7 // headline, sides, rule, title, rule, totals, footer
-	l.detail = l.rows + 1
-	p.giveWhy(&l)
+	l.main, l.side = min(checks, l.right(a)), 0
+	l.detail = max(detailLines(a.h), a.run.needs(a, l.right(a)))
+	l.rows = max(1, body-2-l.detail)
+	if more := max(0, p.giveWhy(&l)-1); more > 0 {
+		l.rows, l.detail = l.rows-more, l.detail+more
+	}
 	return l
 }
+
+// right returns the width to the right of the list of steps.
+func (l layout) right(a *app) int { return a.w - l.steps - 1 }
+
+// leastSide is the smallest width of the evidence to the right of the checks.
+const leastSide = 34
 
 // assertions returns the width of the longest check title of the guide, from 40 to proseWidth.
 func (p *stepPage) assertions() int {

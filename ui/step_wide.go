@@ -2,20 +2,34 @@ package ui
 
 import (
 	"fmt"
+	"strings"
 
 	"carrick/steps/engine"
 )
 
-// wideView puts the steps on the left, the checks in the middle and the evidence on the right.
+// wideView puts the steps on the left, the checks beside them, and the evidence on the right or below the checks.
 func (p *stepPage) wideView(l layout) []string {
 	a := p.a
 	out := []string{a.headline(p.guide().Title, a.where(p.at)), a.sidesLine(), a.rule()}
 	middle := append([]string{p.titleLine(l)}, p.whyLines(l)...)
 	middle = append(middle, p.table(l)...)
-	left, right := fill(p.stepColumn(l.steps, len(middle)), len(middle)), fill(p.pane(l.side, len(middle)), len(middle))
+	var right []string
+	if l.side > 0 {
+		right = fill(p.pane(l.side, len(middle)), len(middle))
+	} else {
+		middle = append(middle, a.t.faint.Render(strings.Repeat("─", l.right(a))))
+		middle = append(middle, fill(p.pane(l.right(a), l.detail), l.detail)...)
+	}
+	left := fill(p.stepColumn(l.steps, len(middle)), len(middle))
 	bar := a.t.faint.Render("│")
 	for i := range middle {
-		out = append(out, pad(left[i], l.steps)+bar+pad(middle[i], l.main)+bar+clip(right[i], l.side))
+		line := pad(left[i], l.steps) + bar
+		if l.side > 0 {
+			line += pad(middle[i], l.main) + bar + clip(right[i], l.side)
+		} else {
+			line += clip(middle[i], l.right(a))
+		}
+		out = append(out, line)
 	}
 	out = append(out, a.rule(), p.totals())
 	return append(fill(out, a.h-1), p.foot())
