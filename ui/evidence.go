@@ -203,5 +203,6 @@ func (p *stepPage) particulars(check *steps.Check, cell steps.Cell, w int) []str
 		out = append(out, hang("   "+a.t.faint.Render(pad(label, 5))+" ", wrap(text, max(1, w-10)))...)
 	}
 	row("See", strings.Join(check.References, "; "))
+	row("Step", oneLine(p.step().Why)) // the screen of a long step does not show it
 	return out
 }

@@ -23,7 +23,16 @@ func (a *app) narrow() bool { return a.w < bothFrom || a.h < tallFrom }
 // wide reports whether steps, checks and evidence are shown next to each other.
 func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
 
-func (a *app) rule() string { return a.t.faint.Render(strings.Repeat("─", max(0, a.w))) }
+func (a *app) rule() string { return a.foldRule(0, a.w) }
+
+// foldRule returns a separator below rows of which some are hidden.
+func (a *app) foldRule(hidden, w int) string {
+	text := ""
+	if hidden > 0 {
+		text = fmt.Sprintf("── ↓ %d more ", hidden)
+	}
+	return a.t.faint.Render(clip(text+strings.Repeat("─", max(0, w-width(text))), w))
+}
 
 // headline returns the first line, with the title on the left and the location on the right.
 func (a *app) headline(title, where string) string {

@@ -118,7 +118,7 @@ func TestNothingJumpsWhenTheSelectionMoves(t *testing.T) {
 func (p *play) parts() []int {
 	var out []int
 	for i, l := range strings.Split(p.screen(), "\n") {
-		if strings.HasPrefix(l, "───") {
+		if strings.HasPrefix(l, "──") {
 			out = append(out, i)
 		}
 	}

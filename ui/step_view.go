@@ -25,7 +25,8 @@ func (p *stepPage) view() []string {
 		out = append(out, p.titleLine(l))
 	}
 	out = append(out, p.whyLines(l)...)
-	out = append(out, p.table(l)...)
+	table, hidden := p.table(l)
+	out = append(out, table...)
 	if l.note > 0 {
 		out = append(
 			out, a.t.faint.Render(fmt.Sprintf(" one side at a time, tab switches; %d×%d shows both", bothFrom, tallFrom)),
@@ -35,7 +36,7 @@ func (p *stepPage) view() []string {
 		out = append(append(out, a.rule()), a.stepList(p.at, a.w-2)...)
 	}
 	if l.rules {
-		out = append(out, a.rule())
+		out = append(out, a.foldRule(hidden, a.w))
 	}
 	out = append(out, fill(p.pane(a.w, l.detail), l.detail)...)
 	if l.rules {
@@ -100,15 +101,15 @@ func (p *stepPage) whyLines(l layout) []string {
 	return fill(out, l.why)
 }
 
-// table returns as many rows of checks as fit.
-func (p *stepPage) table(l layout) []string {
+// table returns as many rows of checks as fit, and how many are below them.
+func (p *stepPage) table(l layout) (lines []string, hidden int) {
 	rows := p.rows()
 	if len(rows) == 0 {
 		text := "   no checks here on the " + p.guide().Sides[p.side()].Name
 		if p.filter.Value() != "" {
 			text = "   no row has this text; esc shows all"
 		}
-		return fill([]string{p.a.t.faint.Render(text)}, l.rows)
+		return fill([]string{p.a.t.faint.Render(text)}, l.rows), 0
 	}
 	_, cell, _ := p.cell()
 	drawn, heights := make([][]string, len(rows)), make([]int, len(rows))
@@ -117,11 +118,10 @@ func (p *stepPage) table(l layout) []string {
 		heights[i] = len(drawn[i])
 	}
 	from, to := p.place().row.span(heights, l.rows)
-	var out []string
 	for i := from; i < to; i++ {
-		out = append(out, drawn[i]...)
+		lines = append(lines, drawn[i]...)
 	}
-	return fill(out, l.rows)
+	return fill(lines, l.rows), len(rows) - to
 }
 
 // row returns one check with its title and a verdict for each side.

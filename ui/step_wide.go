@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 
 	"carrick/steps/engine"
 )
@@ -12,12 +11,14 @@ func (p *stepPage) wideView(l layout) []string {
 	a := p.a
 	out := []string{a.headline(p.guide().Title, a.where(p.at)), a.sidesLine(), a.rule()}
 	middle := append([]string{p.titleLine(l)}, p.whyLines(l)...)
-	middle = append(middle, p.table(l)...)
+	table, hidden := p.table(l)
+	middle = append(middle, table...)
 	var right []string
+	bottom := a.rule()
 	if l.side > 0 {
-		right = fill(p.pane(l.side, len(middle)), len(middle))
+		right, bottom = fill(p.pane(l.side, len(middle)), len(middle)), a.foldRule(hidden, a.w)
 	} else {
-		middle = append(middle, a.t.faint.Render(strings.Repeat("─", l.right(a))))
+		middle = append(middle, a.foldRule(hidden, l.right(a)))
 		middle = append(middle, fill(p.pane(l.right(a), l.detail), l.detail)...)
 	}
 	left := fill(p.stepColumn(l.steps, len(middle)), len(middle))
@@ -31,7 +32,7 @@ func (p *stepPage) wideView(l layout) []string {
 		}
 		out = append(out, line)
 	}
-	out = append(out, a.rule(), p.totals())
+	out = append(out, bottom, p.totals())
 	return append(fill(out, a.h-1), p.foot())
 }
 
