@@ -124,7 +124,7 @@ func (p *stepPage) table(l layout) (lines []string, hidden int) {
 	return fill(lines, l.rows), len(rows) - to
 }
 
-// row returns one check with its title and a verdict for each side.
+// row returns one check with its title and a verdict for each side. A dotted line marks the whole selected row.
 func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	a, here := p.a, c.Name == at.Check
 	mark, lines := "   ", p.title(c, l)
@@ -137,13 +137,14 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 			lines[i] = a.t.title.Render(lines[i])
 		}
 	}
-	line := mark + pad(lines[0], room) + " "
+	line := mark + lines[0] + a.gap(room-width(lines[0]), here) + " "
 	for _, side := range p.shown() {
 		if !c.On.Covers(side) {
-			line += strings.Repeat(" ", l.cell)
+			line += a.gap(l.cell-1, here) + " "
 			continue
 		}
-		line += p.verdictCell(steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}, here && side == at.Side, l.cell)
+		cell := steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}
+		line += p.verdictCell(cell, here, here && side == at.Side, l.cell)
 	}
 	out := []string{line}
 	for _, l := range lines[1:] {
@@ -152,8 +153,17 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 	return out
 }
 
-// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video.
-func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
+// gap returns n columns without text, with a dotted line in the selected row.
+func (a *app) gap(n int, selected bool) string {
+	if !selected || n < 3 {
+		return strings.Repeat(" ", max(0, n))
+	}
+	return " " + a.t.faint.Render(strings.Repeat("┄", n-1))
+}
+
+// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video. here means that its row
+// is selected.
+func (p *stepPage) verdictCell(c steps.Cell, here, selected bool, w int) string {
 	a, state, k := p.a, p.a.live.Board.State(c), p.a.live.Look(c)
 	sign := state.Glyph()
 	if k.Asked || k.Began.IsZero() {
@@ -161,6 +171,9 @@ func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	}
 	word := clip(p.word(c), w-3)
 	rest := strings.Repeat(" ", max(0, w-2-width(word)))
+	if here && c.Side != p.shown()[len(p.shown())-1] {
+		rest = a.gap(w-3-width(word), true) + " "
+	}
 	ink := a.t.ink(state)
 	switch {
 	case selected:

@@ -23,7 +23,7 @@ func TestLoginInTheWizard(t *testing.T) {
 	p.Wait(`copied: https://login.example.org/realms/Trial/device\?user_code=WDJB-MJHT`)
 	p.Approve()
 	p.Wait(`applied Login: 1 change`)
-	p.Wait(`The shelf accepts the token +✓ ok`)
+	p.Wait(`The shelf accepts the token[ ┄]+✓ ok`)
 	if strings.Contains(p.Text(), "WDJB-MJHT") {
 		t.Errorf("the code still stands there:\n%s", p.Text())
 	}

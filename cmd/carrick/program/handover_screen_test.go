@@ -55,7 +55,7 @@ func TestHandingOverByKeys(t *testing.T) {
 	cmd := exec.Command("carrick-duo", "guest.yaml")
 	cmd.Dir = dir
 	p := carricktest.StartOnTerminal(t, cmd, "A=B")
-	p.Wait(`The guest has the house's name +(✗ FAIL|○ to do)`)
+	p.Wait(`The guest has the house's name[ ┄]+(✗ FAIL|○ to do)`)
 	p.Types("h")
 	p.Wait(`Hand over the guest`)
 	p.Wait(`secrets for +none`)
@@ -139,7 +139,7 @@ func TestASignerIsConfirmedByKeys(t *testing.T) {
 		cmd := exec.Command("carrick-duo", "guest.yaml")
 		cmd.Dir = dir
 		p := carricktest.StartOnTerminal(t, cmd, "A=B")
-		p.Wait(`The guest has the house's name +(✗ FAIL|○ to do|✓)`)
+		p.Wait(`The guest has the house's name[ ┄]+(✗ FAIL|○ to do|✓)`)
 		return p
 	}
 	p := start()
@@ -156,7 +156,7 @@ func TestASignerIsConfirmedByKeys(t *testing.T) {
 	p.Wait(`Apply Names\?`)
 	p.Types("y")
 	p.Wait(`(?s)the others wait for.*q quit`)
-	p.Wait(`The guest has the house's name +✓`)
+	p.Wait(`The guest has the house's name[ ┄]+✓`)
 	confirmedIn(t, dir, true)
 	p.Types("u")
 	p.Wait(`Undo Names\?`)

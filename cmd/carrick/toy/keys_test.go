@@ -150,9 +150,9 @@ func TestToySurvivesAKill(t *testing.T) {
 	second.Wait(`step [23] of 3`) // what waits may not have been read yet
 	second.Types("2")
 	second.Wait(throughToy.On(2))
-	second.Wait(`(?s)The token Secret is filled +✓ ok.*The ServiceAccount is approved +◌`)
+	second.Wait(`(?s)The token Secret is filled[ ┄]+✓ ok.*The ServiceAccount is approved[ ┄]+◌`)
 	y.approve()
-	second.Wait(`The ServiceAccount is approved +✓ ok`)
+	second.Wait(`The ServiceAccount is approved[ ┄]+✓ ok`)
 	second.Types("n")
 	throughToy.Apply(second, 3, 3)
 	second.Wait(toyGreen)
@@ -174,7 +174,7 @@ func TestToyIsInterruptedByAKey(t *testing.T) {
 	p.Wait(`(?s)! stopped by you after 4 changes.*spoke:\s+ServiceAccount toy/hub.*these\s+changes\s+are\s+kept.*` +
 		`a continues.*carrick\s+apply\s+\S*lines\.yaml\s+--step\s+account`)
 	y.approve()
-	p.Wait(`The ServiceAccount is approved +✓ ok`)
+	p.Wait(`The ServiceAccount is approved[ ┄]+✓ ok`)
 	p.Types("n")
 	throughToy.Apply(p, 3, 3)
 	p.Wait(toyGreen)

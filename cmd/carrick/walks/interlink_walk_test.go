@@ -53,7 +53,7 @@ func interlinkByKeys(t *testing.T) {
 	p.Types("g")
 	p.Wait(`✓ cluster: GET /api returns 200 for\s+system:serviceaccount:default:default`)
 	p.Types("/change the account\r")
-	p.Wait(`(?s)1 of 9.*The endpoint does not change the account's permissions +✓ ok`)
+	p.Wait(`(?s)1 of 9.*The endpoint does not change the account's permissions[ ┄]+✓ ok`)
 	p.Types("\r")
 	p.Wait(throughTheEndpoint)
 	p.Types("\x1b")
@@ -65,7 +65,7 @@ func interlinkByKeys(t *testing.T) {
 	}
 	w.Undo(p)
 	p.Types("6")
-	p.Wait(`The virtual kubelet runs with the current configuration +✓ ok`) // with what stood there
+	p.Wait(`The virtual kubelet runs with the current configuration[ ┄]+✓ ok`) // with what stood there
 	if d := cmp.Diff(files, filesUnder(t, edge)); d != "" {
 		t.Errorf("the edge node is not as it was (-before +after):\n%s", d)
 	}

@@ -49,7 +49,7 @@ func ondemandByKeys(t *testing.T) {
 	throughOnDemand.Apply(p, 1, 9)
 	p.Types("nn")
 	p.Wait(
-		`(?s)step 11 of 12.*The trial user's namespace exists with the hook's labels +✓ ok.*has no access to another user's namespace +✓ ok`,
+		`(?s)step 11 of 12.*The trial user's namespace exists with the hook's labels[ ┄]+✓ ok.*has no access to another user's namespace[ ┄]+✓ ok`,
 	)
 	p.Wait(`[78][0-9] ok · 2 warnings( · [0-9]+ skipped)? +live`)
 	p.Types("g") // the row that says so may not be the one that was red last
