@@ -57,7 +57,8 @@ func (a *app) farewell(w io.Writer) error {
 // onwardLines returns the next commands. Descriptions that fit are aligned in a column.
 func (a *app) onwardLines(column int) []string {
 	var out []string
-	for _, c := range a.commands(false) {
+	s, ok := a.page.(*summary)
+	for _, c := range a.commands(ok && s.made != nil && s.made.Empty()) {
 		line := fmt.Sprintf("  %-*s  %s", column, c.command, c.what)
 		if a.w > 0 && width(line) > a.w {
 			out = append(out, "  "+c.what+":")
