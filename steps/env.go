@@ -188,6 +188,7 @@ type Facts struct {
 type AbsentError struct {
 	Why      string
 	PeerFile bool // the fact belongs to the other side, and its admin must provide it in a facts file
+	Ending   bool // an object is being deleted and can be created again when it is gone
 }
 
 func (e *AbsentError) Error() string { return e.Why }

@@ -62,7 +62,10 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		if by := p.live.GetFinalizers(); len(by) > 0 {
 			held = " (blocked by " + strings.Join(by, ", ") + ")"
 		}
-		return p, fmt.Errorf("%s is being deleted%s: wait until it is gone", p.What, held)
+		// This read is watched, so that apply notices when the object is gone.
+		_, _ = env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName())
+		why := p.What + " is being deleted" + held + ", and can be created again after that"
+		return p, &steps.AbsentError{Why: why, Ending: true}
 	}
 	inventory.SetOwnership(env, p.want, p.live)
 	p.Entry = inv.Next(env, obj, p.live)

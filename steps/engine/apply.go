@@ -108,7 +108,7 @@ func (s *Session) applyOne(
 	var now Planned
 	var wanted bool
 	err := waitOut(ctx, s.tagged(a, say), func() (err error) {
-		now, wanted, err = s.planKnown(ctx, j)
+		now, wanted, err = s.planKnown(ctx, j, s.tagged(a, say))
 		return err
 	})
 	if err != nil {
@@ -145,17 +145,27 @@ func (s *Session) applyOne(
 }
 
 // planKnown plans a job right before it is applied. It retries for at most knownWithin, because the cluster might not
-// have processed the latest changes yet.
-func (s *Session) planKnown(ctx context.Context, j job) (Planned, bool, error) {
-	short, cancel := context.WithTimeout(ctx, knownWithin)
-	defer cancel()
+// have processed the latest changes yet. It waits settleWithin for an object that is being deleted.
+func (s *Session) planKnown(ctx context.Context, j job, say steps.Progress) (Planned, bool, error) {
+	began, said := time.Now(), false
 	for {
 		t := Trace{at: time.Now()}
 		var traced context.Context
 		traced, t.reads = tracked.WithTrace(ctx)
 		now, wanted, err := s.planJob(traced, j)
-		if err != nil || !wanted || now.Pending == "" || now.Refused || s.Changed(short, t) != nil {
+		if err != nil || !wanted || now.Pending == "" || now.Refused {
 			return now, wanted, err
+		}
+		due := began.Add(knownWithin)
+		if now.ending {
+			due = began.Add(settleWithin)
+			if !said {
+				say.Say("%s: waiting: %s", s.guide.Sides[j.side].Name, now.Pending)
+				said = true
+			}
+		}
+		if s.changedBy(ctx, t, due) != nil {
+			return now, wanted, nil
 		}
 	}
 }

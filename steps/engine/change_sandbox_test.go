@@ -283,7 +283,8 @@ func TestReplaceIsNotOfferedForWhatIsInvalid(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
+// Apply waits until an object that is being deleted is gone, and then creates it again.
+func TestApplyWaitsUntilAnObjectIsGone(t *testing.T) {
 	t.Parallel()
 	const ns = "being-deleted"
 	space(t, ns)
@@ -295,13 +296,25 @@ func TestWhatIsBeingDeletedIsNotAsItShouldBe(t *testing.T) {
 	)
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "c", "--wait=false")
 	p, err := s.Plan(t.Context(), engine.Scope{})
-	if err == nil || !strings.Contains(err.Error(), "is being deleted") {
-		t.Errorf("planned %+v, %v", p.Actions, err)
+	const held = "is being deleted (blocked by example.org/hold)"
+	if err != nil || len(p.Actions) != 1 || !strings.Contains(p.Actions[0].Pending, held) {
+		t.Fatalf("planned %+v, %v", p.Actions, err)
 	}
-	box.Run(
-		t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p",
-		`{"metadata":{"finalizers":null}}`,
-	)
+	waited := false
+	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, func(e steps.Event) {
+		if waited || !strings.Contains(e.Text, held) {
+			return
+		}
+		waited = true
+		box.Run(
+			t, clustertest.Remote, "", "-n", ns, "patch", "configmap", "c", "--type=merge", "-p",
+			`{"metadata":{"finalizers":null}}`,
+		)
+	})
+	if err != nil || !waited {
+		t.Errorf("waited %v: %v", waited, err)
+	}
+	box.Run(t, clustertest.Remote, "", "-n", ns, "get", "configmap", "c")
 }
 
 // otherVersion is an asset in one API version, for a cluster that serves another version.

@@ -34,6 +34,7 @@ type Planned struct {
 	Pending             string // why the action can't be planned yet, or ""
 	Refused             bool   // the action can't be planned because a read is forbidden
 
+	ending bool              // an object of the action is being deleted
 	handed bool              // the action can't be planned because the other side's file lacks a value
 	unread []permission.Rule // the forbidden reads on both sides
 }
@@ -171,7 +172,7 @@ func (s *Session) planJob(ctx context.Context, j job) (Planned, bool, error) {
 		return pl, false, &steps.MissingError{Questions: use.missing}
 	}
 	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
-		pl.Pending, pl.handed = absent.Error(), absent.PeerFile
+		pl.Pending, pl.handed, pl.ending = absent.Error(), absent.PeerFile, absent.Ending
 		return pl, true, nil
 	}
 	if apierrors.IsForbidden(err) { // reported later with all other missing permissions
