@@ -106,6 +106,9 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 				lacks = append(lacks, fmt.Sprintf("label %s is %q, not %s", label[0], got, label[1]))
 			}
 		}
+		if len(lacks) == 0 {
+			return controlPlaneEnding(e, s.Name)
+		}
 		return steps.Failed(
 			fmt.Sprintf("Secret %s/%s has a kubeconfig that Liqo does not find: %s", ns, s.Name, strings.Join(lacks, "; ")),
 			fmt.Sprintf(
@@ -115,6 +118,22 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
+}
+
+// controlPlaneEnding returns the verdict for a Secret that is being deleted. Liqo's replicator removes its finalizer only
+// when it replicates no objects any more (liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go,
+// Reconcile and stopReflector). A new Secret with the same kubeconfig continues the replication.
+func controlPlaneEnding(e steps.Env, name string) steps.Result {
+	ns := tenantNamespace(e)
+	return steps.Failed(
+		fmt.Sprintf(
+			"Secret %s/%s is being deleted, which Liqo's replicator blocks as long as it replicates objects", ns, name,
+		),
+		fmt.Sprintf(
+			`%s -n %s patch secret %s --type merge -p '{"metadata":{"finalizers":null}}' && carrick apply %s`,
+			e.Kubectl(), ns, steps.Quoted(name), e.LinkFile(),
+		),
+	).WithoutAction()
 }
 
 // asProved verifies that s, the Secret that Liqo reads, contains the kubeconfig that carrick has tested. The verdict
