@@ -107,7 +107,7 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 			}
 		}
 		if len(lacks) == 0 {
-			return controlPlaneEnding(e, s.Name)
+			return controlPlaneEnding(ctx, e, s)
 		}
 		return steps.Failed(
 			fmt.Sprintf("Secret %s/%s has a kubeconfig that Liqo does not find: %s", ns, s.Name, strings.Join(lacks, "; ")),
@@ -120,19 +120,28 @@ func noControlPlane(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Undone("no Secret in " + ns + " is labelled as the kubeconfig for the provider")
 }
 
-// controlPlaneEnding returns the verdict for a Secret that is being deleted. Liqo's replicator removes its finalizer only
-// when it replicates no objects any more (liqotech/liqo v1.2.0, internal/crdReplicator/crdReplicator-operator.go,
-// Reconcile and stopReflector). A new Secret with the same kubeconfig continues the replication.
-func controlPlaneEnding(e steps.Env, name string) steps.Result {
-	ns := tenantNamespace(e)
+// controlPlaneEnding returns the verdict for a Secret with the right labels that is being deleted. Liqo's replicator
+// removes its finalizer only when it replicates no objects any more (liqotech/liqo v1.2.0:
+// internal/crdReplicator/crdReplicator-operator.go, Reconcile and stopReflector). A new Secret with the same kubeconfig
+// continues the replication.
+func controlPlaneEnding(ctx context.Context, e steps.Env, s *cluster.Secret) steps.Result {
+	what := "Secret " + s.Namespace + "/" + s.Name
+	o, err := e.Cluster.Get(ctx, check.Secrets, s.Namespace, s.Name)
+	switch {
+	case err != nil:
+		return steps.Errored(err)
+	case o.GetDeletionTimestamp() == nil:
+		return steps.Waits(s.Created, "%s is new", what)
+	case !slices.Equal(o.GetFinalizers(), []string{"crdreplicator.liqo.io/operator"}):
+		return steps.Failed(
+			fmt.Sprintf("%s is being deleted (finalizers %s)", what, check.OrNone(o.GetFinalizers())),
+			inTenant(e)+"describe secret "+steps.Quoted(s.Name),
+		).WithoutAction()
+	}
+	patch := fmt.Sprintf(`patch secret %s --type merge -p '{"metadata":{"finalizers":null}}'`, steps.Quoted(s.Name))
 	return steps.Failed(
-		fmt.Sprintf(
-			"Secret %s/%s is being deleted, which Liqo's replicator blocks as long as it replicates objects", ns, name,
-		),
-		fmt.Sprintf(
-			`%s -n %s patch secret %s --type merge -p '{"metadata":{"finalizers":null}}' && carrick apply %s`,
-			e.Kubectl(), ns, steps.Quoted(name), e.LinkFile(),
-		),
+		what+" is being deleted, which Liqo's replicator blocks as long as it replicates objects",
+		inTenant(e)+patch+" && carrick apply "+e.LinkFile(),
 	).WithoutAction()
 }
 
