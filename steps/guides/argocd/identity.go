@@ -104,8 +104,8 @@ func identityChecks() []steps.Check {
 			References: []string{"argoproj/argo-cd: cmd/util/cluster.go (NewCluster)"},
 		},
 		{
-			Name: "roles", Title: "The ServiceAccount's roles grant what Argo CD does", On: steps.Remote,
-			Needs:      []string{"signed-in"},
+			Name: "roles", Title: "The ServiceAccount's roles grant the required permissions", On: steps.Remote,
+			Needs:      []string{"signed-in", "namespaces"},
 			Why:        "Without its roles and their bindings, Argo CD's token has no permissions.",
 			References: []string{clusterAuth + " (InstallClusterManagerRBAC)"}, Run: roles,
 		},
@@ -229,9 +229,6 @@ func roles(ctx context.Context, e steps.Env) steps.Result {
 		var names []string
 		for _, b := range of {
 			names = append(names, b.String())
-			if b.Missing {
-				return steps.Failed(b.String()+" refers to "+b.RoleName()+", which does not exist", "").FixedBy(mend)
-			}
 		}
 		if len(of) == 0 {
 			missing := "ClusterRoleBinding"
@@ -241,6 +238,11 @@ func roles(ctx context.Context, e steps.Env) steps.Result {
 			return steps.Undone(who + " has no " + missing).FixedBy(mend)
 		}
 		if ok, lacking := validation.Covers(check.RulesIn(of), need); !ok {
+			for _, b := range of {
+				if b.Missing {
+					return steps.Failed(b.String()+" refers to "+b.RoleName()+", which does not exist", "").FixedBy(mend)
+				}
+			}
 			found := strings.Join(names, ", ") + " does not grant: " + strings.Join(check.RuleSummaries(lacking), "; ")
 			return steps.Failed(found, "").FixedBy(mend)
 		}
