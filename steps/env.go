@@ -187,8 +187,8 @@ type Facts struct {
 // AbsentError is returned for a fact that does not exist, or not yet.
 type AbsentError struct {
 	Why      string
-	PeerFile bool // the fact belongs to the other side, and its admin must provide it in a facts file
-	Ending   bool // an object is being deleted and can be created again when it is gone
+	PeerFile bool   // the fact belongs to the other side, and its admin must provide it in a facts file
+	Ending   string // the object that is being deleted, such as "Namespace a"; it can be created again when it is gone
 }
 
 func (e *AbsentError) Error() string { return e.Why }

@@ -235,7 +235,7 @@ func (s standing) planPart(ctx context.Context, env steps.Env, o *unstructured.U
 		return planTheirs(ctx, env, o, ch)
 	}
 	p, err := planObject(ctx, env, o)
-	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) {
+	if absent := (*steps.AbsentError)(nil); errors.As(err, &absent) && absent.Ending == "" {
 		p.Verb, p.Note, err = steps.Create, "the chart installs its kind", nil
 		p.Diff = diff.Objects(nil, o)
 	}

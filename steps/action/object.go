@@ -63,9 +63,11 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 			held = " (blocked by " + strings.Join(by, ", ") + ")"
 		}
 		// This read is watched, so that apply notices when the object is gone.
-		_, _ = env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName())
-		why := p.What + " is being deleted" + held + ", and can be created again after that"
-		return p, &steps.AbsentError{Why: why, Ending: true}
+		if _, err := env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName()); apierrors.IsNotFound(err) {
+			return planObject(ctx, env, obj)
+		}
+		why := p.What + " is being deleted" + held + "; carrick can create it again when it is gone"
+		return p, &steps.AbsentError{Why: why, Ending: p.What}
 	}
 	inventory.SetOwnership(env, p.want, p.live)
 	p.Entry = inv.Next(env, obj, p.live)

@@ -19,8 +19,8 @@ import (
 // forbiddenFor is how long a newly granted permission can take to become effective.
 const forbiddenFor = 5 * time.Second
 
-// settleWithin is how long apply waits for the checks that an action fixes. A check in status Waiting has until its own
-// timeout.
+// settleWithin is how long apply waits for the checks that an action fixes, and for an object that is being deleted. A
+// check in status Waiting has until its own timeout.
 const settleWithin = 60 * time.Second
 
 // knownWithin is how long planning an action waits for objects that the previous actions create.
@@ -145,9 +145,10 @@ func (s *Session) applyOne(
 }
 
 // planKnown plans a job right before it is applied. It retries for at most knownWithin, because the cluster might not
-// have processed the latest changes yet. It waits settleWithin for an object that is being deleted.
+// have processed the latest changes yet. For an object that is being deleted, it first waits settleWithin.
 func (s *Session) planKnown(ctx context.Context, j job, say steps.Progress) (Planned, bool, error) {
 	began, said := time.Now(), false
+	known := began
 	for {
 		t := Trace{at: time.Now()}
 		var traced context.Context
@@ -156,8 +157,8 @@ func (s *Session) planKnown(ctx context.Context, j job, say steps.Progress) (Pla
 		if err != nil || !wanted || now.Pending == "" || now.Refused {
 			return now, wanted, err
 		}
-		due := began.Add(knownWithin)
-		if now.ending {
+		due := known.Add(knownWithin)
+		if now.ending != "" {
 			due = began.Add(settleWithin)
 			if !said {
 				say.Say("%s: waiting: %s", s.guide.Sides[j.side].Name, now.Pending)
@@ -165,7 +166,10 @@ func (s *Session) planKnown(ctx context.Context, j job, say steps.Progress) (Pla
 			}
 		}
 		if s.changedBy(ctx, t, due) != nil {
-			return now, wanted, nil
+			return now, wanted, ctx.Err()
+		}
+		if now.ending != "" {
+			known = time.Now()
 		}
 	}
 }

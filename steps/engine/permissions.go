@@ -213,12 +213,15 @@ func (p *Plan) refused(g *steps.Guide) error {
 	return nil
 }
 
-// namespaceChanges reports whether the plan changes the namespace of an item. The server might then accept an item that
-// it rejects now, so apply plans the item again right before it is applied.
+// namespaceChanges reports whether the plan changes or recreates the namespace of an item. The server might then accept
+// an item that it rejects now, so apply plans the item again right before it is applied.
 func (p *Plan) namespaceChanges(side steps.Side, what string) bool {
 	_, name, _ := strings.Cut(what, " ")
 	ns, _, inside := strings.Cut(name, "/")
 	for _, a := range p.Actions {
+		if inside && a.Side == side && a.ending == "Namespace "+ns {
+			return true
+		}
 		for _, it := range a.Change.Items {
 			if inside && a.Side == side && it.What == "Namespace "+ns && it.Verb.Changes() && !it.Refused {
 				return true
