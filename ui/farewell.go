@@ -58,7 +58,7 @@ func (a *app) farewell(w io.Writer) error {
 func (a *app) onwardLines(column int) []string {
 	var out []string
 	s, ok := a.page.(*summary)
-	for _, c := range a.commands(ok && s.made != nil && s.made.Empty()) {
+	for _, c := range a.commands(ok && s.nothing()) {
 		line := fmt.Sprintf("  %-*s  %s", column, c.command, c.what)
 		if a.w > 0 && width(line) > a.w {
 			out = append(out, "  "+c.what+":")

@@ -163,7 +163,7 @@ func (s *summary) lines(w int) []string {
 	a := s.a
 	n := a.live.Board.Count("")
 	verdict := a.t.good.Render("✓") + " " + a.t.title.Render("all checks pass")
-	wrong, none := n.Of(engine.Failed)+n.Of(engine.Unknown), s.made != nil && s.made.Empty() && leftTitle(s.made) == ""
+	wrong, none := n.Of(engine.Failed)+n.Of(engine.Unknown), s.nothing()
 	switch {
 	case wrong == 0 && none && a.undid:
 		verdict = a.t.good.Render("✓") + " " + a.t.title.Render("undone: nothing of this link is left")
@@ -191,6 +191,9 @@ func (s *summary) lines(w int) []string {
 	}
 	return out
 }
+
+// nothing reports whether nothing is left that this link created.
+func (s *summary) nothing() bool { return s.made != nil && s.made.Empty() && leftTitle(s.made) == "" }
 
 // left lists the cells that do not pass, by state. Within a state, the cells that block the most other cells come
 // first.
