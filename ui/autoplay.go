@@ -57,8 +57,8 @@ type player struct {
 	counts engine.Counts // check counts of the guide step on screen
 	still  time.Time     // when counts last changed
 
-	deleted *deletion // what the script deletes at the end; nil before that
-	ran     *fixRun   // the last printed fix that the script ran, or nil
+	deleted *deletion              // what the script deletes at the end; nil before that
+	ran     map[steps.Cell]*fixRun // the printed fixes that the script announced
 }
 
 // move is one step of the autoplay script: a caption and the key to press.
@@ -90,7 +90,7 @@ func newPlayer(a *app, w *Walk) *player {
 	if w == nil {
 		return nil
 	}
-	p := &player{a: a, w: *w, told: map[string]bool{}, lessons: map[string]string{}}
+	p := &player{a: a, w: *w, told: map[string]bool{}, lessons: map[string]string{}, ran: map[steps.Cell]*fixRun{}}
 	if p.w.Pace <= 0 {
 		p.w.Pace = 1
 	}
@@ -113,7 +113,7 @@ func (p *player) heard(msg tea.Msg) bool {
 		p.deleted.err = msg.err
 		return true
 	case fixRanMsg:
-		p.ran.done, p.ran.err = p.a.now(), msg.err
+		msg.run.done, msg.run.err = p.a.now(), msg.err
 		return true
 	case tea.KeyMsg:
 		return p.person(msg)

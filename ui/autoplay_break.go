@@ -34,7 +34,8 @@ type deletion struct {
 // deletedMsg reports that kubectl has deleted the object.
 type deletedMsg struct{ err error }
 
-// deletionOf returns the deletion of an object that the undo plan contains. It returns nil if there is no suitable object.
+// deletionOf returns the deletion of an object that the undo plan contains. It returns nil if there is no suitable
+// object.
 func (p *player) deletionOf(made *engine.Plan) *deletion {
 	for _, kind := range p.w.Expendable {
 		for _, act := range made.Actions {
@@ -144,6 +145,7 @@ func (p *player) turnsTo(d *deletion, c steps.Cell) {
 	for _, told := range []string{"cause/", "fix/", "ran/", "left/", "later/"} {
 		delete(p.told, told+p.a.live.Guide().ID(c))
 	}
+	delete(p.ran, c)
 }
 
 // delete runs kubectl.

@@ -16,13 +16,16 @@ const settled = 30 * time.Second
 
 // fixRun is a printed fix that the script runs.
 type fixRun struct {
-	cell steps.Cell
+	line string
 	done time.Time // zero while the command runs
 	err  error
 }
 
 // fixRanMsg reports that a printed fix has run.
-type fixRanMsg struct{ err error }
+type fixRanMsg struct {
+	run *fixRun
+	err error
+}
 
 var (
 	// changing matches a kubectl command that changes something without an editor.
@@ -30,15 +33,27 @@ var (
 		`patch|rollout|scale|set|taint|uncordon) `)
 	// remark matches a comment at the end of a line.
 	remark = regexp.MustCompile(`(?m)\s+# .*$`)
+	// onward matches the part of a fix that f runs once the rest has run.
+	onward = regexp.MustCompile(` && carrick apply [^&\n]*$`)
 	// blank matches what the user has to fill in, such as NAME.
-	blank = regexp.MustCompile(`\b[A-Z]{4,}\b`)
+	blank = regexp.MustCompile(`\b[A-Z][A-Z_]{3,}\b`)
 )
 
-// commandsOf returns the commands of a printed fix, without comments. It returns "" if the script cannot run them.
+// commandsOf returns the commands of a printed fix, without comments. It returns "" if the script cannot run all of
+// them. A command can read its input from the lines below it, as in kubectl apply -f - <<'EOF'.
 func commandsOf(fix string) string {
-	bare := remark.ReplaceAllString(fix, "")
-	if !changing.MatchString(bare) || blank.MatchString(bare) || strings.Contains(bare, "--dry-run=server") {
+	bare := onward.ReplaceAllString(remark.ReplaceAllString(fix, ""), "")
+	if blank.MatchString(bare) || strings.Contains(bare, "--dry-run=server") {
 		return ""
+	}
+	lines := strings.Split(bare, "\n")
+	if strings.Contains(lines[0], "<<") {
+		lines = lines[:1]
+	}
+	for _, line := range lines {
+		if !changing.MatchString(line) {
+			return ""
+		}
 	}
 	return bare
 }
@@ -46,31 +61,48 @@ func commandsOf(fix string) string {
 // manually returns the step of the script for a failing cell that no key fixes. If the finding's fix is a command, the
 // script runs it and waits for the check. Then the script goes on, even if the check still fails.
 func (p *player) manually(s *stepPage, c steps.Cell) move {
-	id, ran := s.guide().ID(c), p.ran
-	if !p.told["ran/"+id] {
-		if !p.told["cause/"+id] {
-			return move{id: "cause/" + id, text: p.cause(s, c)}
-		}
-		line := commandsOf(p.a.live.Board.Verdict(c).Fix)
-		if line != "" && p.w.Shell != nil {
-			text := "carrick has no action for this check, but prints what to run. The demo runs it: " + oneLine(line)
-			return move{id: "ran/" + id, text: text, do: func() tea.Cmd { return p.execute(c, line) }}
-		}
-		return move{id: "left/" + id, text: p.leftOver(s, c)}
+	id := s.guide().ID(c)
+	run := p.ran[c]
+	if run == nil || !p.told["ran/"+id] {
+		return p.announce(s, c)
 	}
-	if ran.err != nil {
-		text := fmt.Sprintf("The command failed: %s. The demo goes on.", oneLine(ran.err.Error()))
+	switch {
+	case run.done.IsZero():
+		return move{id: "ran/busy/" + id, kind: wait, text: "The command is running …", what: p.unseen}
+	case run.err != nil:
+		text := fmt.Sprintf("The command failed: %s. The demo goes on.", oneLine(run.err.Error()))
 		return move{id: "left/" + id, text: text}
-	}
-	if ran.done.IsZero() || p.a.now().Sub(ran.done) < settled {
+	case p.a.now().Sub(run.done) < settled:
 		return move{id: "ran/wait/" + id, kind: wait, text: "The command has run. Checking …", what: p.unseen}
 	}
 	return move{id: "left/" + id, text: "The check still fails. The demo goes on."}
 }
 
+// announce names the cause of a failing cell, and then the command that the script runs.
+func (p *player) announce(s *stepPage, c steps.Cell) move {
+	id := s.guide().ID(c)
+	if !p.told["cause/"+id] {
+		return move{id: "cause/" + id, text: p.cause(s, c)}
+	}
+	if p.ran[c] == nil {
+		line := commandsOf(p.a.live.Board.Verdict(c).Fix)
+		if line == "" || p.w.Shell == nil {
+			return move{id: "left/" + id, text: p.leftOver(s, c)}
+		}
+		p.ran[c] = &fixRun{line: line} // what is announced is what runs
+	}
+	text := "carrick has no action for this check, but prints what to run."
+	if p.told["fix/"+id] {
+		text = "f did not fix this check. carrick prints what to run."
+	}
+	return move{
+		id: "ran/" + id, text: text + " The demo runs it: " + oneLine(p.ran[c].line),
+		do: func() tea.Cmd { return p.execute(p.ran[c]) },
+	}
+}
+
 // execute runs a printed fix.
-func (p *player) execute(c steps.Cell, line string) tea.Cmd {
-	p.ran = &fixRun{cell: c}
+func (p *player) execute(r *fixRun) tea.Cmd {
 	run, ctx := p.w.Shell, p.a.ctx
-	return func() tea.Msg { return fixRanMsg{run(ctx, line)} }
+	return func() tea.Msg { return fixRanMsg{r, run(ctx, r.line)} }
 }

@@ -53,7 +53,8 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 		if p.told["left/"+id] || p.told["later/"+id] || p.fixed(s) {
 			break
 		}
-		if v := p.a.live.Board.Verdict(c).Status; v == steps.Fail || v == steps.Unknown {
+		switch v := p.a.live.Board.Verdict(c).Status; {
+		case v == steps.Fail, v == steps.Unknown, v == steps.Waiting && p.told["ran/"+id]:
 			return c, true
 		}
 	}
@@ -73,7 +74,7 @@ func (p *player) fixed(s *stepPage) bool {
 // mended returns the caption after the fix. It contains the number of changes, and whether other checks still fail.
 func (p *player) mended() string {
 	text := "The check passes now."
-	if p.ran == nil {
+	if len(p.ran) == 0 {
 		text = fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
 	}
 	for _, c := range p.w.Broken {

@@ -421,12 +421,15 @@ func TestAWalkRunsThePrintedFix(t *testing.T) {
 
 func TestWhichPrintedFixesAreRun(t *testing.T) {
 	for fix, want := range map[string]string{
-		"":                           "",
-		"set the answer":             "",
-		"kubectl -n a get pods":      "",
-		"kubectl -n a edit role b":   "",
-		"helm upgrade a b":           "",
-		"kubectl delete secret NAME": "",
+		"":                                  "",
+		"set the answer":                    "",
+		"kubectl -n a get pods":             "",
+		"kubectl -n a edit role b":          "",
+		"helm upgrade a b":                  "",
+		"kubectl delete secret NAME":        "",
+		"kubectl delete secret SECRET_NAME": "",
+		"kubectl delete secret a\nthen sign in again":                        "",
+		"kubectl delete job a && carrick apply l --step test":                "kubectl delete job a",
 		"kubectl --context c label --dry-run=server namespace a b=c":         "",
 		"kubectl --context c -n a delete secret b    # then carrick apply l": "kubectl --context c -n a delete secret b",
 		"kubectl apply -f - <<'EOF'\nkind: A\nEOF":                           "kubectl apply -f - <<'EOF'\nkind: A\nEOF",

@@ -106,7 +106,14 @@ func (b *Sandbox) Shell(ctx context.Context, commands string) error {
 	defer cancel()
 	path := "PATH=" + steps.Quoted(filepath.Dir(b.Kubectl)) + ":$PATH\n"
 	cmd := exec.CommandContext(ctx, "sh", "-ec", path+commands)
-	if said, err := cmd.CombinedOutput(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	said, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return errors.New("the command did not end within a minute")
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(clean.Text(string(said))))
 	}
 	return nil
