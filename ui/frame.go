@@ -10,7 +10,7 @@ import (
 
 // The layout changes at these terminal sizes.
 const (
-	wideFrom   = 120 // columns; steps on the left, evidence on the right
+	wideFrom   = 120 // columns; list of steps on the left
 	bothFrom   = 70  // columns; both sides next to each other
 	tallFrom   = 20  // lines; everything fits
 	middleFrom = 12  // lines; sides and detail fit

@@ -119,7 +119,8 @@ func (p *stepPage) wideLayout(l layout) layout {
 	}
 	l.main, l.side = min(checks, l.right(a)), 0
 	l.detail = max(detailLines(a.h), a.run.needs(a, l.right(a)))
-	l.rows = max(1, body-2-l.detail)
+	l.detail = min(l.detail, body-3)
+	l.rows = body - 2 - l.detail
 	if more := max(0, p.giveWhy(&l)-1); more > 0 {
 		l.rows, l.detail = l.rows-more, l.detail+more
 	}

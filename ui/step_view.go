@@ -161,8 +161,8 @@ func (a *app) gap(n int, selected bool) string {
 	return " " + a.t.faint.Render(strings.Repeat("┄", n-1))
 }
 
-// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video. here means that its row
-// is selected.
+// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video. here means that its
+// row is selected.
 func (p *stepPage) verdictCell(c steps.Cell, here, selected bool, w int) string {
 	a, state, k := p.a, p.a.live.Board.State(c), p.a.live.Look(c)
 	sign := state.Glyph()

@@ -16,7 +16,8 @@ func (p *stepPage) wideView(l layout) []string {
 	var right []string
 	bottom := a.rule()
 	if l.side > 0 {
-		right, bottom = fill(p.pane(l.side, len(middle)), len(middle)), a.foldRule(hidden, a.w)
+		right = fill(p.pane(l.side, len(middle)), len(middle))
+		bottom = a.foldRule(0, l.steps+1) + a.foldRule(hidden, l.right(a))
 	} else {
 		middle = append(middle, a.foldRule(hidden, l.right(a)))
 		middle = append(middle, fill(p.pane(l.right(a), l.detail), l.detail)...)
