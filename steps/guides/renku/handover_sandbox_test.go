@@ -475,8 +475,8 @@ func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	}
 }
 
-// restartedForANewToken deletes the token Secret. One plan writes the new kubeconfig and restarts the services. It returns
-// the pods of the services.
+// restartedForANewToken deletes the token Secret. One plan writes the new kubeconfig and restarts the services. It
+// returns the pods of the services.
 func restartedForANewToken(
 	t *testing.T, box *clustertest.Sandbox, s *engine.Session, ns, link string,
 ) []string {
