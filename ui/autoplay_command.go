@@ -84,12 +84,12 @@ func (p *player) announce(s *stepPage, c steps.Cell) move {
 	if !p.told["cause/"+id] {
 		return move{id: "cause/" + id, text: p.cause(s, c)}
 	}
-	if p.ran[c] == nil {
+	if p.ran[c] == nil || p.move.id != "ran/"+id { // what is announced is what runs
 		line := commandsOf(p.a.live.Board.Verdict(c).Fix)
 		if line == "" || p.w.Shell == nil {
 			return move{id: "left/" + id, text: p.leftOver(s, c)}
 		}
-		p.ran[c] = &fixRun{line: line} // what is announced is what runs
+		p.ran[c] = &fixRun{line: line}
 	}
 	text := "carrick has no action for this check, but prints what to run."
 	if p.told["fix/"+id] {

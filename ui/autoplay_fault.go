@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"carrick/steps"
@@ -54,7 +55,7 @@ func (p *player) broken(s *stepPage) (steps.Cell, bool) {
 			break
 		}
 		switch v := p.a.live.Board.Verdict(c).Status; {
-		case v == steps.Fail, v == steps.Unknown, v == steps.Waiting && p.told["ran/"+id]:
+		case v == steps.Fail, v == steps.Unknown, p.told["ran/"+id] && !v.Holds():
 			return c, true
 		}
 	}
@@ -74,7 +75,8 @@ func (p *player) fixed(s *stepPage) bool {
 // mended returns the caption after the fix. It contains the number of changes, and whether other checks still fail.
 func (p *player) mended() string {
 	text := "The check passes now."
-	if len(p.ran) == 0 {
+	ran := func(c steps.Cell) bool { return p.told["ran/"+p.a.live.Guide().ID(c)] }
+	if !slices.ContainsFunc(p.w.Broken, ran) {
 		text = fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
 	}
 	for _, c := range p.w.Broken {

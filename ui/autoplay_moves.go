@@ -257,6 +257,9 @@ func (p *player) mend(s *stepPage, c steps.Cell) (move, bool) {
 		return m, true
 	}
 	id := s.guide().ID(c)
+	if r := p.ran[c]; r != nil && p.told["ran/"+id] && r.done.IsZero() {
+		return p.manually(s, c), true
+	}
 	action, _ := p.a.live.Offer(c)
 	if action == nil || p.told["fix/"+id] {
 		return p.manually(s, c), true
