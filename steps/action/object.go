@@ -46,7 +46,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		return p, fmt.Errorf("%s has no namespace", p.What)
 	}
 	p.rights = rightsTo(obj, gvr)
-	p.live, err = env.Cluster.Fetch(ctx, obj)
+	p.live, err = settled(ctx, env, gvr, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
 		if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "cannot be read: "+failure.Explain(err), true, err
@@ -61,10 +61,6 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		held := ""
 		if by := p.live.GetFinalizers(); len(by) > 0 {
 			held = " (blocked by " + strings.Join(by, ", ") + ")"
-		}
-		// This read is watched, so that apply notices when the object is gone.
-		if _, err := env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName()); apierrors.IsNotFound(err) {
-			return planObject(ctx, env, obj)
 		}
 		why := p.What + " is being deleted" + held + "; carrick can create it again when it is gone"
 		return p, &steps.AbsentError{Why: why, Ending: p.What}
@@ -96,6 +92,22 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		p.Hash = steps.Fingerprint(p.Hash, *p.Entry)
 	}
 	return p, nil
+}
+
+// settled reads an object. If the object is being deleted, the trace of ctx records a watched read of it, so that apply
+// notices when it is gone.
+func settled(
+	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, obj *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	live, err := env.Cluster.Fetch(ctx, obj)
+	if err != nil || live.GetDeletionTimestamp() == nil {
+		return live, err
+	}
+	seen, err := env.Cluster.Get(ctx, gvr, obj.GetNamespace(), obj.GetName())
+	if apierrors.IsNotFound(err) || err == nil && seen.GetUID() != live.GetUID() {
+		return env.Cluster.Fetch(ctx, obj) // it has gone in the meantime
+	}
+	return live, nil
 }
 
 // fingerprint identifies a plan. A server can assign a new object a different address or port at each dry run, so only
