@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -128,6 +129,8 @@ func controlPlaneEnding(ctx context.Context, e steps.Env, s *cluster.Secret) ste
 	what := "Secret " + s.Namespace + "/" + s.Name
 	o, err := e.Cluster.Get(ctx, check.Secrets, s.Namespace, s.Name)
 	switch {
+	case apierrors.IsNotFound(err):
+		return steps.Undone(what + " does not exist")
 	case err != nil:
 		return steps.Errored(err)
 	case o.GetDeletionTimestamp() == nil:
