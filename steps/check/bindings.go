@@ -2,12 +2,16 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster"
+	"carrick/steps"
 )
 
 // Binding is a RoleBinding. If Namespace is "", it is a ClusterRoleBinding.
@@ -69,6 +73,23 @@ func Granted(
 		}
 	}
 	return out, nil
+}
+
+// Covers verifies that the roles of bindings from Granted grant all the rules. The finding names the roles.
+func Covers(of []Binding, need []rbacv1.PolicyRule) steps.Result {
+	var names []string
+	for _, b := range of {
+		name := b.RoleName()
+		if b.Missing {
+			name += " (does not exist)"
+		}
+		names = append(names, name)
+	}
+	if ok, lacking := validation.Covers(RulesIn(of), need); !ok {
+		words := RuleSummaries(lacking)
+		return steps.Failed(fmt.Sprintf("%s does not grant: %s", strings.Join(names, ", "), strings.Join(words, "; ")), "")
+	}
+	return steps.Passed("%s covers all %d required rules", strings.Join(names, ", "), len(need))
 }
 
 // RulesIn returns the rules of all bindings.

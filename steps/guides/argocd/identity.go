@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"carrick/cluster/kubeconfig"
 	"carrick/cluster/probe"
@@ -220,15 +219,11 @@ func roles(ctx context.Context, e steps.Env) steps.Result {
 		in, need, mend = deploysTo(e), rules, "roles"
 	}
 	who := "ServiceAccount " + account(e).Namespace + "/" + account(e).Name
-	var granted []string
+	r := steps.Skipped("no namespace is configured")
 	for _, ns := range in {
 		of, err := check.Granted(ctx, e.Cluster, ns, account(e).Is)
 		if err != nil {
 			return steps.Errored(err)
-		}
-		var names []string
-		for _, b := range of {
-			names = append(names, b.String())
 		}
 		if len(of) == 0 {
 			missing := "ClusterRoleBinding"
@@ -237,18 +232,14 @@ func roles(ctx context.Context, e steps.Env) steps.Result {
 			}
 			return steps.Undone(who + " has no " + missing).FixedBy(mend)
 		}
-		if ok, lacking := validation.Covers(check.RulesIn(of), need); !ok {
-			for _, b := range of {
-				if b.Missing {
-					return steps.Failed(b.String()+" refers to "+b.RoleName()+", which does not exist", "").FixedBy(mend)
-				}
+		if r = check.Covers(of, need); r.Status != steps.Pass {
+			if ns != "" {
+				r.Found = ns + ": " + r.Found
 			}
-			found := strings.Join(names, ", ") + " does not grant: " + strings.Join(check.RuleSummaries(lacking), "; ")
-			return steps.Failed(found, "").FixedBy(mend)
+			return r.FixedBy(mend)
 		}
-		granted = append(granted, names...)
 	}
-	return steps.Passed("%s", strings.Join(granted, ", "))
+	return r
 }
 
 func permissions(ctx context.Context, e steps.Env) steps.Result {
