@@ -20,7 +20,7 @@ const (
 // narrow reports whether only one side is shown at a time.
 func (a *app) narrow() bool { return a.w < bothFrom || a.h < tallFrom }
 
-// wide reports whether steps, checks and evidence are shown next to each other.
+// wide reports whether the list of steps is shown to the left of the checks.
 func (a *app) wide() bool { return a.w >= wideFrom && a.h >= tallFrom }
 
 func (a *app) rule() string { return a.foldRule(0, a.w) }

@@ -46,7 +46,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 		return p, fmt.Errorf("%s has no namespace", p.What)
 	}
 	p.rights = rightsTo(obj, gvr)
-	p.live, err = settled(ctx, env, gvr, obj)
+	p.live, err = fetchWatched(ctx, env, gvr, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
 		if apierrors.IsForbidden(err) { // reported later with all other missing permissions
 			p.Verb, p.Note, p.Refused, p.unread = steps.Update, "cannot be read: "+failure.Explain(err), true, err
@@ -94,9 +94,9 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	return p, nil
 }
 
-// settled reads an object. If the object is being deleted, the trace of ctx records a watched read of it, so that apply
-// notices when it is gone.
-func settled(
+// fetchWatched reads an object. If the object is being deleted, the trace of ctx records a watched read of it, so that
+// apply notices when it is gone.
+func fetchWatched(
 	ctx context.Context, env steps.Env, gvr schema.GroupVersionResource, obj *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	live, err := env.Cluster.Fetch(ctx, obj)
