@@ -137,15 +137,18 @@ func (p *stepPage) row(c *steps.Check, at steps.Cell, l layout) []string {
 			lines[i] = a.t.title.Render(lines[i])
 		}
 	}
-	line := mark + lines[0] + a.gap(room-width(lines[0]), here) + " "
+	line, blank := mark+lines[0], room-width(lines[0])+1
 	for _, side := range p.shown() {
 		if !c.On.Covers(side) {
-			line += a.gap(l.cell-1, here) + " "
+			blank += l.cell
 			continue
 		}
 		cell := steps.Cell{Step: p.step().Name, Check: c.Name, Side: side}
-		line += p.verdictCell(cell, here, here && side == at.Side, l.cell)
+		verdict := p.verdictCell(cell, here && side == at.Side, l.cell)
+		line += a.gap(blank, here) + verdict
+		blank = l.cell - width(verdict)
 	}
+	line += strings.Repeat(" ", max(0, blank))
 	out := []string{line}
 	for _, l := range lines[1:] {
 		out = append(out, "   "+l)
@@ -158,30 +161,25 @@ func (a *app) gap(n int, selected bool) string {
 	if !selected || n < 3 {
 		return strings.Repeat(" ", max(0, n))
 	}
-	return " " + a.t.faint.Render(strings.Repeat("┄", n-1))
+	return " " + a.t.faint.Render(strings.Repeat("┄", n-2)) + " "
 }
 
-// verdictCell returns a verdict as a glyph and a word. The selected verdict is in reverse video. here means that its
-// row is selected.
-func (p *stepPage) verdictCell(c steps.Cell, here, selected bool, w int) string {
+// verdictCell returns a verdict as a glyph and a word of at most w columns. The selected verdict is in reverse video.
+func (p *stepPage) verdictCell(c steps.Cell, selected bool, w int) string {
 	a, state, k := p.a, p.a.live.Board.State(c), p.a.live.Look(c)
 	sign := state.Glyph()
 	if k.Asked || k.Began.IsZero() {
 		sign = a.spin()
 	}
 	word := clip(p.word(c), w-3)
-	rest := strings.Repeat(" ", max(0, w-2-width(word)))
-	if here && c.Side != p.shown()[len(p.shown())-1] {
-		rest = a.gap(w-3-width(word), true) + " "
-	}
 	ink := a.t.ink(state)
 	switch {
 	case selected:
-		return ink.Reverse(true).Render(sign+" "+word) + rest
+		return ink.Reverse(true).Render(sign + " " + word)
 	case state != engine.OK && state != engine.InProgress && state != engine.Checking:
-		return ink.Render(sign+" "+word) + rest
+		return ink.Render(sign + " " + word)
 	}
-	return ink.Render(sign) + " " + word + rest
+	return ink.Render(sign) + " " + word
 }
 
 // totals returns the line with the counts of the whole guide or the current notice. Its right end shows how current the
