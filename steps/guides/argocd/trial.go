@@ -36,7 +36,7 @@ func trial() steps.Step {
 		Checks: []steps.Check{{
 			Name: "compared", Title: "Argo CD compares an Application with the destination", On: steps.Local, FixedBy: "trial",
 			Why:        "The comparison shows that Argo CD can list the destination's objects with the cluster Secret.",
-			Needs:      []string{"cluster-secret", "one-secret", "controller"},
+			Needs:      []string{"cluster-secret", "one-secret", "controller", "peer/roles"},
 			References: []string{"argoproj/argo-cd: controller/state.go (CompareAppState), controller/clusterinfoupdater.go"},
 			Timeout:    5 * time.Minute, Run: compared,
 		}},
