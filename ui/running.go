@@ -130,7 +130,7 @@ func (p *stepPage) afterRun() tea.Cmd {
 func (r *run) mended(a *app) bool { return r.failed() && r.mendable && a.live.Fixed(r.Plan, r.err) }
 
 // overtaken returns a cell of a step that has started to fail since a run succeeded. Otherwise the result of the run
-// would hide the failure.
+// would hide the failure. overtaken ignores checks that began before the run ended.
 func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	if !r.visible() || !r.done || r.err != nil {
 		return steps.Cell{}, false
@@ -142,7 +142,7 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 		}
 	}
 	for _, c := range now {
-		if c.Step == step && !r.wrong[c] {
+		if c.Step == step && !r.wrong[c] && r.after(a, c) {
 			return c, true
 		}
 	}
@@ -154,11 +154,16 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 func (r *run) failing(a *app, step string) int {
 	n := 0
 	for _, c := range a.live.Wrong(engine.Failed) {
-		if c.Step == step && a.live.Look(c).Began.After(r.began.Add(r.took)) {
+		if c.Step == step && r.after(a, c) {
 			n++
 		}
 	}
 	return n
+}
+
+// after reports whether the last check of a cell began after the run had ended.
+func (r *run) after(a *app, c steps.Cell) bool {
+	return a.live.Look(c).Began.After(r.began.Add(r.took))
 }
 
 // failed reports whether a failed run is visible.
