@@ -81,7 +81,11 @@ var (
 		"provider-server":        {{"GatewayServer", "liqo-tenant-milan", "milan", peerOf("milan"), nil}},
 		"consumer-client":        {{"GatewayClient", "liqo-tenant-rome", "rome", peerOf("rome"), nil}},
 		"provider-client":        {{"GatewayClient", "liqo-tenant-milan", "milan", peerOf("milan"), nil}},
-		"credential-key":         {{"Secret", "liqo-tenant-rome", "liqo-controlplane-key-rome", nil, nil}},
+		// These actions write no objects.
+		"consumer-gateway-restart": {},
+		"provider-gateway-restart": {},
+
+		"credential-key": {{"Secret", "liqo-tenant-rome", "liqo-controlplane-key-rome", nil, nil}},
 		"service-account": {
 			{"ServiceAccount", "liqo-tenant-milan", "liqo-controlplane-milan", nil, nil},
 			{
@@ -144,7 +148,7 @@ func compare(t *testing.T, s *engine.Session, want map[string][]written) {
 			t.Errorf("%s: %v", action, err)
 			continue
 		}
-		var got []written
+		got := []written{}
 		for _, o := range objs {
 			got = append(got, findable(o))
 		}

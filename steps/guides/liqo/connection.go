@@ -6,14 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"carrick/cluster"
 	"carrick/steps"
-	"carrick/steps/check"
 )
 
 // freshWithin is the maximum age of the last recorded ping. The gateway records a ping every 10
@@ -33,9 +28,13 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 		if c.GetName() != gatewayObjectName(g) {
 			continue
 		}
-		r := connectionSays(e, g, c, clusterNow(ctx, e))
+		since, err := tunnelSince(ctx, e, c)
+		if err != nil {
+			return steps.Errored(err)
+		}
+		r := connectionSays(e, g, c, since, clusterNow(ctx, e))
 		if r.Status == steps.Fail || r.Status == steps.Waiting {
-			if old, is := outdatedKeys(ctx, e, g); is {
+			if old, is := outdatedKeys(ctx, e); is {
 				return old
 			}
 		}
@@ -50,51 +49,34 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 	).Or(gatewayLog(e, g))
 }
 
-// outdatedKeys returns a failure and true if a pod of the gateway started before the Secret with the gateway's keys was
-// created. Such a pod uses earlier keys, because a gateway reads its private key only when it starts (liqotech/liqo @
-// 557c199c: pkg/gateway/tunnel/wireguard/keys.go, device.go).
-func outdatedKeys(ctx context.Context, e steps.Env, g *unstructured.Unstructured) (r steps.Result, is bool) {
-	keys, err := gatewayKeyPair(ctx, e)
-	if err != nil {
-		return r, false // the key checks report this error
-	}
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, g.GetNamespace(), gatewayObjectName(g))
-	if err != nil {
-		return r, false
-	}
-	labels := cluster.Selector{Labels: metav1.FormatLabelSelector(d.Spec.Selector)}
-	pods, err := check.List[corev1.Pod](ctx, e.Cluster, check.Pods, d.Namespace, labels)
-	if err != nil {
-		return steps.Errored(err), true
-	}
+// tunnelSince returns when the tunnel of a Connection was last started. The Connection outlives a restart of its gateway.
+func tunnelSince(ctx context.Context, e steps.Env, c *unstructured.Unstructured) (time.Time, error) {
+	since := c.GetCreationTimestamp().Time
+	pods, err := gatewayPods(ctx, e)
 	for _, p := range pods {
-		if p.DeletionTimestamp == nil && p.Status.StartTime != nil && p.Status.StartTime.Time.Before(keys.Created) {
-			return steps.Failed(fmt.Sprintf("pod %s/%s, started at %s, uses an earlier private key. Secret %s was created at %s",
-				p.Namespace, p.Name, p.Status.StartTime.Local().Format(time.DateTime),
-				keys.Name, keys.Created.Local().Format(time.DateTime)),
-				inTenant(e)+"rollout restart deployment/"+steps.Quoted(d.Name)), true
+		if at := wireguardSince(p); p.DeletionTimestamp == nil && at.After(since) {
+			since = at
 		}
 	}
-	return r, false
+	return since, err
 }
 
 func gatewayLog(e steps.Env, g *unstructured.Unstructured) string {
 	return inTenant(e) + "logs deployment/" + steps.Quoted(gatewayObjectName(g)) + " --all-containers --tail=30"
 }
 
-func connectionSays(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
+// connectionSays returns the verdict on a Connection. The time to wait for the tunnel begins at since.
+func connectionSays(e steps.Env, g, c *unstructured.Unstructured, since, now time.Time) steps.Result {
 	name := "Connection " + placeOf(c)
 	switch value := text(c, "status", "value"); value {
 	case "Connected":
-		return stillConnected(e, g, c, now)
+		return stillConnected(e, g, c, since, now)
 	case "":
-		return steps.Waits(
-			c.GetCreationTimestamp().Time, "%s has no status yet. Its gateway has just started", name,
-		).Or(gatewayLog(e, g))
+		return steps.Waits(since, "%s has no status yet. Its gateway has just started", name).Or(gatewayLog(e, g))
 	case "Connecting", "Error":
 		// Liqo sets Error after 10 s without a ping reply, even if the tunnel was never up. The status remains until a
 		// reply arrives (liqotech/liqo v1.2.0: pkg/gateway/connection/conncheck/receiver.go, RunDisconnectObserver).
-		return steps.Waits(c.GetCreationTimestamp().Time, "%s is %s: %s", name, value, unmet(e)).Or(tunnelFix(e, g))
+		return steps.Waits(since, "%s is %s: %s", name, value, unmet(e)).Or(tunnelFix(e, g))
 	default:
 		return steps.Failed(
 			fmt.Sprintf("%s is %s, which is not a known status", name, value), gatewayLog(e, g),
@@ -119,13 +101,11 @@ func tunnelFix(e steps.Env, g *unstructured.Unstructured) string {
 
 // stillConnected returns the verdict on a Connection whose status is Connected. The verdict is a failure if the gateway
 // no longer records pings.
-func stillConnected(e steps.Env, g, c *unstructured.Unstructured, now time.Time) steps.Result {
+func stillConnected(e steps.Env, g, c *unstructured.Unstructured, since, now time.Time) steps.Result {
 	stamp := text(c, "status", "latency", "timestamp")
 	at, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
-		return steps.Waits(
-			c.GetCreationTimestamp().Time, "Connection %s is Connected, but has no ping result yet", placeOf(c),
-		).Or(gatewayLog(e, g))
+		return steps.Waits(since, "Connection %s is Connected, but has no ping result yet", placeOf(c)).Or(gatewayLog(e, g))
 	}
 	due := at.Add(freshWithin)
 	if now.After(due) {

@@ -68,7 +68,7 @@ func keysWhole(ctx context.Context, e steps.Env) steps.Result {
 	if fault := pairFault(s); fault != "" {
 		return steps.Failed(
 			name+": "+fault,
-			inTenant(e)+"delete secret "+steps.Quoted(s.Name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
+			newKeys(e, s.Name),
 		)
 	}
 	switch {
@@ -170,17 +170,15 @@ func keysDiffer(_ context.Context, e steps.Env) steps.Result {
 		name, _ := e.Own.Text("gateway-keys")
 		return steps.Failed(
 			"both sides have the key pair with public key "+own,
-			inTenant(e)+"delete secret "+steps.Quoted(name)+"    # then "+e.ApplyStep("keys")+"\n"+gatewaysAgain(e),
+			newKeys(e, name),
 		)
 	}
 	return steps.Passed("public key %s here, %s on the peer", own, peer)
 }
 
-// gatewaysAgain returns the command that restarts the gateways in the tenant namespace. A gateway reads its keys only
-// at startup (liqotech/liqo: pkg/gateway/tunnel/wireguard).
-func gatewaysAgain(e steps.Env) string {
-	return inTenant(e) +
-		"rollout restart deployment    # restarts only gateways, because a running gateway keeps its old key"
+// newKeys returns the commands that replace this side's key pair. Step tunnel restarts the gateway.
+func newKeys(e steps.Env, secret string) string {
+	return inTenant(e) + "delete secret " + steps.Quoted(secret) + "    # then " + e.ApplyStep("keys", "tunnel")
 }
 
 // labelledAs separates the objects that are labelled with the peer's cluster id from the other objects.

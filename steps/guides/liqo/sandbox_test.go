@@ -76,7 +76,8 @@ var fewWays = []string{"as-it-comes", "offloading-only", "otherwise"}
 
 func TestCycle(t *testing.T) {
 	t.Parallel()
-	stepstest.Cycles(t, liqo.Guide(), fewWays, nil, cycle)
+	restarts := []string{"consumer-gateway-restart", "provider-gateway-restart"} // leave nothing to undo
+	stepstest.Cycles(t, liqo.Guide(), fewWays, restarts, cycle)
 }
 
 func cycle(t *testing.T, name string) []string {
@@ -118,7 +119,8 @@ func TestVerifyPrivateKeysStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// Deleting the key Secret and applying again renews the certificate. The old certificate then has no permissions.
+// Deleting the key Secrets and applying once renews the certificate and the keys of a gateway, which restarts. The old
+// certificate then has no permissions.
 func TestVerifyRotation(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "cycle")
@@ -151,6 +153,14 @@ func TestVerifyRotation(t *testing.T) {
 		t.Errorf("the plan that leaves the provider out: %+v", items)
 	}
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
+	gateway := func() string {
+		return box.Run(
+			t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "get", "pods", "-l", "app.kubernetes.io/instance=gw-milan",
+			"-o", "jsonpath={.items[*].metadata.uid}",
+		)
+	}
+	before := gateway()
+	box.Run(t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "delete", "secret", "gw-keys")
 	again := stepstest.Open(t, box, liqo.Guide(), assets, "rotate", nil)
 	p, err := again.Plan(t.Context(), engine.Scope{})
 	if err != nil {
@@ -160,6 +170,12 @@ func TestVerifyRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	stepstest.Green(t, again)
+	if after := gateway(); before == "" || after == before {
+		t.Errorf("the gateway's pods were %q and are %q", before, after)
+	}
+	if p, err := again.Plan(t.Context(), engine.Scope{}); err != nil || !p.Empty() {
+		t.Errorf("there is something left to do: %+v, %v", p.Actions, err)
+	}
 	now := kubeconfig()
 	if now == old {
 		t.Fatal("the kubeconfig is the old one")

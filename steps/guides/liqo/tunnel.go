@@ -34,7 +34,7 @@ func tunnel() steps.Step {
 			{Name: "gateway-client", Title: "the gateway that connects", On: steps.Both, Shared: true, Learn: gatewayClient},
 			{Name: "connection", Title: "the state of the tunnel", On: steps.Both, Shared: true, Learn: connectionState},
 		},
-		Actions: append(
+		Actions: slices.Concat(
 			onBothSides("server", "Create the consumer's GatewayServer", "Create the provider's GatewayServer", steps.Action{
 				When: listens, Needs: []string{"keys", "configuration-ready", "node-port"},
 				Doer: vanishing{action.Manifest{File: "gateway-server.yaml", Values: action.Values{
@@ -44,6 +44,7 @@ func tunnel() steps.Step {
 					"load-balancer-ip": loadBalancerIP,
 				}}, sideConnections, []childKind{{connections, "Connection"}}},
 			}),
+			gatewayRestart(),
 			onBothSides("client", "Create the consumer's GatewayClient", "Create the provider's GatewayClient", steps.Action{
 				When: connects, Needs: []string{"keys", "peer-key", "configuration-ready", "peer/server-endpoint"},
 				First: []string{"handshake"},
@@ -53,7 +54,8 @@ func tunnel() steps.Step {
 					"address":          endpointAddress,
 					"port":             endpointPort,
 				}}, sideConnections, nil}, // no kinds, because the server action searches for Connections
-			})...),
+			}),
+		),
 		Checks: tunnelChecks(),
 	}
 }
