@@ -189,16 +189,34 @@ func unbound(ctx context.Context, e steps.Env, c *corev1.PersistentVolumeClaim) 
 func claimShared(ctx context.Context, e steps.Env) steps.Result {
 	seen := map[string]string{} // logs by pod
 	nodes := map[string]string{}
+	pods := map[string]*corev1.Pod{}
 	for _, own := range []string{"a", "b"} {
 		e.Cluster.StartGet(check.Pods, trialNamespace(e), triedName(e, own))
 	}
 	for _, own := range []string{"a", "b"} {
 		p, err := check.Get[corev1.Pod](ctx, e.Cluster, check.Pods, trialNamespace(e), triedName(e, own))
-		if apierrors.IsNotFound(err) {
-			return steps.NotTried("the test pods have not run yet")
-		}
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) {
 			return steps.Errored(err)
+		}
+		if err == nil {
+			pods[own] = p
+		}
+	}
+	for own, other := range map[string]string{"a": "b", "b": "a"} {
+		if late(pods[own], pods[other]) {
+			how := "does not exist"
+			if pods[own] != nil {
+				how = "was created after that, and waits for it"
+			}
+			return steps.Failed(
+				fmt.Sprintf("pod %s completed, but pod %s %s", triedName(e, other), triedName(e, own), how), podsAgain(e),
+			).WithoutAction()
+		}
+	}
+	for _, own := range []string{"a", "b"} {
+		p := pods[own]
+		if p == nil {
+			return steps.NotTried("the test pods have not run yet")
 		}
 		if !check.Ended(p) {
 			return podWaits(e, p)
@@ -252,11 +270,28 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 	return steps.Waits(p.CreationTimestamp.Time, "pod %s is %s", p.Name, p.Status.Phase).Or(look)
 }
 
+// late reports whether a test pod waits in vain for the other pod, because the other pod completed before. A pod that
+// does not exist would wait, too.
+func late(p, other *corev1.Pod) bool {
+	if other == nil || !check.Ended(other) {
+		return false
+	}
+	for _, c := range other.Status.ContainerStatuses {
+		if t := c.State.Terminated; p != nil && t != nil {
+			return !check.Ended(p) && p.CreationTimestamp.After(t.FinishedAt.Time)
+		}
+	}
+	return p == nil
+}
+
+// podsAgain returns the commands that run both test pods again.
+func podsAgain(e steps.Env) string {
+	return e.Kubectl() + " -n " + steps.Quoted(trialNamespace(e)) +
+		" delete pods -l app.kubernetes.io/name=carrick-rwx    # then " + e.ApplyStep("claim")
+}
+
 func podFailed(e steps.Env, p *corev1.Pod, log string) steps.Result {
-	fix := fmt.Sprintf(
-		"%s -n %s delete pods -l app.kubernetes.io/name=carrick-rwx    # then %s", e.Kubectl(), p.Namespace,
-		e.ApplyStep("claim"),
-	)
+	fix := podsAgain(e)
 	if said := refusedWrite(log); said != "" {
 		if usesNFS(e) {
 			fix = writeFix(e, said) + "\n# then " + fix
