@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"carrick/steps"
-	"carrick/ui/model"
 )
 
 // onFault returns the next step of the script at the start of a demo with a fault. The script goes to the cell that
@@ -77,7 +76,7 @@ func (p *player) mended() string {
 	text := "The check passes now."
 	ran := func(c steps.Cell) bool { return p.told["ran/"+p.a.live.Guide().ID(c)] }
 	if !slices.ContainsFunc(p.w.Broken, ran) {
-		text = fmt.Sprintf("The check passes now, after %s.", model.Plural(p.a.run.Changed, "change"))
+		text = fmt.Sprintf("The check passes now, after %s.", steps.Plural(p.a.run.Changed, "change"))
 	}
 	for _, c := range p.w.Broken {
 		if !p.a.live.Board.Verdict(c).Status.Holds() {

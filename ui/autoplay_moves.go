@@ -8,7 +8,6 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // sure is how long the check counts of a step must be unchanged before a caption reports a failure. Until then, the
@@ -202,7 +201,7 @@ func (p *player) onChanges(s *stepPage) (move, bool) {
 	case !p.told[diffed] && todo > 0:
 		text := p.standing(s)
 		if p.first("diff") {
-			text += fmt.Sprintf(" Applying the step makes %s; d shows the diff.", model.Plural(todo, "change"))
+			text += fmt.Sprintf(" Applying the step makes %s; d shows the diff.", steps.Plural(todo, "change"))
 		}
 		return move{id: diffed, text: text, key: "d", hint: p.a.k.Diff.hint()}, true
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"carrick/steps"
-	"carrick/ui/model"
 )
 
 // pagesOfDiff is the number of pages that autoplay shows before the last page of a diff.
@@ -243,7 +242,7 @@ func (p *player) taking(s *summary) (move, bool) {
 	return move{
 		id: "undone",
 		text: fmt.Sprintf(
-			"Undone: %s. The checks confirm it: rows that were green fail again.", model.Plural(run.Changed, "change"),
+			"Undone: %s. The checks confirm it: rows that were green fail again.", steps.Plural(run.Changed, "change"),
 		),
 	}, true
 }

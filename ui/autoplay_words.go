@@ -59,9 +59,9 @@ func (p *player) standing(s *stepPage) string {
 		return "No check passes yet."
 	}
 	if held == all {
-		return fmt.Sprintf("All %s already pass.", model.Plural(all, "check"))
+		return fmt.Sprintf("All %s already pass.", steps.Plural(all, "check"))
 	}
-	return fmt.Sprintf("%d of %s pass now.", held, model.Plural(all, "check"))
+	return fmt.Sprintf("%d of %s pass now.", held, steps.Plural(all, "check"))
 }
 
 // does maps each verb to the third person that captions use.
@@ -95,7 +95,7 @@ func (p *player) tally(plan *engine.Plan) string {
 		var parts []string
 		for _, v := range []steps.Verb{steps.Create, steps.Update, steps.Replace, steps.Release, steps.Delete, steps.Run} {
 			if n[v] > 0 {
-				parts = append(parts, fmt.Sprintf("%s %s", does[v], model.Plural(n[v], "resource")))
+				parts = append(parts, fmt.Sprintf("%s %s", does[v], steps.Plural(n[v], "resource")))
 			}
 		}
 		if len(parts) > 0 {
@@ -111,10 +111,10 @@ func (p *player) tally(plan *engine.Plan) string {
 	case len(sides) == 0 && later == 0:
 		return "Yes changes nothing."
 	case len(sides) == 0:
-		return fmt.Sprintf("Yes runs %s as soon as their requirements are met.", model.Plural(later, "action"))
+		return fmt.Sprintf("Yes runs %s as soon as their requirements are met.", steps.Plural(later, "action"))
 	case later > 0:
 		return fmt.Sprintf(
-			"Yes %s. After that, carrick runs %s.", strings.Join(sides, " and "), model.Plural(later, "more action"),
+			"Yes %s. After that, carrick runs %s.", strings.Join(sides, " and "), steps.Plural(later, "more action"),
 		)
 	}
 	return "Yes " + strings.Join(sides, " and ") + "."
@@ -209,7 +209,7 @@ func (p *player) verdictText(s *stepPage) string {
 	case engine.Off:
 		text = "The answers make these checks not applicable."
 	case engine.Skipped:
-		text = fmt.Sprintf("%s skipped. Each row shows the reason.", model.Plural(n.Of(engine.Skipped), "check"))
+		text = fmt.Sprintf("%s skipped. Each row shows the reason.", steps.Plural(n.Of(engine.Skipped), "check"))
 	default:
 		text = fmt.Sprintf(
 			"The result of this step: %s. You can always go to the next step.", strings.ReplaceAll(n.String(), " · ", ", "),
@@ -245,7 +245,7 @@ func (p *player) summaryText(s *summary) string {
 			made += many
 		}
 	}
-	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", model.Plural(made, "resource"))
+	return text + fmt.Sprintf(" This link created or changed %s, and has labelled each.", steps.Plural(made, "resource"))
 }
 
 func (p *player) shown(q *steps.Question) string {

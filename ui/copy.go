@@ -8,7 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"carrick/ui/model"
+	"carrick/steps"
 )
 
 // copyLimit is the maximum length of copied text in bytes. Some terminals silently truncate or drop longer text.
@@ -73,7 +73,7 @@ func (a *app) wasCopied(m copyMsg) {
 	}
 	first, _, more := strings.Cut(m.text, "\n")
 	if more {
-		m.said += " " + model.Plural(strings.Count(m.text, "\n")+1, "line")
+		m.said += " " + steps.Plural(strings.Count(m.text, "\n")+1, "line")
 		first += " …"
 	}
 	a.notice = m.said + ": " + first

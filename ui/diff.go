@@ -70,9 +70,9 @@ func (s *sheet) side(side steps.Side) {
 		s.action(act)
 	}
 	if left > 0 {
-		text := model.Plural(left, "more resource") + " unchanged"
+		text := steps.Plural(left, "more resource") + " unchanged"
 		if left > 1 {
-			text = model.Plural(left, "more resource") + " unchanged"
+			text = steps.Plural(left, "more resource") + " unchanged"
 		}
 		if s.diffs {
 			text += "; " + a.k.Rest.hint().key + " shows them"

@@ -10,7 +10,6 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // diffPanel shows a plan line by line. The user can jump from object to object.
@@ -153,9 +152,9 @@ func (a *app) totals(plan *engine.Plan, w int) []string {
 		out = append(out, hang(pad(r[0], column)+"  ", wrap(r[1], max(1, w-column-2)))...)
 	}
 	if n := countMasked(plan); n > 0 {
-		text := model.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
+		text := steps.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
 		if n > 1 {
-			text = model.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
+			text = steps.Plural(n, "secret value") + " masked: shown as (hidden) here, in copies and in files"
 		}
 		out = append(out, faint(a.t, wrap(text, w))...)
 	}

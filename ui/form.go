@@ -13,7 +13,6 @@ import (
 	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // form asks the questions of a step. Typed text is kept in the drafts of the step until it is saved. Closing the form
@@ -182,7 +181,7 @@ func (p *stepPage) saved(m savedMsg) tea.Cmd {
 		if p.a.run.failed() {
 			p.a.run.dismiss() // that run used other answers
 		}
-		p.a.notice = model.Plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
+		p.a.notice = steps.Plural(m.changes, "answer") + " saved to " + p.a.shortPath(path)
 	}
 	cmd := tea.Batch(p.learnAnswers(), p.forecast(true))
 	if p.resume {
@@ -274,5 +273,5 @@ func (f *form) view() []string {
 		first = []hint{a.k.Edit.hint(), {"tab", "next"}, a.k.Store.hint(), {"shift+tab", "back"}}
 	}
 	foot := a.footer(first, []hint{a.k.Esc.as("leave, keep input")})
-	return a.panelFrame("Answers of step "+f.step.Title, model.Plural(len(f.asked), "question"), body, foot)
+	return a.panelFrame("Answers of step "+f.step.Title, steps.Plural(len(f.asked), "question"), body, foot)
 }

@@ -7,7 +7,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"carrick/steps"
-	"carrick/ui/model"
 )
 
 // guides is the page for choosing a guide.
@@ -84,5 +83,5 @@ func sidesOf(g *steps.Guide) string {
 		}
 		return text
 	}
-	return model.Plural(len(g.Steps), "step") + " · " + word(steps.Local) + " → " + word(steps.Remote)
+	return steps.Plural(len(g.Steps), "step") + " · " + word(steps.Local) + " → " + word(steps.Remote)
 }

@@ -9,7 +9,6 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // report returns the whole board as Markdown for a ticket. It contains the link and its sides, then the failures, then
@@ -96,7 +95,7 @@ func (a *app) reportWrongs() []string {
 			out = append(out, "  - why it matters: "+oneLine(check.Why))
 		}
 		if n := causes[c]; n > 0 {
-			out = append(out, "  - blocks "+model.Plural(n, "other check"))
+			out = append(out, "  - blocks "+steps.Plural(n, "other check"))
 		}
 		if fix := strings.TrimSpace(r.Fix); fix != "" {
 			out = append(out, "  - what to do:", "", "    ```sh")

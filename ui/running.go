@@ -104,7 +104,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 		a.trouble(m.err)
 	} else {
 		a.undid = r.Plan.Undo
-		a.log.note(a.now(), r.deed.done+": "+model.Plural(r.Changed, "change"))
+		a.log.note(a.now(), r.deed.done+": "+steps.Plural(r.Changed, "change"))
 	}
 	a.notice = ""
 	var cmds []tea.Cmd

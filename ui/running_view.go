@@ -51,7 +51,7 @@ func (r *run) verdict(a *app, w int) []string {
 	if !r.done {
 		return r.going(a, w)
 	}
-	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, model.Plural(r.Changed, "change"), r.took.Seconds())
+	text := fmt.Sprintf("%s: %s in %.1f s", r.deed.done, steps.Plural(r.Changed, "change"), r.took.Seconds())
 	switch {
 	case !r.Plan.Undo:
 	case len(r.Plan.Held()) > 0:
@@ -65,7 +65,7 @@ func (r *run) verdict(a *app, w int) []string {
 		step = p.step().Name
 	}
 	if n := r.failing(a, step); n > 0 && !r.Plan.Undo {
-		text := model.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] +
+		text := steps.Plural(n, "check") + " of this step still " + map[bool]string{true: "fails", false: "fail"}[n == 1] +
 			"; esc shows the finding"
 		out = append(out, hang(" "+a.t.bad.Render(engine.Failed.Glyph())+" ", wrap(text, max(1, w-3)))...)
 	}
@@ -204,7 +204,7 @@ func (r *run) failure(a *app, w int) [][]string {
 	case byUser && r.Events == 0:
 		sign, text = a.t.warn.Render("!"), "stopped by you; nothing was changed"
 	case byUser:
-		sign, text = a.t.warn.Render("!"), "stopped by you after "+model.Plural(r.Events, "change")
+		sign, text = a.t.warn.Render("!"), "stopped by you after "+steps.Plural(r.Events, "change")
 	}
 	blocks := [][]string{hang(" "+sign+" ", wrap(text, max(1, w-3)))}
 	label := func(name, text string) {
@@ -225,7 +225,7 @@ func (r *run) failure(a *app, w int) [][]string {
 func (r *run) didSoFar(a *app) string {
 	done := r.Done()
 	if len(done) == 0 {
-		return model.Plural(r.Events, "change")
+		return steps.Plural(r.Events, "change")
 	}
 	return r.Count() + ": " + a.some(done)
 }

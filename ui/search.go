@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
 
-	"carrick/ui/model"
+	"carrick/steps"
 )
 
 // search is a case-insensitive search in scrolling text.
@@ -115,7 +115,7 @@ func (s *search) tally(text []string) string {
 	if len(found) == 0 {
 		return "next (no line has this text)"
 	}
-	return "next (of " + model.Plural(len(found), "line") + ")"
+	return "next (of " + steps.Plural(len(found), "line") + ")"
 }
 
 // line returns the search field with the number of matching lines.
@@ -127,7 +127,7 @@ func (s *search) line(text []string, w int) string {
 	case n == 0:
 		said = "no line has this text"
 	default:
-		said = "in " + model.Plural(n, "line") + "; enter keeps it"
+		said = "in " + steps.Plural(n, "line") + "; enter keeps it"
 	}
 	s.input.Width = max(4, min(30, w-width(said)-8))
 	return " " + s.input.View() + "  " + said

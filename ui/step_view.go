@@ -6,7 +6,6 @@ import (
 
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 func (p *stepPage) view() []string {
@@ -251,7 +250,7 @@ func (p *stepPage) foot() string {
 		first = append(first, keys.Trouble.as(fmt.Sprintf("%d more wrong", n)))
 	}
 	if n := len(p.place().missing()); n > 0 {
-		first = append([]hint{keys.Answers.as(model.Plural(n, "answer") + " missing")}, first...)
+		first = append([]hint{keys.Answers.as(steps.Plural(n, "answer") + " missing")}, first...)
 	} else if len(p.step().Ask) > 0 {
 		first = append(first, keys.Answers.hint())
 	}
@@ -287,7 +286,7 @@ func (p *stepPage) nextText() string {
 
 func (p *stepPage) applyText(n int) string {
 	if n > 0 {
-		return "apply " + model.Plural(n, "change")
+		return "apply " + steps.Plural(n, "change")
 	}
 	return "apply"
 }

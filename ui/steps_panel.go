@@ -9,7 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"carrick/ui/model"
+	"carrick/steps"
 )
 
 // typedNumber is a step number that the user types digit by digit.
@@ -40,7 +40,7 @@ func (p *stepPage) jump(k tea.KeyMsg) tea.Cmd {
 	case n == 0:
 		return nil
 	case n > last:
-		p.a.notice = "there are " + model.Plural(last-1, "step")
+		p.a.notice = "there are " + steps.Plural(last-1, "step")
 		return nil
 	}
 	return p.enter(n - 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
+	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // summary is the last page. It shows the state of each step, the checks that do not pass, the created objects, upcoming
@@ -149,7 +149,7 @@ func (s *summary) foot(all int) string {
 		first = slices.Insert(first, 1, a.k.Everything.hint(), a.k.Open.as("to the first open step"))
 	}
 	if below := all - s.scroll.shown - s.scroll.high; below > 0 {
-		first = append([]hint{{"↓", model.Plural(below, "more line")}}, first...)
+		first = append([]hint{{"↓", steps.Plural(below, "more line")}}, first...)
 	} else if s.scroll.shown > 0 {
 		first = append([]hint{{"↑", "up"}}, first...)
 	}
@@ -173,7 +173,7 @@ func (s *summary) lines(w int) []string {
 		verdict = a.t.sign(engine.ToDo) + " " + a.t.title.Render("the setup is not complete yet")
 	case n.Green() && n.Of(engine.Warning) > 0:
 		verdict = a.t.warn.Render("!") + " " +
-			a.t.title.Render("no check fails, and "+model.Plural(n.Of(engine.Warning), "warning")+" to review")
+			a.t.title.Render("no check fails, and "+steps.Plural(n.Of(engine.Warning), "warning")+" to review")
 	case !n.Green():
 		verdict = a.t.warn.Render("!") + " " + a.t.title.Render("some checks do not pass")
 	}

@@ -24,7 +24,7 @@ type StoppedError struct {
 }
 
 func (e *StoppedError) Error() string {
-	return fmt.Sprintf("stopped after %d changes: %v", e.Done, e.Err)
+	return fmt.Sprintf("stopped after %s: %v", steps.Plural(e.Done, "change"), e.Err)
 }
 
 func (e *StoppedError) Unwrap() error { return e.Err }

@@ -141,12 +141,8 @@ func (h *Handover) says(o HandoverOptions) []string {
 	if len(to.Names) > 0 {
 		n += len(h.Secrets)
 	}
-	facts := "1 fact"
-	if n != 1 {
-		facts = fmt.Sprintf("%d facts", n)
-	}
 	out := []string{
-		fmt.Sprintf("%s of the %s, valid until %s", facts, f.Role, f.Until.Local().Format("2 Jan 15:04")),
+		fmt.Sprintf("%s of the %s, valid until %s", steps.Plural(n, "fact"), f.Role, f.Until.Local().Format("2 Jan 15:04")),
 		"signed with the key " + o.Key.Fingerprint() +
 			": read the fingerprint to the other admin when carrick asks them to confirm the key",
 	}

@@ -150,7 +150,7 @@ func (w *walk) sayAnswer(a engine.Answered) {
 		w.out.say("Now empty.")
 	case q.Kind == steps.YAML:
 		w.out.sentence(
-			"Now %s, %s", model.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a),
+			"Now %s, %s", steps.Plural(strings.Count(strings.TrimRight(q.Show(a.Value), "\n"), "\n")+1, "line"), from(a),
 		)
 	default:
 		w.out.sentence("Now: %s, %s", shown(q, a.Value), from(a))

@@ -45,7 +45,7 @@ func (w *walk) pickGuide() (*steps.Guide, error) {
 	w.out.say("Which guide?")
 	for i, g := range list {
 		w.out.sentence(
-			"%d: %s, %s, %s and %s", i+1, g.Title, model.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name,
+			"%d: %s, %s, %s and %s", i+1, g.Title, steps.Plural(len(g.Steps), "step"), g.Sides[steps.Local].Name,
 			g.Sides[steps.Remote].Name,
 		)
 	}
@@ -190,7 +190,7 @@ func (w *walk) connect(l *linkfile.Link, resumed bool) error {
 	if !resumed {
 		w.out.sentence(
 			"This is a new link for %s: %s, saved in %s. It has %s", title, l.Name(), w.path(),
-			model.Plural(len(w.guide().Steps), "step"),
+			steps.Plural(len(w.guide().Steps), "step"),
 		)
 		w.sides()
 		return nil

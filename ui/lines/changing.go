@@ -148,14 +148,14 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	case errors.Is(err, errCancelled) && failed != nil:
 		w.out.sentence(
 			"Stopped by you after %s. Completed changes are kept; running it again continues from there",
-			model.Plural(k.Events, "change"),
+			steps.Plural(k.Events, "change"),
 		)
 	case err != nil && w.mine(err) && !errors.Is(err, errCancelled):
 		return err
 	case failed != nil:
 		w.trouble("Error: ", failed)
 	default:
-		w.out.sentence("Done: %s in %s", model.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
+		w.out.sentence("Done: %s in %s", steps.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 		if n > 0 || p.Undo {
 			w.out.sentence(
 				"On the %s, %s: %s", w.role(side), w.live.Session.Endpoint(side).Name,
-				model.Plural(n, map[bool]string{false: "change", true: "resource"}[p.Undo]),
+				steps.Plural(n, map[bool]string{false: "change", true: "resource"}[p.Undo]),
 			)
 		}
 		left := 0
@@ -35,7 +35,7 @@ func (w *walk) sayPlan(p *engine.Plan, diffs bool) int {
 			}
 		}
 		if left > 0 && n > 0 {
-			w.out.sentence("Unchanged on the %s: %s", w.role(side), model.Plural(left, "more resource"))
+			w.out.sentence("Unchanged on the %s: %s", w.role(side), steps.Plural(left, "more resource"))
 		}
 	}
 	if all == 0 && diffs {

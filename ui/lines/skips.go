@@ -53,9 +53,9 @@ func (w *walk) whySkipped(c steps.Cell, v steps.Result) (why, side string) {
 func (w *walk) tellSkips(s *skips) {
 	for _, k := range s.list {
 		if k.until == nil {
-			w.out.sentence("%s skipped: %s", model.Plural(k.n, "check"), k.why)
+			w.out.sentence("%s skipped: %s", steps.Plural(k.n, "check"), k.why)
 			continue
 		}
-		w.out.sentence("Later: %s, blocked by a check on the %s: %s", model.Plural(k.n, "check"), listed(k.until), k.why)
+		w.out.sentence("Later: %s, blocked by a check on the %s: %s", steps.Plural(k.n, "check"), listed(k.until), k.why)
 	}
 }

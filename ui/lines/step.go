@@ -61,7 +61,7 @@ func (w *walk) outlook() error {
 	case p.Empty():
 		w.out.say("There is nothing to change here.")
 	default:
-		w.out.sentence("a applies %s", model.Plural(model.ChangesOf(p, ""), "change"))
+		w.out.sentence("a applies %s", steps.Plural(model.ChangesOf(p, ""), "change"))
 	}
 	return nil
 }

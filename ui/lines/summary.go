@@ -148,7 +148,7 @@ func things(n int) string {
 	if n == 0 {
 		return "nothing"
 	}
-	return model.Plural(n, "resource")
+	return steps.Plural(n, "resource")
 }
 
 // farewell prints the final state and the next commands.

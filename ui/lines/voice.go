@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carrick/cluster/clean"
+	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/ui/model"
 )
@@ -111,13 +112,13 @@ func word(s engine.State) string {
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return model.Plural(int(d.Round(time.Second)/time.Second), "second")
+		return steps.Plural(int(d.Round(time.Second)/time.Second), "second")
 	case d < time.Hour:
-		return model.Plural(int(d.Round(time.Minute)/time.Minute), "minute")
+		return steps.Plural(int(d.Round(time.Minute)/time.Minute), "minute")
 	case d < 48*time.Hour:
-		return model.Plural(int(d/time.Hour), "hour")
+		return steps.Plural(int(d/time.Hour), "hour")
 	}
-	return model.Plural(int(d/(24*time.Hour)), "day")
+	return steps.Plural(int(d/(24*time.Hour)), "day")
 }
 
 func quoted(s string) string { return `"` + model.OneLine(s) + `"` }

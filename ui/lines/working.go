@@ -108,7 +108,7 @@ const lookWithin = time.Minute
 // untilLooked waits until every cell has been checked after since. If since is zero, any earlier check counts.
 func (w *walk) untilLooked(cells []steps.Cell, since time.Time) error {
 	left := func() int { return w.live.Behind(cells, since) }
-	return w.until(lookWithin, func() string { return model.Plural(left(), "check") }, func() bool { return left() == 0 })
+	return w.until(lookWithin, func() string { return steps.Plural(left(), "check") }, func() bool { return left() == 0 })
 }
 
 // settled waits until the checks of the step have run once more and none of them is waiting. If ran is true, it also
@@ -129,7 +129,7 @@ func (w *walk) settled(ran bool) error {
 				}
 			}
 		}
-		return model.Plural(w.live.Behind(cells, since), "check")
+		return steps.Plural(w.live.Behind(cells, since), "check")
 	}, func() bool {
 		if w.live.Behind(cells, since) > 0 { // the counts below are complete only after these checks
 			return false

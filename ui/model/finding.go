@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -119,11 +118,3 @@ func (l *Live) Explains(check *steps.Check) string {
 
 // OneLine makes untrusted text safe for display on one line.
 func OneLine(s string) string { return strings.Join(strings.Fields(clean.Text(s)), " ") }
-
-// Plural formats a number with its noun, such as "1 change" or "3 changes".
-func Plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}

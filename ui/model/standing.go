@@ -108,7 +108,7 @@ func (l *Live) Seen(step string) time.Time {
 func (l *Live) Follows(step string) string {
 	cells, polled := l.Of(step), 0
 	if pending := l.Behind(cells, time.Time{}); pending > 0 {
-		return Plural(pending, "check") + " to go"
+		return steps.Plural(pending, "check") + " to go"
 	}
 	for _, c := range cells {
 		if _, p := l.Look(c).Trace.Seen(); p {
@@ -116,7 +116,7 @@ func (l *Live) Follows(step string) string {
 		}
 	}
 	if polled > 0 {
-		return "live, " + Plural(polled, "check") + " polled"
+		return "live, " + steps.Plural(polled, "check") + " polled"
 	}
 	return "live"
 }

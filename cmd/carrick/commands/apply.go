@@ -14,7 +14,6 @@ import (
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 func (a *app) apply() *cobra.Command {
@@ -78,7 +77,7 @@ func (a *app) tellApplied(ctx context.Context, s *engine.Session, changes int) {
 		return
 	}
 	n := board.Count("")
-	text := "applied " + model.Plural(changes, "change")
+	text := "applied " + steps.Plural(changes, "change")
 	if n.Green() && n.Of(engine.Later)+n.Of(engine.Warning) == 0 {
 		text += ", all green: " + n.String()
 	} else {

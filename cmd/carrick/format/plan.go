@@ -10,7 +10,6 @@ import (
 	"carrick/cmd/carrick/plain"
 	"carrick/steps"
 	"carrick/steps/engine"
-	"carrick/ui/model"
 )
 
 // PlanOptions select what Plan prints.
@@ -60,7 +59,7 @@ func Plan(out io.Writer, s *engine.Session, p *engine.Plan, o PlanOptions) {
 		}
 	}
 	if same > 0 && !p.Empty() {
-		fmt.Fprintf(out, "unchanged: %s; --verbose lists them\n", model.Plural(same, "object"))
+		fmt.Fprintf(out, "unchanged: %s; --verbose lists them\n", steps.Plural(same, "object"))
 	}
 	switch held := len(p.Held()) > 0; {
 	case held:

@@ -50,7 +50,7 @@ func addressKnown(ctx context.Context, e steps.Env) steps.Result {
 				fmt.Sprintf("the Helm value apiServer.address is not set, and no node with label %s has an address", label), fix,
 			)
 		}
-		return steps.Passed("address of %s, port 6443", counted(len(masters), "node")+" with label "+label)
+		return steps.Passed("address of %s, port 6443", steps.Plural(len(masters), "node")+" with label "+label)
 	}
 	return steps.Failed(
 		"the Helm value apiServer.address is not set, and no node has one of the labels "+strings.Join(masterLabels, ", ")+

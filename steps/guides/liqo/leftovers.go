@@ -50,7 +50,7 @@ func leftovers(ctx context.Context, e steps.Env) steps.Result {
 	found := slices.Concat(lostSpaces(e, spaces, id), lostForeign(e, foreign, spaces, id))
 	if len(found) == 0 {
 		return steps.Passed(
-			"%s and %s, all in use", counted(len(spaces), "tenant namespace"), counted(len(foreign), "ForeignCluster"),
+			"%s and %s, all in use", steps.Plural(len(spaces), "tenant namespace"), steps.Plural(len(foreign), "ForeignCluster"),
 		)
 	}
 	var words []string

@@ -58,11 +58,11 @@ func kernels(ctx context.Context, e steps.Env) steps.Result {
 				" get nodes -o custom-columns=NAME:.metadata.name,KERNEL:.status.nodeInfo.kernelVersion    # upgrade the old "+
 				"nodes, or keep Liqo's pods off them")
 	case len(seen) == 0:
-		return steps.Skipped("%s without a kernel version in the status", counted(len(nodes), "node"))
+		return steps.Skipped("%s without a kernel version in the status", steps.Plural(len(nodes), "node"))
 	case len(untold) > 0:
 		return steps.Warned("node "+some(untold)+" does not report its kernel version", e.Kubectl()+" get nodes -o wide")
 	}
-	return steps.Passed("%s with %s", counted(len(nodes), "node"), strings.Join(seen, ", "))
+	return steps.Passed("%s with %s", steps.Plural(len(nodes), "node"), strings.Join(seen, ", "))
 }
 
 func platform(ctx context.Context, e steps.Env) steps.Result {
@@ -80,7 +80,7 @@ func platform(ctx context.Context, e steps.Env) steps.Result {
 	cilium, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, "kube-system", "cilium-config")
 	switch {
 	case apierrors.IsNotFound(err):
-		return steps.Passed("%s; no OpenShift, no Cilium", counted(len(nodes), "node"))
+		return steps.Passed("%s; no OpenShift, no Cilium", steps.Plural(len(nodes), "node"))
 	case err != nil:
 		return steps.Errored(err)
 	}

@@ -160,7 +160,7 @@ func webhooksTrusted(ctx context.Context, e steps.Env) steps.Result {
 			)
 		}
 	}
-	return steps.Passed("%s registered with the matching CA", counted(len(hooks), "webhook"))
+	return steps.Passed("%s registered with the matching CA", steps.Plural(len(hooks), "webhook"))
 }
 
 type hook struct {

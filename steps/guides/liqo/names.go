@@ -2,7 +2,6 @@ package liqo
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -89,11 +88,4 @@ func onBothSides(name, consumersTitle, providersTitle string, a steps.Action) []
 	ours.Name, ours.Title, ours.On = consumer+"-"+name, consumersTitle, steps.Local
 	theirs.Name, theirs.Title, theirs.On = provider+"-"+name, providersTitle, steps.Remote
 	return []steps.Action{ours, theirs}
-}
-
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -131,7 +131,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if len(owned)+len(bare) == 0 {
 		return steps.Passed(
-			"no pod from before the offloading is pending (%s in namespace %s)", counted(len(pods), "pod"), name,
+			"no pod from before the offloading is pending (%s in namespace %s)", steps.Plural(len(pods), "pod"), name,
 		)
 	}
 	fix := e.Kubectl() + " -n " + name + " delete pod " + strings.Join(slices.Concat(owned, bare), " ")
@@ -141,7 +141,7 @@ func olderPods(ctx context.Context, e steps.Env) steps.Result {
 	return steps.Warned(
 		fmt.Sprintf(
 			"%s pending since before the namespace was offloaded: %s. They cannot run on the provider",
-			counted(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare)),
+			steps.Plural(len(owned)+len(bare), "pod"), check.OrNone(slices.Concat(owned, bare)),
 		),
 		fix,
 	)

@@ -65,13 +65,13 @@ func providerRoom(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Warned(
 			fmt.Sprintf(
 				"%s requests more than %s of the %s can provide: %s. Liqo grants the request anyway", consumerID,
-				counted(count, "node"),
+				steps.Plural(count, "node"),
 				e.SideName(), strings.Join(lacks, "; "),
 			),
 			"reduce resources.cpu, resources.memory, resources.pods or resources.other, or add nodes to the provider",
 		)
 	}
-	return steps.Passed("free for %s on %s: %s", consumerID, counted(count, "node"), strings.Join(fits, ", "))
+	return steps.Passed("free for %s on %s: %s", consumerID, steps.Plural(count, "node"), strings.Join(fits, ", "))
 }
 
 // askedOf returns the resources that the consumer requests. It reads them from the consumer's slice, or from the

@@ -82,14 +82,14 @@ func judgeQuota(
 		}
 	}
 	if len(full) > 0 {
-		found := fmt.Sprintf("%s is nearly full: %s used by %s", what, strings.Join(full, ", "), counted(count, "pod"))
+		found := fmt.Sprintf("%s is nearly full: %s used by %s", what, strings.Join(full, ", "), steps.Plural(count, "pod"))
 		if ended > 0 {
 			found += fmt.Sprintf("; %d of these pods have finished and count until they are deleted", ended)
 		}
 		return found, "on the consumer, delete finished pods, or request more: set resources.cpu and resources.memory, " +
 			"then " + e.ApplyStep("resources"), nil
 	}
-	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), counted(count, "pod"))
+	found = fmt.Sprintf("%s: %s, used by %s", what, amounts(limits), steps.Plural(count, "pod"))
 	switch text(q, "spec", "limitsEnforcement") {
 	case "Hard":
 		found += "; each container must request CPU and memory, with limits equal to the requests"

@@ -128,7 +128,7 @@ func listsPods(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
-	return steps.Passed("%d pods in %s", len(pods), sessionsNamespace(e))
+	return steps.Passed("%s in %s", steps.Plural(len(pods), "pod"), sessionsNamespace(e))
 }
 
 func onClasses(e steps.Env, verbs ...string) (out []permission.Rule) {

@@ -151,7 +151,7 @@ func driverPodsReady(e steps.Env, fit []*corev1.Node, pods []*corev1.Pod) steps.
 			)
 		}
 	}
-	return steps.Passed("the driver is registered and ready on %d nodes", len(fit))
+	return steps.Passed("the driver is registered and ready on %s", steps.Plural(len(fit), "node"))
 }
 
 func driverKubeletDir(ctx context.Context, e steps.Env) steps.Result {

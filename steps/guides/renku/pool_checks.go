@@ -322,5 +322,5 @@ func poolMembers(ctx context.Context, e steps.Env) steps.Result {
 			"set pool.members, or set public: true in pool.spec; then "+e.ApplyStep("pool"),
 		)
 	}
-	return steps.Passed("%d members can use the pool", may)
+	return steps.Passed("%s can use the pool", steps.Plural(may, "member"))
 }

@@ -249,7 +249,7 @@ func extensionToken(ctx context.Context, e steps.Env) steps.Result {
 	if looked == 0 {
 		return steps.Skipped("no pod of the extension has started")
 	}
-	r := steps.Passed("the logs of %d pods report no rejected token", looked)
+	r := steps.Passed("the logs of %s report no rejected token", steps.Plural(looked, "pod"))
 	r.Again = again
 	return r
 }
