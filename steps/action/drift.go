@@ -21,7 +21,8 @@ func IsDrift(check string) bool { return strings.HasSuffix(check, driftSuffix) }
 
 // WithDrift adds a drift check to each step of a guide. The check compares existing objects, files, releases and API
 // entries with what carrick would write today. Guides don't write such checks themselves. A difference is only a
-// warning, because other checks report what it breaks. WithDrift changes and returns g, and is idempotent.
+// warning, because other checks report what it breaks. Something that is gone is a failure, which the Board shows as a
+// warning while another check fails that the same action fixes. WithDrift changes and returns g, and is idempotent.
 func WithDrift(g *steps.Guide) *steps.Guide {
 	for i := range g.Steps {
 		step := &g.Steps[i]
@@ -95,6 +96,7 @@ type filed interface {
 type drift struct {
 	compared int      // number of compared objects, files and API entries
 	found    []string // what differs, with the fields
+	lost     bool     // something is gone or is being deleted
 	action   string   // the first action that fixes a difference
 	flags    []string // flags that apply requires to fix it
 	first    []string // manual steps that must precede apply
@@ -113,8 +115,15 @@ func (d *drift) differs(action, text string, flags ...string) {
 	}
 }
 
+// gone records that something does not exist any more, or is being deleted.
+func (d *drift) gone(action, text string) {
+	d.differs(action, text)
+	d.lost = true
+}
+
 func (d *drift) join(o drift) {
 	d.compared += o.compared
+	d.lost = d.lost || o.lost
 	for _, text := range o.found {
 		d.differs(o.action, text, o.flags...)
 	}
@@ -185,10 +194,15 @@ func lookForDrift(ctx context.Context, env steps.Env, step *steps.Step) steps.Re
 	return steps.Passed("all %d items are unchanged", d.compared)
 }
 
-// result returns a warning that lists the differences and the commands that fix them. If a manual step must come first,
-// apply alone is not offered as the fix.
+// result lists the differences and the commands that fix them. It is a failure if something is gone, and otherwise a
+// warning. If a manual step must come first, apply alone is not offered as the fix.
 func (d *drift) result(env steps.Env, step *steps.Step) steps.Result {
-	r := steps.Warned("differs from the desired state: "+strings.Join(d.found, "; "), "").FixedBy(d.action)
+	r := steps.Warned("differs from the desired state: "+strings.Join(d.found, "; "), "")
+	if d.lost {
+		r = steps.Failed(r.Found, "")
+		r.Made = true
+	}
+	r = r.FixedBy(d.action)
 	todo := d.first
 	if d.action != "" {
 		todo = append(

@@ -47,7 +47,7 @@ func (d *drift) compareFile(ctx context.Context, env steps.Env, a *steps.Action,
 	}
 	switch mode := f.mode(); {
 	case !n.there:
-		d.differs(a.Name, n.path+" is gone")
+		d.gone(a.Name, n.path+" is gone")
 	case !n.fits:
 		d.differs(a.Name, n.path+" was changed", flags...)
 	case n.mode != mode:
@@ -82,7 +82,7 @@ func (d *drift) compareCall(ctx context.Context, env steps.Env, a *steps.Action,
 		case it.Refused:
 			d.unread = append(d.unread, it.What+": "+it.Note)
 		case it.Verb == steps.Create:
-			d.differs(a.Name, it.What+" is gone")
+			d.gone(a.Name, it.What+" is gone")
 		case it.Verb == steps.Update && it.Diff != "":
 			d.differs(a.Name, it.What)
 		case it.Verb != steps.Run:
@@ -111,7 +111,7 @@ func (d *drift) compareChart(ctx context.Context, env steps.Env, a *steps.Action
 	r, err := chart.Find(ctx, env.Cluster, namespace, name)
 	switch {
 	case errors.Is(err, chart.ErrNoRelease):
-		d.differs(a.Name, releaseAt(namespace, name)+" is gone")
+		d.gone(a.Name, releaseAt(namespace, name)+" is gone")
 		return nil
 	case apierrors.IsForbidden(err):
 		d.unread = append(d.unread, releaseAt(namespace, name)+" cannot be read")
@@ -186,10 +186,13 @@ func (d *drift) compareObjects(
 		case unread[i], slices.Contains(passing, obj.GetKind()), !whole && !byHand:
 		case live == nil:
 			part.compared++
-			part.differs(a.Name, inventory.Describe(obj)+" is gone")
+			part.gone(a.Name, inventory.Describe(obj)+" is gone")
 		case live.GetDeletionTimestamp() == nil:
 			part.compared++
 			return part.compareObject(ctx, env, a, obj, live, whole)
+		case whole:
+			part.compared++
+			part.gone(a.Name, inventory.Describe(obj)+" is being deleted")
 		}
 		return nil
 	})

@@ -41,18 +41,19 @@ func TestDriftOfAFile(t *testing.T) {
 	want(steps.Pass, "the only item is unchanged")
 	for _, c := range []struct {
 		change func(path string) error
+		status steps.Status
 		words  string
 	}{
-		{func(path string) error { return os.WriteFile(path, []byte("changed"), 0o600) }, "/etc/x was changed"},
-		{func(path string) error { return os.WriteFile(path, []byte("changed"), 0o600) }, "--take-over"},
-		{func(path string) error { return os.Chmod(path, 0o666) }, "has mode 0666 instead of 0600"},
-		{os.Remove, "/etc/x is gone"},
+		{func(path string) error { return os.WriteFile(path, []byte("changed"), 0o600) }, steps.Warn, "/etc/x was changed"},
+		{func(path string) error { return os.WriteFile(path, []byte("changed"), 0o600) }, steps.Warn, "--take-over"},
+		{func(path string) error { return os.Chmod(path, 0o666) }, steps.Warn, "has mode 0666 instead of 0600"},
+		{os.Remove, steps.Fail, "/etc/x is gone"},
 	} {
 		path := filepath.Join(m.root, "/etc/x")
 		if err := c.change(path); err != nil {
 			t.Fatal(err)
 		}
-		want(steps.Warn, c.words)
+		want(c.status, c.words)
 		m.env.Apply.TakeOver = true
 		m.do()
 		want(steps.Pass, "the only item is unchanged")

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // Board contains the latest result of every cell. It computes the verdicts from them.
@@ -81,6 +83,9 @@ func (b *Board) judge(c steps.Cell) judged {
 // mask returns the verdict of a cell that is blocked. need is the first need of the cell that does not hold.
 func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 	r := b.results[c]
+	if r.Status == steps.Fail && action.IsDrift(c.Check) && b.reported(c) {
+		r.Status = steps.Warn // the other check is the cause
+	}
 	switch {
 	case r.Status == steps.Skip, r.Status == steps.Pending, !j.masked:
 		return r
@@ -92,6 +97,21 @@ func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 		return r // a side that does not answer makes cells unknown, not skipped
 	}
 	return steps.Result{Status: steps.Skip, Found: b.behind(c, j.cause, v)}
+}
+
+// reported reports whether another check fails, too, and is fixed by the same action as a drift check.
+func (b *Board) reported(drift steps.Cell) bool {
+	fixing := func(c steps.Cell) string {
+		check, _ := b.guide.Check(c.Check)
+		if act, _ := b.guide.Offer(check, c.Side, b.results[c]); act != nil {
+			return act.Name
+		}
+		return ""
+	}
+	by := fixing(drift)
+	return by != "" && slices.ContainsFunc(b.guide.Cells(), func(c steps.Cell) bool {
+		return b.results[c].Status == steps.Fail && !action.IsDrift(c.Check) && fixing(c) == by
+	})
 }
 
 // behind returns the finding of a blocked cell. It names the blocking check and its status.

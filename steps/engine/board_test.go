@@ -9,6 +9,7 @@ import (
 
 	"carrick/cluster/host"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/engine"
 	"carrick/steps/linkfile"
 )
@@ -224,5 +225,26 @@ func TestLeftEmptyOnPurpose(t *testing.T) {
 	}
 	if a := s.Answers(t.Context(), &g.Steps[0])[0]; a.Value != nil || a.From != "given" {
 		t.Errorf("left empty, it is %v from %q", a.Value, a.From)
+	}
+}
+
+// A drift check that reports something as gone is a warning beside the failure of a check that the same action fixes.
+func TestWhatIsGoneIsReportedOnce(t *testing.T) {
+	g := chainGuide()
+	check := g.Steps[0].Checks[0]
+	check.Name, check.FixedBy, check.On, check.Needs = "first", "first", steps.Local, nil
+	g.Steps = []steps.Step{{
+		Name: "step", Title: "step", Checks: []steps.Check{check},
+		Actions: []steps.Action{{Name: "first", Title: "first", On: steps.Local, Doer: action.Manifest{}}},
+	}}
+	action.WithDrift(g)
+	drift := steps.Cell{Step: "step", Check: "step-unchanged", Side: steps.Local}
+	for first, want := range map[steps.Status]steps.Status{steps.Fail: steps.Warn, steps.Pass: steps.Fail, steps.Unknown: steps.Fail} {
+		b := engine.NewBoard(g)
+		b.Put(steps.Cell{Step: "step", Check: "first", Side: steps.Local}, steps.Result{Status: first})
+		b.Put(drift, steps.Failed("Role r is gone", "").FixedBy("first"))
+		if got := b.Verdict(drift).Status; got != want {
+			t.Errorf("beside %s the drift check is %s, want %s", first, got, want)
+		}
 	}
 }

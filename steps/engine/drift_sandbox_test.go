@@ -148,7 +148,11 @@ func TestDriftIsSeenAndMended(t *testing.T) {
 		},
 	} {
 		d.kubectl("", change.args...)
-		r := d.becomes(steps.Warn, change.words...)
+		status := steps.Warn
+		if change.args[0] == "delete" {
+			status = steps.Fail
+		}
+		r := d.becomes(status, change.words...)
 		if !strings.Contains(r.Fix, "carrick apply drift.yaml --step ") || strings.Contains(r.Found, "of-") {
 			t.Errorf("%q: found %q, what to do: %q", change.args, r.Found, r.Fix)
 		}
@@ -164,6 +168,12 @@ func TestDriftIsSeenAndMended(t *testing.T) {
 		stepstest.Apply(t, d.s, steps.ApplyOptions{TakeOver: strings.HasSuffix(r.Fix, "--take-over")})
 		d.becomes(steps.Pass, "all 4")
 	}
+	d.kubectl("", "patch", "role/r", "--type=merge", "-p", `{"metadata":{"finalizers":["example.org/held"]}}`)
+	d.kubectl("", "delete", "role/r", "--wait=false")
+	d.becomes(steps.Fail, "Role drift-seen/r is being deleted")
+	d.kubectl("", "patch", "role/r", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	d.becomes(steps.Fail, "Role drift-seen/r is gone")
+	stepstest.Apply(t, d.s)
 	stepstest.Undo(t, d.s)
 	d.becomes(steps.Skip, "exists yet")
 }
@@ -218,5 +228,5 @@ func TestDriftThatCanNotBeAskedForIsNoPass(t *testing.T) {
 	d.s = stepstest.OpenWith(t, action.WithDrift(g), assets, "reader", map[string]any{"space": d.ns}, ends)
 	d.becomes(steps.Skip, "cannot be compared", "Service drift-reader/s")
 	d.kubectl("", "delete", "role/r")
-	d.becomes(steps.Warn, "Role drift-reader/r is gone")
+	d.becomes(steps.Fail, "Role drift-reader/r is gone")
 }
