@@ -55,6 +55,7 @@ type Cluster struct {
 	later  map[permission.Rule]bool // rules without verbs; see WillRead
 	seenAs map[[sha256.Size]byte]*Cluster
 	ahead  map[serverAndCA]*Cluster // clients without credentials; see Ahead
+	grants *grants                  // shared with the clusters that As creates
 	twin   *Cluster                 // a client of the same API server with other credentials; nil: none known
 	atEnd  []func()
 }
@@ -109,6 +110,7 @@ func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Clu
 		reads:     map[readKey]*read{},
 		seenAs:    map[[sha256.Size]byte]*Cluster{},
 		ahead:     map[serverAndCA]*Cluster{},
+		grants:    &grants{},
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	c.outages.c = c
@@ -221,6 +223,7 @@ func (c *Cluster) As(config []byte) (*Cluster, error) {
 	if sharedBy(k.Server, k.CA) == sharedBy(c.Server(), c.CA()) {
 		other.twin = c
 	}
+	other.grants = c.grants
 	c.seenAs[sum] = other
 	return other, nil
 }

@@ -98,6 +98,9 @@ func (r *read) publish(records map[string]record, polled bool) {
 	recovered := r.fails > 0
 	differs := !r.answered || r.err != nil || r.stale != nil || r.polled != polled ||
 		!maps.EqualFunc(r.records, records, record.same)
+	if differs && r.answered && r.key.grants() {
+		r.c.grants.changed()
+	}
 	r.content = content{answered: true, records: records, polled: polled}
 	r.settle(differs)
 	r.mu.Unlock()
@@ -122,6 +125,9 @@ func (r *read) update(key string, rec *record) {
 	}
 	r.sorted = nil
 	r.tell(true)
+	if r.key.grants() {
+		r.c.grants.changed()
+	}
 }
 
 // refuse sets err as the result of the read.

@@ -39,8 +39,8 @@ type Decision struct {
 }
 
 // Can asks the API server whether the cluster's identity has the given permissions. It returns the decisions in the
-// order of the permissions. Each decision is cached for a minute (see tracked.LookOf). Can returns an error only if
-// there is no decision at all.
+// order of the permissions. Each decision is cached for a minute (see tracked.LookOf), or until an RBAC object changes
+// that the cluster watches. Can returns an error only if there is no decision at all.
 func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decision, error) {
 	decisions := make([]Decision, len(rights))
 	var group errgroup.Group
@@ -49,6 +49,7 @@ func (c *Cluster) Can(ctx context.Context, rights ...permission.Rule) ([]Decisio
 		group.Go(func() error {
 			decision, err := tracked.LookOf(
 				ctx, c, fmt.Sprintf("review/can/%#v", right), reviewAge, func(ctx context.Context) (Decision, error) {
+					c.reviewed(ctx)
 					return c.decide(ctx, right)
 				},
 			)
@@ -105,6 +106,7 @@ func (c *Cluster) Rules(
 	ctx context.Context, namespace string,
 ) (rules, nonResource []rbacv1.PolicyRule, incomplete bool, err error) {
 	all, err := tracked.LookOf(ctx, c, "review/rules/"+namespace, reviewAge, func(ctx context.Context) (allRules, error) {
+		c.reviewed(ctx)
 		return c.rules(ctx, namespace)
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/cluster/permission"
@@ -213,4 +214,48 @@ func TestARightReadsAsASentenceGoesOn(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+}
+
+// A decision is asked for again as soon as an RBAC object changes that the cluster watches, and the caller is woken.
+func TestCanFollowsTheRBACObjectsThatAreWatched(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+		allowed := map[string]bool{"get": true}
+		reviews(api, &allowed)
+		api.put(roles, "a", "r", nil)
+		c := api.open(cluster.Options{})
+		looks := tracked.WithLooks(t.Context(), tracked.NewLooks())
+		if _, err := c.Get(looks, roles, "a", "r"); err != nil {
+			t.Fatal(err)
+		}
+		can := func() (bool, *tracked.Trace) {
+			ctx, trace := tracked.WithTrace(looks)
+			decisions, err := c.Can(ctx, permission.Rule{Verb: "get", Resource: "pods", Namespace: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return decisions[0].Allowed, trace
+		}
+		if is, trace := can(); !is || trace.Differs() {
+			t.Errorf("allowed %t, differs %t", is, trace.Differs())
+		}
+		_, trace := can()
+		began := time.Now()
+		api.put(roles, "a", "r", map[string]any{"rules": []any{}})
+		allowed["get"] = false
+		if err := trace.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if is, _ := can(); is || time.Since(began) > time.Second {
+			t.Errorf("allowed %t after %s", is, time.Since(began))
+		}
+		_, trace = can()
+		allowed["get"] = true // the authorizer lags behind
+		if err := trace.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if is, _ := can(); !is || time.Since(began) > 4*time.Second {
+			t.Errorf("allowed %t after %s", is, time.Since(began))
+		}
+	})
 }

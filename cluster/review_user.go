@@ -29,6 +29,7 @@ func (c *Cluster) CanAs(ctx context.Context, who User, hoped bool, rights ...per
 		group.Go(func() error {
 			key := fmt.Sprintf("review/can/%q/%q/%#v", who.Name, strings.Join(who.Groups, "\n"), right)
 			decision, err := tracked.LookOf(ctx, c, key, reviewAge, func(ctx context.Context) (Decision, error) {
+				c.reviewed(ctx)
 				d, err := c.decideFor(ctx, who, right)
 				if d.Allowed != hoped {
 					tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge))
