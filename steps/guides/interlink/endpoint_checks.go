@@ -127,7 +127,11 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 	case err != nil && !errors.Is(err, context.Canceled) && t.mode == byProxy && noProxy(e):
 		return steps.Skipped("nothing listens at %s, because Service %s does not exist yet", t.where, proxyName)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return steps.Failed("nothing listens at "+t.where, fix)
+		r := steps.Failed("nothing listens at "+t.where, fix)
+		if t.mode == byProxy {
+			r = r.Symptom() // of the proxy or its Service, if they fail
+		}
+		return r
 	case err != nil && ctx.Err() != nil:
 		return steps.Errored(err)
 	case err != nil:

@@ -33,7 +33,7 @@ func proxyChecks() []steps.Check {
 		},
 		{
 			Name: "proxy-current", Title: "The proxy runs with the current configuration and CA", On: steps.Local,
-			Needs: []string{"proxy-runs"}, FixedBy: "proxy",
+			Needs: []string{"proxy-runs"}, FixedBy: "proxy", Timeout: 2 * time.Minute,
 			Why: "nginx reads its configuration and the cluster's CA only at start. At each handshake it rereads only its own " +
 				"certificate.", References: []string{
 				"https://nginx.org/en/docs/http/ngx_http_ssl_module.html#ssl_certificate",
@@ -160,7 +160,7 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return check.Missing(err, "Deployment "+space(e)+"/"+proxyName, "")
 	}
-	want, err := proxyCause(ctx, e)
+	want, err := proxyHash(ctx, e)
 	if err != nil {
 		return steps.Errored(err)
 	}
@@ -168,39 +168,75 @@ func proxyCurrent(ctx context.Context, e steps.Env) steps.Result {
 	if have == "" {
 		return startedSince(ctx, e, d)
 	}
-	if have != want {
+	if !isFor(have, want) {
 		return steps.Failed("the proxy's pods run with an outdated nginx.conf or cluster CA", "")
 	}
 	if r := startedSince(ctx, e, d); r.Status != steps.Pass { // nginx.conf might have been changed and restored
 		return r
 	}
+	if r := proxyRolls(ctx, e, d); r.Status != steps.Pass {
+		return r
+	}
 	return steps.Passed("the proxy's pods run with the current files; a renewed certificate requires no restart")
 }
 
-// startedSince verifies that the proxy's pods started after the last change to nginx.conf.
-func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
-	w, err := check.KeyWritten(ctx, e.Cluster, d.Namespace, proxyName, "nginx.conf")
-	if err != nil {
-		return steps.Errored(err)
-	}
+// proxyRolls waits for the end of a rollout. Until then, the proxy's earlier pods end connections.
+func proxyRolls(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
 	pods, err := check.PodsOf(ctx, e.Cluster, d)
 	if err != nil {
 		return steps.Errored(err)
 	}
+	var since time.Time
+	earlier := ""
+	for _, p := range pods {
+		if p.CreationTimestamp.After(since) {
+			since = p.CreationTimestamp.Time
+		}
+		if !check.Ended(p) && p.Annotations[causeNote] != d.Spec.Template.Annotations[causeNote] {
+			earlier = p.Name
+		}
+	}
+	if earlier != "" {
+		return steps.Waits(since, "pod %s of the previous rollout still exists", earlier).
+			Or(e.Kubectl() + " rollout status deployment " + proxyName + " -n " + d.Namespace)
+	}
+	return steps.Passed("the rollout is complete")
+}
+
+// startedSince verifies that the proxy's pods started after the last change to nginx.conf.
+func startedSince(ctx context.Context, e steps.Env, d *appsv1.Deployment) steps.Result {
+	pods, err := check.PodsOf(ctx, e.Cluster, d)
+	if err != nil {
+		return steps.Errored(err)
+	}
+	p, written, err := startedBefore(ctx, e, pods)
+	if err != nil {
+		return steps.Errored(err)
+	}
+	if p != nil {
+		return steps.Failed(
+			fmt.Sprintf(
+				"pod %s has been running since %s, but nginx.conf was written on %s", p.Name,
+				p.Status.StartTime.UTC().Format(time.DateTime), written.UTC().Format(time.DateTime),
+			), "",
+		)
+	}
+	return steps.Passed("the proxy's pods started after nginx.conf was written")
+}
+
+// startedBefore returns a pod that started before the last change to nginx.conf, or nil, and the time of the change.
+func startedBefore(ctx context.Context, e steps.Env, pods []*corev1.Pod) (*corev1.Pod, time.Time, error) {
+	w, err := check.KeyWritten(ctx, e.Cluster, space(e), proxyName, "nginx.conf")
+	if err != nil {
+		return nil, time.Time{}, err
+	}
 	for _, p := range pods {
 		if !check.Ended(p) && p.DeletionTimestamp == nil && p.Status.StartTime != nil &&
 			p.Status.StartTime.Time.Before(w.Changed) {
-			return steps.Failed(
-				fmt.Sprintf(
-					"pod %s has been running since %s, but nginx.conf was written on %s", p.Name,
-					p.Status.StartTime.UTC().Format(time.DateTime),
-					w.Changed.UTC().Format(time.DateTime),
-				),
-				e.Kubectl()+" rollout restart deployment "+proxyName+" -n "+d.Namespace,
-			)
+			return p, w.Changed, nil
 		}
 	}
-	return steps.Passed("the proxy's pods started after nginx.conf was written")
+	return nil, w.Changed, nil
 }
 
 func serviceServes(ctx context.Context, e steps.Env) steps.Result {

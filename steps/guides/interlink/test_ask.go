@@ -1,6 +1,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -38,6 +39,9 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	want, _, err := wantedSubject(e)
 	if err != nil {
 		return steps.Change{}, err
+	}
+	if restarts, err := proxyRestarts(ctx, e); err != nil || restarts {
+		return steps.Change{}, cmp.Or(err, error(steps.Absent("the proxy must start first")))
 	}
 	c, err := d.Manifest.Plan(ctx, e)
 	if err != nil {

@@ -104,7 +104,8 @@ func (d watchDoer) keep(ctx context.Context, e steps.Env, say steps.Progress, r 
 }
 
 // held keeps the watch open for the duration long. It retries after a 403, because the API server might not have loaded
-// a new account's permissions yet.
+// a new account's permissions yet. It also retries if the watch ends at once, because a proxy that has just been
+// replaced ends its connections.
 func held(
 	ctx context.Context, e steps.Env, at string, ca []byte, token masked.Value, long time.Duration,
 ) (probe.HoldReport, error) {
@@ -118,7 +119,8 @@ func held(
 	}
 	for try := 0; ; try++ {
 		got, err := probe.Hold(ctx, where, long, o)
-		if err != nil || got.Status != http.StatusForbidden || try == 10 {
+		cut := got.Ended && got.Held < 5*time.Second && try < 4
+		if err != nil || got.Status != http.StatusForbidden && !cut || try == 10 {
 			return got, err
 		}
 		select {
