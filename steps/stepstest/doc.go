@@ -18,7 +18,8 @@
 //	               here: true (this process uses the network of that machine)
 //	               files: {/etc/x: null}
 //	-- answers --  answers, as in a link file. With a base, null removes one
-//	-- denied --   missing permissions of the admin, one per line: "remote create secrets renku"
+//	-- denied --   missing permissions of the admin, one per line: "remote create secrets renku". For another user,
+//	               the user's name comes first: "remote system:serviceaccount:a:b list pods a"
 //	-- server --   properties of an API server, one per line, added to those of the base:
 //	               "remote: down"
 //	               "remote: hangs"

@@ -10,11 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// allows reports whether RBAC allows a person to do something. The admin has all permissions that are not denied.
+// allows reports whether a person is allowed to do something. The admin has all permissions that are not denied, and
+// others have those that RBAC grants and that are not denied.
 func (s *server) allows(who person, a *authorizationv1.ResourceAttributes) bool {
+	words := []string{a.Verb, resource(a), a.Namespace}
+	if who.name != admin {
+		words = slices.Insert(words, 0, who.name)
+	}
+	line := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+	if slices.Contains(s.denied, line) || who.name == admin && slices.Contains(s.denied, a.Verb+" "+resource(a)) {
+		return false
+	}
 	if who.name == admin {
-		line := strings.Join(strings.Fields(strings.Join([]string{a.Verb, resource(a), a.Namespace}, " ")), " ")
-		return !slices.Contains(s.denied, line) && !slices.Contains(s.denied, a.Verb+" "+resource(a))
+		return true
 	}
 	if strings.HasPrefix(a.Resource, "selfsubject") || slices.Contains(who.groups, masters) {
 		return true
