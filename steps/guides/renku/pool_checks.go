@@ -50,7 +50,7 @@ func resourcePoolChecks() []steps.Check {
 		},
 		{
 			Name: "pool-as-planned", Title: "The pool in Renku matches the answers", On: steps.Local, From: fromAPI,
-			FixedBy: "pool", Needs: []string{"pool-exists"},
+			FixedBy: "pool", Needs: []string{"pool-exists", "peer/role-rules"},
 			Why:        "A pool without its quota is unlimited, and Renku drops cpu_limit_factor when it creates a pool.",
 			References: []string{poolsSource},
 			Run:        poolAsPlanned,
