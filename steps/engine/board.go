@@ -16,6 +16,7 @@ type Board struct {
 	results map[steps.Cell]steps.Result
 	known   map[steps.Cell]judged // cached verdicts for the current results
 	toDo    map[steps.Cell]bool   // cached result of todo for the current results; nil if not computed
+	running *Plan                 // the plan that is being applied or undone, or nil
 }
 
 type judged struct {
@@ -60,6 +61,24 @@ func (b *Board) own(c steps.Cell) steps.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.results[c]
+}
+
+// SetRunning sets the plan that is being applied or undone. nil means that it has ended. Until then, what the plan's
+// actions fix is to do and not broken.
+func (b *Board) SetRunning(p *Plan) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = p
+}
+
+// inProgress reports whether the running plan contains the action that fixes a cell.
+func (b *Board) inProgress(c steps.Cell) bool {
+	if b.running == nil {
+		return false
+	}
+	check, _ := b.guide.Check(c.Check)
+	act, _ := b.guide.Offer(check, c.Side, b.results[c])
+	return act != nil && slices.ContainsFunc(b.running.Actions, func(p Planned) bool { return p.Action == act.Name })
 }
 
 // judge caches the verdict until a result changes.

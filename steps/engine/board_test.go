@@ -248,3 +248,31 @@ func TestWhatIsGoneIsReportedOnce(t *testing.T) {
 		}
 	}
 }
+
+// While a plan is being applied, what its actions fix is to do. Other failures are still failures.
+func TestWhatARunIsAboutToFixIsNotBroken(t *testing.T) {
+	g := chainGuide()
+	check := g.Steps[0].Checks[0]
+	check.Name, check.FixedBy, check.On, check.Needs = "first", "first", steps.Local, nil
+	other := check
+	other.Name, other.FixedBy = "other", ""
+	g.Steps = []steps.Step{{
+		Name: "step", Title: "step", Checks: []steps.Check{check, other},
+		Actions: []steps.Action{{Name: "first", Title: "first", On: steps.Local, Doer: action.Manifest{}}},
+	}}
+	b := engine.NewBoard(g)
+	made := steps.Failed("wrong", "")
+	made.Made = true
+	for _, c := range g.Cells() {
+		b.Put(c, made)
+	}
+	states := func() [2]engine.State { return [2]engine.State{b.State(g.Cells()[0]), b.State(g.Cells()[1])} }
+	before := states()
+	b.SetRunning(&engine.Plan{Actions: []engine.Planned{{Step: "step", Action: "first", Side: steps.Local}}})
+	during := states()
+	b.SetRunning(nil)
+	broken := [2]engine.State{engine.Failed, engine.Failed}
+	if before != broken || during != [2]engine.State{engine.ToDo, engine.Failed} || states() != broken {
+		t.Errorf("before %v, during %v, after %v", before, during, states())
+	}
+}

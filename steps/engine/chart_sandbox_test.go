@@ -126,7 +126,7 @@ run ConfigMap chart-cycle/tiny-hook`
 	stepstest.Apply(t, s, steps.ApplyOptions{TakeOver: true})
 	d.becomes(steps.Pass, "all 7")
 	box.Run(t, clustertest.Remote, "", "-n", ns, "delete", "configmap", "tiny")
-	d.becomes(steps.Warn, "ConfigMap chart-cycle/tiny is gone")
+	d.becomes(steps.Fail, "ConfigMap chart-cycle/tiny is gone")
 	drifted, err := s.Plan(t.Context(), engine.Scope{})
 	if err != nil || drifted.Tally("")[steps.Create] != 1 || drifted.Has(steps.Update) {
 		t.Errorf("after a loss apply would do\n%s\n%v", items(drifted), err)
