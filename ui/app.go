@@ -236,7 +236,7 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		if panel := a.mapPanel(); panel != nil {
 			return a.lay(panel)
 		}
-	case key.Matches(k, a.k.Trouble.Binding) && len(a.panels) == 0 && a.live != nil:
+	case key.Matches(k, a.k.Trouble.Binding) && a.overview() && a.live != nil:
 		if panel := a.troublePanel(); panel != nil {
 			return a.lay(panel)
 		}
@@ -244,6 +244,15 @@ func (a *app) pressed(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	return a.top().update(k)
+}
+
+// overview reports whether no panel is shown but the map or the list of steps.
+func (a *app) overview() bool {
+	switch a.top().(type) {
+	case *mapPanel, *stepsPanel:
+		return true
+	}
+	return len(a.panels) == 0
 }
 
 // interrupt cancels the current run. If nothing is running, or the run is already being canceled, it quits the wizard.

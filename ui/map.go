@@ -75,6 +75,10 @@ func (m *mapPanel) pressed(k tea.KeyMsg) tea.Cmd {
 		if c, ok := m.selected(rows).First(a.live.Board); ok {
 			return m.page.goTo(c)
 		}
+	case key.Matches(k, a.k.Fix.Binding):
+		if c, ok := m.selected(rows).First(a.live.Board); ok {
+			return tea.Batch(m.page.goTo(c), m.page.fix())
+		}
 	case key.Matches(k, a.k.Everything.Binding):
 		return m.page.applyAll()
 	case key.Matches(k, a.k.All.Binding):

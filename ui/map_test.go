@@ -129,7 +129,11 @@ func TestTheMapLeadsToWhatIsBroken(t *testing.T) {
 		p.shows("1 of 3 steps", "│ Tunnel keys           ✗ │")
 		p.press("enter")
 		p.shows("step 2 of 3", "▸ the keys Secret holds one key pair")
-		p.press("m", "esc")
+		p.press("m", "t")
+		p.shows("Broken", "esc back")
+		p.press("esc", "esc", "S", "t")
+		p.shows("Broken")
+		p.press("esc", "esc", "m", "esc")
 		p.shows("step 2 of 3")
 	})
 }

@@ -29,12 +29,12 @@ func paint(full, of256, of16 string) lipgloss.CompleteColor {
 var palettes = map[string]palette{
 	themeAuto: {
 		good: paint("#0b8916", "29", ""), bad: paint("#e02e27", "131", ""), warn: paint("#a56800", "", ""),
-		unknown: paint("#b63ecf", "98", ""), todo: paint("#2b72d6", "63", ""),
+		unknown: paint("#b63ecf", "98", ""), todo: paint("#2d74d8", "63", ""),
 		accent: paint("#00809a", "63", ""), faint: paint("#757575", "243", ""),
 	},
 	themeDark: {
 		good: paint("#87d787", "114", "10"), bad: paint("#ff8787", "210", "9"), warn: paint("#ffd75f", "221", "11"),
-		unknown: paint("#d7afff", "183", "13"), todo: paint("#87afff", "111", "12"),
+		unknown: paint("#d7afff", "183", "13"), todo: paint("#87afff", "111", "14"),
 		accent: paint("#5fd7d7", "80", "14"), faint: paint("#a8a8a8", "248", "7"),
 	},
 	themeLight: {

@@ -27,6 +27,7 @@ type run struct {
 	heardAt  time.Time // time of the last event
 	took     time.Duration
 	wrong    map[steps.Cell]bool // cells that did not pass when the run ended
+	fell     steps.Cell          // the cell that hides the result of the run, because it has failed since
 	mendable bool                // the run failed, and the checks that it was supposed to fix did not pass
 }
 
@@ -56,6 +57,7 @@ func (a *app) start(plan *engine.Plan, o steps.ApplyOptions, d deed) tea.Cmd {
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.run = &run{Run: model.NewRun(plan), deed: d, cancel: cancel, shown: true, began: a.now(), heardAt: a.now()}
 	a.log.note(a.now(), d.doing)
+	a.live.Board.SetRunning(plan)
 	session, send := a.live.Session, a.send
 	say := func(e steps.Event) { send(progressMsg{e}) }
 	return func() tea.Msg {
@@ -95,6 +97,7 @@ func (r *run) heard(a *app, m progressMsg) {
 // ended records the result and updates everything that the run might have changed.
 func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	r.done, r.err, r.took = true, m.err, a.now().Sub(r.began)
+	a.live.Board.SetRunning(nil)
 	r.wrong = map[steps.Cell]bool{}
 	for _, c := range a.live.Wrong(engine.Failed, engine.Unknown, engine.ToDo) {
 		r.wrong[c] = true
@@ -147,6 +150,16 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 		}
 	}
 	return steps.Cell{}, false
+}
+
+// recovered reports whether the cell that hides the result of the run passes again. It shows the result then.
+func (r *run) recovered(a *app) bool {
+	if r == nil || r.fell == (steps.Cell{}) ||
+		slices.Contains(a.live.Wrong(engine.Failed, engine.Unknown, engine.ToDo, engine.InProgress, engine.Checking), r.fell) {
+		return false
+	}
+	r.fell, r.shown = steps.Cell{}, true
+	return true
 }
 
 // failing counts the cells of a step that fail although a run succeeded. It ignores checks that began before the run

@@ -33,7 +33,8 @@ var sixteen = [][16]string{
 
 func (p palette) all() map[string]lipgloss.CompleteColor {
 	return map[string]lipgloss.CompleteColor{
-		"good": p.good, "bad": p.bad, "warn": p.warn, "unknown": p.unknown, "accent": p.accent, "faint": p.faint,
+		"good": p.good, "bad": p.bad, "warn": p.warn, "unknown": p.unknown, "todo": p.todo, "accent": p.accent,
+		"faint": p.faint,
 	}
 }
 

@@ -57,10 +57,13 @@ func (l *Live) Elsewhere(step string) int {
 	return n
 }
 
-// Wrong returns the cells with the given states, in the order of the states. Within a state, the cells that block the
-// most other cells come first.
+// Wrong returns the cells with the given states, in the order of the states. Within a state, causes come first, in the
+// order of Troubles.
 func (l *Live) Wrong(states ...engine.State) []steps.Cell {
-	causes := l.Board.Causes()
+	order := map[steps.Cell]int{}
+	for i, t := range l.Board.Troubles() {
+		order[t.Cell] = i
+	}
 	var out []steps.Cell
 	for _, s := range states {
 		from := len(out)
@@ -69,7 +72,7 @@ func (l *Live) Wrong(states ...engine.State) []steps.Cell {
 				out = append(out, c)
 			}
 		}
-		slices.SortStableFunc(out[from:], func(x, y steps.Cell) int { return causes[y] - causes[x] })
+		slices.SortStableFunc(out[from:], func(x, y steps.Cell) int { return order[x] - order[y] })
 	}
 	return out
 }
