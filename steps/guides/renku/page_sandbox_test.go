@@ -56,7 +56,6 @@ var pageFaults = []fault{
 		"priorityclasses-binding", steps.Remote,
 		"no ClusterRoleBinding names ServiceAccount renku-user-sessions/cross-cluster-sa", "--step identity",
 	},
-	{"credential-rights", steps.Remote, "2 of 24 permissions are missing: list persistentvolumeclaims", "--step identity"},
 	{
 		"credential-priorityclasses", steps.Remote, "2 of 2 permissions are missing: list priorityclasses", "--step identity",
 	},
