@@ -98,7 +98,7 @@ func (r *read) publish(records map[string]record, polled bool) {
 	recovered := r.fails > 0
 	differs := !r.answered || r.err != nil || r.stale != nil || r.polled != polled ||
 		!maps.EqualFunc(r.records, records, record.same)
-	if differs && r.answered && r.key.grants() {
+	if differs && r.answered && r.key.isRBAC() {
 		r.c.grants.changed()
 	}
 	r.content = content{answered: true, records: records, polled: polled}
@@ -125,7 +125,7 @@ func (r *read) update(key string, rec *record) {
 	}
 	r.sorted = nil
 	r.tell(true)
-	if r.key.grants() {
+	if r.key.isRBAC() {
 		r.c.grants.changed()
 	}
 }

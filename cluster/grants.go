@@ -27,7 +27,7 @@ func (g *grants) Changes() *tracked.Version { return &g.version }
 // Heard returns the current time, because a review itself has the age of its result.
 func (g *grants) Heard() (time.Time, bool) { return time.Now(), false }
 
-// changed records a change of an RBAC object.
+// changed makes callers send their reviews again after each of authorizerLags.
 func (g *grants) changed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,5 +43,5 @@ func (g *grants) changed() {
 // reviewed makes the trace of ctx depend on the RBAC objects that the cluster watches.
 func (c *Cluster) reviewed(ctx context.Context) { tracked.Note(ctx, c.grants, c.grants.version.Now()) }
 
-// grants reports whether a read has RBAC objects.
-func (k readKey) grants() bool { return k.gvr.Group == rbacv1.GroupName }
+// isRBAC reports whether a read returns RBAC objects.
+func (k readKey) isRBAC() bool { return k.gvr.Group == rbacv1.GroupName }
