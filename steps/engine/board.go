@@ -63,22 +63,33 @@ func (b *Board) own(c steps.Cell) steps.Result {
 	return b.results[c]
 }
 
-// SetRunning sets the plan that is being applied or undone. nil means that it has ended. Until then, what the plan's
-// actions fix is to do and not broken.
+// SetRunning sets the plan that is being applied or undone. nil means that it has ended. Until then, failures that the
+// plan's actions fix are to do and not broken. During an undo, so are all failures in the plan's steps.
 func (b *Board) SetRunning(p *Plan) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running = p
 }
 
-// inProgress reports whether the running plan contains the action that fixes a cell.
-func (b *Board) inProgress(c steps.Cell) bool {
+// underway reports whether the running plan contains the action that fixes a cell, or undoes the cell's step.
+func (b *Board) underway(c steps.Cell) bool {
 	if b.running == nil {
 		return false
 	}
+	by := b.fixing(c)
+	return slices.ContainsFunc(b.running.Actions, func(p Planned) bool {
+		return p.Action == by || b.running.Undo && p.Step == c.Step
+	})
+}
+
+// fixing returns the name of the action that fixes a cell with its latest result, or "".
+func (b *Board) fixing(c steps.Cell) string {
 	check, _ := b.guide.Check(c.Check)
 	act, _ := b.guide.Offer(check, c.Side, b.results[c])
-	return act != nil && slices.ContainsFunc(b.running.Actions, func(p Planned) bool { return p.Action == act.Name })
+	if act == nil {
+		return ""
+	}
+	return act.Name
 }
 
 // judge caches the verdict until a result changes.
@@ -120,16 +131,9 @@ func (b *Board) mask(c, need steps.Cell, j judged) steps.Result {
 
 // reported reports whether another check fails, too, and is fixed by the same action as a drift check.
 func (b *Board) reported(drift steps.Cell) bool {
-	fixing := func(c steps.Cell) string {
-		check, _ := b.guide.Check(c.Check)
-		if act, _ := b.guide.Offer(check, c.Side, b.results[c]); act != nil {
-			return act.Name
-		}
-		return ""
-	}
-	by := fixing(drift)
+	by := b.fixing(drift)
 	return by != "" && slices.ContainsFunc(b.guide.Cells(), func(c steps.Cell) bool {
-		return b.results[c].Status == steps.Fail && !action.IsDrift(c.Check) && fixing(c) == by
+		return b.results[c].Status == steps.Fail && !action.IsDrift(c.Check) && b.fixing(c) == by
 	})
 }
 

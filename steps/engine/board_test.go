@@ -239,7 +239,9 @@ func TestWhatIsGoneIsReportedOnce(t *testing.T) {
 	}}
 	action.WithDrift(g)
 	drift := steps.Cell{Step: "step", Check: "step-unchanged", Side: steps.Local}
-	for first, want := range map[steps.Status]steps.Status{steps.Fail: steps.Warn, steps.Pass: steps.Fail, steps.Unknown: steps.Fail} {
+	for first, want := range map[steps.Status]steps.Status{
+		steps.Fail: steps.Warn, steps.Pass: steps.Fail, steps.Unknown: steps.Fail,
+	} {
 		b := engine.NewBoard(g)
 		b.Put(steps.Cell{Step: "step", Check: "first", Side: steps.Local}, steps.Result{Status: first})
 		b.Put(drift, steps.Failed("Role r is gone", "").FixedBy("first"))
@@ -270,8 +272,13 @@ func TestWhatARunIsAboutToFixIsNotBroken(t *testing.T) {
 	before := states()
 	b.SetRunning(&engine.Plan{Actions: []engine.Planned{{Step: "step", Action: "first", Side: steps.Local}}})
 	during := states()
+	b.SetRunning(&engine.Plan{Undo: true, Actions: []engine.Planned{{Step: "step", Action: "first", Side: steps.Local}}})
+	undoing := states()
 	b.SetRunning(nil)
 	broken := [2]engine.State{engine.Failed, engine.Failed}
+	if undoing != [2]engine.State{engine.ToDo, engine.ToDo} {
+		t.Errorf("during undo %v", undoing)
+	}
 	if before != broken || during != [2]engine.State{engine.ToDo, engine.Failed} || states() != broken {
 		t.Errorf("before %v, during %v, after %v", before, during, states())
 	}

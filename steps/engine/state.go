@@ -87,7 +87,7 @@ func (b *Board) state(c steps.Cell) State {
 	j := b.judge(c)
 	s := stateOf(j.verdict)
 	switch {
-	case (s == Failed || s == Unknown) && b.todo()[c], s == Failed && b.inProgress(c):
+	case (s == Failed || s == Unknown) && b.todo()[c], s == Failed && b.underway(c):
 		return ToDo
 	case s == Skipped && j.masked && b.awaited(j.cause):
 		return Later
