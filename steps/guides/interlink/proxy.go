@@ -2,23 +2,11 @@ package interlink
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
-	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"carrick/cluster/masked"
 	"carrick/steps"
 	"carrick/steps/action"
-	"carrick/steps/check"
 )
-
-// causeNote is an annotation on the proxy's pods. Its value is the hash of the files that nginx reads only when it
-// starts.
-const causeNote = "carrick/started-with"
 
 func proxy() steps.Step {
 	return steps.Step{
@@ -71,94 +59,6 @@ func shippedConf(e steps.Env) nginxConf {
 }
 
 func proxyText(_ context.Context, e steps.Env) (any, error) { return shippedConf(e).encode() }
-
-// proxyCause returns the annotation's value: the hash of the files that nginx reads only when it starts. The pods
-// restart when it changes. It also changes if the pods started before the current nginx.conf was written.
-func proxyCause(ctx context.Context, e steps.Env) (any, error) {
-	hash, err := proxyHash(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
-	if apierrors.IsNotFound(err) {
-		return hash, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	now := d.Spec.Template.Annotations[causeNote]
-	if !isFor(now, hash) {
-		return hash, nil
-	}
-	pods, err := check.PodsOf(ctx, e.Cluster, d)
-	if err != nil {
-		return nil, err
-	}
-	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return check.Ended(p) || p.DeletionTimestamp != nil })
-	rolling := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[causeNote] != now })
-	if rolling || len(pods) == 0 {
-		return now, nil
-	}
-	old, err := proxyOutdated(ctx, e, pods)
-	switch {
-	case err != nil:
-		return nil, err
-	case !old:
-		return now, nil
-	case now == hash:
-		return hash + repeated, nil
-	}
-	return hash, nil
-}
-
-// proxyRestarts reports whether the next apply creates the proxy, or starts new pods of the proxy that carrick created.
-func proxyRestarts(ctx context.Context, e steps.Env) (bool, error) {
-	if !in(byProxy)(e) {
-		return false, nil
-	}
-	d, err := check.Get[appsv1.Deployment](ctx, e.Cluster, check.Deployments, space(e), proxyName)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil || d.Spec.Template.Annotations[causeNote] == "" {
-		return false, err
-	}
-	if n := d.Spec.Replicas; n != nil && *n == 0 {
-		return true, nil
-	}
-	want, err := proxyCause(ctx, e)
-	return err == nil && want != d.Spec.Template.Annotations[causeNote], err
-}
-
-// proxyHash returns the hash of the files that nginx reads only when it starts.
-func proxyHash(ctx context.Context, e steps.Env) (string, error) {
-	conf, err := shippedConf(e).encode()
-	if err != nil {
-		return "", err
-	}
-	ca, err := kubeCA(ctx, e, "default")
-	if err != nil {
-		return "", err
-	}
-	return masked.New(fmt.Sprint(conf, ca)).Hash(), nil
-}
-
-// proxyOutdated reports whether the next apply writes nginx.conf, or a pod started before nginx.conf was written.
-func proxyOutdated(ctx context.Context, e steps.Env, pods []*corev1.Pod) (bool, error) {
-	m, err := check.Get[corev1.ConfigMap](ctx, e.Cluster, check.ConfigMaps, space(e), proxyName)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	conf, err := shippedConf(e).encode()
-	if err != nil || m.Data["nginx.conf"] != conf {
-		return true, err
-	}
-	p, _, err := startedBefore(ctx, e, pods)
-	return p != nil, err
-}
 
 func exposed(e steps.Env) string { return e.Answers.Text("exposure.type") }
 

@@ -95,6 +95,14 @@ func (d restartDoer) Export(_ context.Context, e steps.Env) ([]action.Exported, 
 // repeated is appended to the hash at every second restart for the same configuration, so that the annotation changes.
 const repeated = ".again"
 
+// again returns the annotation's next value for the same configuration.
+func again(now, hash string) string {
+	if now == hash {
+		return hash + repeated
+	}
+	return hash
+}
+
 // isFor reports whether the annotation's value belongs to the configuration with the given hash.
 func isFor(value, hash string) bool { return value == hash || value == hash+repeated }
 
@@ -126,10 +134,8 @@ func restartCause(ctx context.Context, e steps.Env) (any, error) {
 		return nil, err
 	case knows, rolling, len(pods) == 0:
 		return now, nil
-	case now == hash:
-		return hash + repeated, nil
 	}
-	return hash, nil
+	return again(now, hash), nil
 }
 
 // hasReadConfig reports whether the virtual kubelet has read the wanted configuration: the ConfigMap contains it, and

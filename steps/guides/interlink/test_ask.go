@@ -1,7 +1,6 @@
 package interlink
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -40,8 +39,12 @@ func (d recordDoer) plan(ctx context.Context, e steps.Env, what, note string) (s
 	if err != nil {
 		return steps.Change{}, err
 	}
-	if restarts, err := proxyRestarts(ctx, e); err != nil || restarts {
-		return steps.Change{}, cmp.Or(err, error(steps.Absent("the proxy must start first")))
+	restarts, err := proxyRestarts(ctx, e)
+	if err != nil {
+		return steps.Change{}, err
+	}
+	if restarts {
+		return steps.Change{}, steps.Absent("the proxy must start first")
 	}
 	c, err := d.Manifest.Plan(ctx, e)
 	if err != nil {
