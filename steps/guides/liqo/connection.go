@@ -49,7 +49,8 @@ func tunnelUp(ctx context.Context, e steps.Env) steps.Result {
 	).Or(gatewayLog(e, g))
 }
 
-// tunnelSince returns when the tunnel of a Connection was last started. The Connection outlives a restart of its gateway.
+// tunnelSince returns when the tunnel of a Connection was last started. The Connection outlives a restart of its
+// gateway.
 func tunnelSince(ctx context.Context, e steps.Env, c *unstructured.Unstructured) (time.Time, error) {
 	since := c.GetCreationTimestamp().Time
 	pods, err := gatewayPods(ctx, e)

@@ -273,7 +273,7 @@ func podWaits(e steps.Env, p *corev1.Pod) steps.Result {
 // late reports whether a test pod waits in vain for the other pod, because the other pod completed before. A pod that
 // does not exist would wait, too.
 func late(p, other *corev1.Pod) bool {
-	if other == nil || !check.Ended(other) {
+	if other == nil || other.Status.Phase != corev1.PodSucceeded {
 		return false
 	}
 	for _, c := range other.Status.ContainerStatuses {
