@@ -248,5 +248,8 @@ func (m *mapPanel) foot() string {
 		return a.footer([]hint{keys.Interrupt.as("stop"), {"↑↓", "step"}}, []hint{keys.Esc.hint()})
 	}
 	first := append([]hint{keys.Open.as("go there"), {"↑↓", "step"}, {"←→", "part"}}, a.applyAllHint()...)
+	if len(a.live.Wrong(engine.Failed, engine.Unknown)) > 0 {
+		first = append(first, keys.Trouble.as("what is wrong"))
+	}
 	return a.footer(append(first, keys.All.hint()), []hint{keys.Esc.hint()})
 }

@@ -27,7 +27,7 @@ type run struct {
 	heardAt  time.Time // time of the last event
 	took     time.Duration
 	wrong    map[steps.Cell]bool // cells that did not pass when the run ended
-	fell     steps.Cell          // the cell that hides the result of the run, because it has failed since
+	fell     steps.Cell          // a cell that has failed since, and hides the result
 	mendable bool                // the run failed, and the checks that it was supposed to fix did not pass
 }
 
@@ -152,14 +152,21 @@ func (r *run) overtaken(a *app, step string) (steps.Cell, bool) {
 	return steps.Cell{}, false
 }
 
-// recovered reports whether the cell that hides the result of the run passes again. It shows the result then.
-func (r *run) recovered(a *app) bool {
-	if r == nil || r.fell == (steps.Cell{}) ||
-		slices.Contains(a.live.Wrong(engine.Failed, engine.Unknown, engine.ToDo, engine.InProgress, engine.Checking), r.fell) {
-		return false
+// hide hides the result of the run behind a cell that has failed since. A notice says so.
+func (r *run) hide(a *app, c steps.Cell) {
+	r.fell, a.notice = c, r.fallen()
+	r.dismiss()
+}
+
+// fallen returns the notice about the cell that hides the result.
+func (r *run) fallen() string { return r.deed.done + "; since then this check fails" }
+
+// recover shows the result of the run again once the cell that hides it passes, unless another notice is shown.
+func (r *run) recover(a *app) {
+	if r == nil || r.fell == (steps.Cell{}) || a.notice != r.fallen() || !a.live.Board.Verdict(r.fell).Status.Holds() {
+		return
 	}
-	r.fell, r.shown = steps.Cell{}, true
-	return true
+	r.fell, r.shown, a.notice = steps.Cell{}, true, ""
 }
 
 // failing counts the cells of a step that fail although a run succeeded. It ignores checks that began before the run

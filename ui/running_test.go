@@ -11,7 +11,9 @@ import (
 	"github.com/aymanbagabas/go-osc52/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"carrick/cluster/failure"
 	"carrick/steps"
+	"carrick/steps/action"
 )
 
 // parts simulates a run of three changes that ends with fault after the first done changes.
@@ -122,6 +124,17 @@ func TestARunStoppedByTheUserSaysWhatStays(t *testing.T) {
 	})
 }
 
+func TestTheCommandAfterAConflictTakesTheFieldOver(t *testing.T) {
+	m := &tunnel{}
+	conflicts := []failure.Conflict{{Manager: "helm", Field: ".data"}}
+	parts(m, 1, &action.ConflictError{What: "Secret a/two", Conflicts: conflicts})
+	onStage(t, m.options(t), 80, 24, func(p *play) {
+		p.press("a", "y")
+		p.after(25 * time.Second)
+		p.panelSays(`field .data belongs to "helm"`, "--step keys --take-over")
+	})
+}
+
 func TestANewFailureIsSeenAfterARun(t *testing.T) {
 	m := &tunnel{}
 	onStage(t, m.options(t), 80, 24, func(p *play) {
@@ -134,6 +147,10 @@ func TestANewFailureIsSeenAfterARun(t *testing.T) {
 		p.after(2 * time.Second)
 		p.shows("✗ provider: there is no key pair", "applied Tunnel keys; since then this check fails")
 		p.hides("✓ applied")
+		m.set(true)
+		p.after(2 * time.Second)
+		p.shows("✓ applied Tunnel keys: 1 change")
+		p.hides("since then")
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/engine"
 	"carrick/ui/model"
 )
@@ -318,6 +319,9 @@ func (r *run) command(a *app) string {
 	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.Session.Link().Path))
 	if step := r.step(); step != "" {
 		text += " --step " + step
+	}
+	if conflict := (*action.ConflictError)(nil); errors.As(r.err, &conflict) {
+		text += " --take-over"
 	}
 	return text
 }

@@ -153,9 +153,6 @@ func (p *stepPage) forecast(again bool) tea.Cmd {
 	}
 }
 
-// sinceThen ends the notice about a check that has failed since a run succeeded.
-const sinceThen = "; since then this check fails"
-
 // boardMoved moves the cursor to the most important row, unless the user has chosen a row. It also updates the
 // forecast.
 func (p *stepPage) boardMoved() tea.Cmd {
@@ -164,13 +161,10 @@ func (p *stepPage) boardMoved() tea.Cmd {
 		p.a.run.dismiss()
 	}
 	if c, wrong := p.a.run.overtaken(p.a, step.Name); wrong {
-		p.a.notice, p.a.run.fell = p.a.run.deed.done+sinceThen, c
-		p.a.run.dismiss()
+		p.a.run.hide(p.a, c)
 		p.to(c)
 	}
-	if strings.HasSuffix(p.a.notice, sinceThen) && p.a.run.recovered(p.a) {
-		p.a.notice = ""
-	}
+	p.a.run.recover(p.a)
 	if !pl.moved && !p.a.live.Seen(step.Name).IsZero() {
 		p.toTrouble()
 		pl.moved = true
