@@ -35,6 +35,9 @@ type Edit struct {
 	At func(context.Context, steps.Env) (namespace, name string, err error)
 	// Text returns the expected value of the key.
 	Text func(context.Context, steps.Env) (string, error)
+	// Without returns text, the current value of the key, without what this link wrote: with the values that before has
+	// in their place. before is the text that an undo restores.
+	Without func(ctx context.Context, e steps.Env, text, before string) (string, error)
 	// Again names what overwrites the key from time to time, such as "a helm upgrade".
 	Again string
 	// Hand returns how to remove manually what carrick wrote. It is shown when an undo can't remove it.
@@ -79,16 +82,18 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if rewrite, err := d.rewritten(ctx, e, live); err != nil {
 		return c, err
 	} else if rewrite {
-		d.keepsNow(c.Items[0].Entry, live)
+		if err := d.rebase(ctx, e, c.Items[0].Entry, live); err != nil {
+			return c, err
+		}
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
-			"it was changed since carrick wrote it, for example by "+d.Again+": undo restores the current text",
+			"it was changed since carrick wrote it, for example by "+d.Again+": undo keeps that change",
 		)
 	}
 	return c, nil
 }
 
-// Do discards the saved previous text if someone has changed the key since.
+// Do first adds the change to the text saved for undo if someone has changed the key since.
 func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 	live, err := d.live(ctx, e)
 	if err != nil {
@@ -104,7 +109,9 @@ func (d Edit) Do(ctx context.Context, e steps.Env, say steps.Progress) error {
 			return err
 		}
 		was := inv.Next(e, live, live)
-		d.keepsNow(was, live)
+		if err := d.rebase(ctx, e, was, live); err != nil {
+			return err
+		}
 		if err := inventory.EnterOne(ctx, e, say, steps.Update, was); err != nil {
 			return err
 		}
@@ -195,7 +202,7 @@ func (d Edit) stale(live *unstructured.Unstructured) bool {
 }
 
 // rewritten reports whether someone has changed the text since carrick wrote it and the new text is not the expected
-// one. The text saved for undo is then obsolete.
+// one. The text saved for undo then lacks that change.
 func (d Edit) rewritten(ctx context.Context, e steps.Env, live *unstructured.Unstructured) (bool, error) {
 	if !d.stale(live) {
 		return false, nil
@@ -214,19 +221,27 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
-// keepsNow saves the current text in the inventory entry, so that an undo restores it instead of the text saved
-// earlier.
-func (d Edit) keepsNow(e *steps.Entry, live *unstructured.Unstructured) {
-	if e == nil {
-		return
+// rebase changes the text saved in the inventory entry, so that an undo removes only what this link wrote from the
+// current text. Without a saved text, it saves the current text.
+func (d Edit) rebase(ctx context.Context, e steps.Env, entry *steps.Entry, live *unstructured.Unstructured) error {
+	if entry == nil {
+		return nil
 	}
-	old := runtime.DeepCopyJSON(e.Before)
+	text := d.standing(live)
+	if before, ok, _ := unstructured.NestedString(entry.Before, "data", d.Key); ok {
+		var err error
+		if text, err = d.Without(ctx, e, text, before); err != nil {
+			return err
+		}
+	}
+	old := runtime.DeepCopyJSON(entry.Before)
 	if old == nil {
 		old = map[string]any{}
 	}
-	if unstructured.SetNestedField(old, d.standing(live), "data", d.Key) == nil {
-		e.Before = old
+	if unstructured.SetNestedField(old, text, "data", d.Key) == nil {
+		entry.Before = old
 	}
+	return nil
 }
 
 // then returns the ConfigMap as it was before carrick changed it. If that is unknown, the bool is false.

@@ -113,22 +113,31 @@ func (t theEndpoint) settings() []vkSetting {
 
 // wantedConfig returns the current text of InterLinkConfig.yaml with the required settings.
 func wantedConfig(ctx context.Context, e steps.Env) (string, error) {
-	at, err := configuredEndpoint(e)
-	if err != nil {
-		return "", err
-	}
 	text, err := currentConfig(ctx, e)
 	if err != nil {
 		return "", err
 	}
-	if at.by == "public" {
-		at.ca = provingCA(ctx, e, text)
+	settings, err := wantedSettings(ctx, e, text)
+	if err != nil {
+		return "", err
 	}
-	out, err := editConfig(text, at.settings())
+	out, err := editConfig(text, settings)
 	if err != nil {
 		return "", fmt.Errorf("ConfigMap %s/%s: %w", vkNamespace(e), vkConfigMap(e), err)
 	}
 	return out, nil
+}
+
+// wantedSettings returns the settings that text, an InterLinkConfig.yaml, must contain.
+func wantedSettings(ctx context.Context, e steps.Env, text string) ([]vkSetting, error) {
+	at, err := configuredEndpoint(e)
+	if err != nil {
+		return nil, err
+	}
+	if at.by == "public" {
+		at.ca = provingCA(ctx, e, text)
+	}
+	return at.settings(), nil
 }
 
 // provingCA returns the CA that is set in text, an InterLinkConfig.yaml. It returns "" if the endpoint's certificate

@@ -20,7 +20,14 @@ func editsConfig() configDoer {
 		At: func(_ context.Context, e steps.Env) (string, string, error) {
 			return vkNamespace(e), vkConfigMap(e), nil
 		},
-		Text:  wantedConfig,
+		Text: wantedConfig,
+		Without: func(ctx context.Context, e steps.Env, text, before string) (string, error) {
+			settings, err := wantedSettings(ctx, e, text)
+			if err != nil {
+				return "", err
+			}
+			return revertConfig(text, before, settings)
+		},
 		Again: "a helm upgrade",
 		Hand:  func(_ context.Context, e steps.Env) string { return editByHand(e) },
 	}}

@@ -86,6 +86,51 @@ func TestEditConfigTakesAway(t *testing.T) {
 	}
 }
 
+func TestRevertConfig(t *testing.T) {
+	settings := []vkSetting{
+		{keyAddress, "api.example.org"}, {keyPort, "60443"}, {keyCA, certA}, {keyDropped, false}, {keyVerbose, false},
+	}
+	written, err := editConfig(broken, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := func(old, new string) string {
+		out := strings.Replace(written, old, new, 1)
+		if out == written {
+			t.Fatalf("%q is not in\n%s", old, written)
+		}
+		return out
+	}
+	restored := strings.NewReplacer("api.example.org", "192.0.2.7", "VerboseLogging: false", "VerboseLogging: true")
+	for name, c := range map[string]struct{ text, want string }{
+		"a key of carrick's": {
+			replace("api.example.org", "10.9.9.9"), strings.Replace(restored.Replace(written), "192.0.2.7", "10.9.9.9", 1),
+		},
+		"a key of carrick's is gone": {
+			replace("KubernetesApiAddr: \"api.example.org\"\n", ""),
+			strings.Replace(restored.Replace(written), "KubernetesApiAddr: \"192.0.2.7\"\n", "", 1),
+		},
+		"another key": {
+			replace("CPU: \"10\"", "CPU: \"20\""),
+			strings.Replace(restored.Replace(written), "CPU: \"10\"", "CPU: \"20\"", 1),
+		},
+		"a new file of the chart's": {
+			"KubernetesApiAddr: 10.9.9.9 # new\nKubernetesApiCaCrt: |\n      -----BEGIN CERTIFICATE-----\n  BB\n" +
+				"  -----END CERTIFICATE-----\n",
+			"KubernetesApiAddr: 10.9.9.9 # new\nKubernetesApiCaCrt: |\n      -----BEGIN CERTIFICATE-----\n  BB\n" +
+				"  -----END CERTIFICATE-----\n",
+		},
+	} {
+		if got, err := revertConfig(c.text, broken, settings); err != nil || got != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
+		}
+	}
+	if got, err := revertConfig("A: b\n", "A: b\n"+keyCA+": |\n  x\n", []vkSetting{{keyCA, ""}}); err != nil ||
+		got != "A: b\n"+keyCA+": |\n  x\n" {
+		t.Errorf("a CA that carrick has removed: %v %q", err, got)
+	}
+}
+
 func TestEditConfigRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"broken elsewhere":     "A: [b\nKubernetesApiCaCrt: |\n  x\n",

@@ -155,6 +155,32 @@ func withLevel(text string, want map[string]string) (string, error) {
 	return text, nil
 }
 
+// withoutLevel returns text, the content of the labels file, without the labels in set: each of them that text contains
+// gets the value that it has in before.
+func withoutLevel(text, before string, set map[string]string) (string, error) {
+	now, err := readLabels(text)
+	if err != nil {
+		return "", err
+	}
+	was, err := readLabels(before)
+	if err != nil {
+		return "", err
+	}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		if now[key] != set[key] || was[key] == set[key] {
+			continue
+		}
+		var value any
+		if v, ok := was[key]; ok {
+			value = v
+		}
+		if text, err = action.SetYAML(text, key, value); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
 type labelsDoer struct{ action.Edit }
 
 func editsLabels() labelsDoer {
@@ -177,6 +203,9 @@ func editsLabels() labelsDoer {
 				)
 			}
 			return text, nil
+		},
+		Without: func(_ context.Context, e steps.Env, text, before string) (string, error) {
+			return withoutLevel(text, before, levelLabels(e))
 		},
 		Again: "a deployment of Kubeflow's manifests",
 		Hand: func(ctx context.Context, e steps.Env) string {

@@ -1,6 +1,9 @@
 package vsphere
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestALevelIsPutIntoTheFileAndNothingElseIs(t *testing.T) {
 	want := map[string]string{
@@ -37,6 +40,30 @@ func TestALevelIsPutIntoTheFileAndNothingElseIs(t *testing.T) {
 	} {
 		if got, err := withLevel(text, want); err == nil {
 			t.Errorf("%s: it becomes %q", situation, got)
+		}
+	}
+}
+
+func TestALevelIsTakenOutOfTheFile(t *testing.T) {
+	set := map[string]string{
+		"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted",
+	}
+	const before = "# ours\npod-security.kubernetes.io/enforce: privileged # for now\na: b\n"
+	const undone = "# ours\npod-security.kubernetes.io/enforce: \"privileged\" # for now\na: b\n"
+	written, err := withLevel(before, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for situation, c := range map[string]struct{ text, want string }{
+		"as written": {written, undone},
+		"a level of others": {
+			strings.Replace(written, "baseline", "restricted", 1), strings.Replace(undone, "privileged", "restricted", 1),
+		},
+		"a line of others": {written + "c: d\n", undone + "c: d\n"},
+		"a new file":       {"# new\nteam: a\n", "# new\nteam: a\n"},
+	} {
+		if got, err := withoutLevel(c.text, before, set); err != nil || got != c.want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", situation, err, got, c.want)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestVerifyLeftoversAreDeletedAndNothingElse(t *testing.T) {
 }
 
 // If a deployment of Kubeflow removes the pod security level from the labels file, carrick sets it
-// again. An undo then restores the content that the deployment wrote.
+// again. An undo then restores the content that the deployment wrote, without a label of carrick's in it.
 func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
@@ -104,7 +104,7 @@ func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	verdict(t, s, "profile-levels", steps.Pass)
 	box.Run(
 		t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge",
-		"-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\n"}}`,
+		"-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\npod-security.kubernetes.io/warn: \"restricted\"\n"}}`,
 	)
 	verdict(t, s, "labels-file", steps.Fail)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"profile-labels"}})
