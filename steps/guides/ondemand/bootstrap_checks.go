@@ -111,6 +111,10 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	if err != nil {
 		return steps.Errored(err)
 	}
+	all = slices.DeleteFunc(all, func(g check.Binding) bool {
+		everyone, _ := validation.Covers(check.EveryAccount, g.Rules)
+		return everyone && !g.Missing
+	})
 	var names, gone []string
 	for _, g := range all {
 		if names = append(names, g.String()); g.Missing {
@@ -119,7 +123,7 @@ func hookRoleBound(ctx context.Context, e steps.Env) steps.Result {
 	}
 	switch ok, lacking := validation.Covers(check.RulesIn(all), want); {
 	case len(all) == 0:
-		return steps.Undone(fmt.Sprintf("no ClusterRoleBinding names ServiceAccount %s/%s", namespace, account))
+		return steps.Undone(fmt.Sprintf("no ClusterRoleBinding binds ServiceAccount %s/%s to a role", namespace, account))
 	case !ok && len(gone) > 0:
 		return steps.Failed(strings.Join(gone, "; "), "")
 	case !ok:

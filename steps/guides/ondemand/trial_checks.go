@@ -207,20 +207,34 @@ func expectedBindings(e steps.Env, user, ns string) []expectedBinding {
 	return out
 }
 
+// bindFix returns the fix that creates a RoleBinding as the hook does.
+func bindFix(e steps.Env, user, ns string, want expectedBinding) string {
+	if makesTrial(e) {
+		return e.ApplyStep("trial")
+	}
+	subject := "--user=" + steps.Quoted(want.subject.Name)
+	if want.subject.Kind == rbacv1.ServiceAccountKind {
+		subject = "--serviceaccount=" + want.subject.Namespace + ":" + want.subject.Name
+	}
+	return fmt.Sprintf(
+		"%s -n %s create rolebinding %s --clusterrole=%s %s    # or %s", e.Kubectl(), ns, steps.Quoted(want.name), want.role,
+		subject, loginFix(user),
+	)
+}
+
 func userBindings(ctx context.Context, e steps.Env) steps.Result {
 	user, ns := trialUser(e)
 	for _, want := range expectedBindings(e, user, ns) {
 		b, err := check.Get[rbacv1.RoleBinding](ctx, e.Cluster, check.RoleBindings, ns, want.name)
 		if err != nil {
-			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, recreateFix(e, user))
+			return check.Missing(err, "RoleBinding "+ns+"/"+want.name, bindFix(e, user, ns, want))
 		}
 		if b.RoleRef.Kind != "ClusterRole" || b.RoleRef.Name != want.role {
 			return steps.Failed(
 				fmt.Sprintf(
 					"RoleBinding %s/%s binds %s %s, not ClusterRole %s", ns, b.Name, b.RoleRef.Kind, b.RoleRef.Name, want.role,
 				),
-				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+"    # the role of a binding is immutable; then "+
-					recreateFix(e, user),
+				e.Kubectl()+" -n "+ns+" delete rolebinding "+steps.Quoted(b.Name)+" && "+bindFix(e, user, ns, want),
 			)
 		}
 		named := func(s rbacv1.Subject) bool {
