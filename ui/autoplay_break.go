@@ -168,6 +168,11 @@ func (p *player) heal(s *stepPage) (move, bool) {
 	if root, masked := a.live.Board.Cause(d.cell); masked { // the first failed check was a consequence
 		p.turnsTo(d, root)
 	}
+	if a.live.Board.State(d.cell) == engine.Warning { // a drift check only warns beside the check that fails
+		if cell, broken := p.brokenBy(d); broken {
+			p.turnsTo(d, cell)
+		}
+	}
 	id := s.guide().ID(d.cell)
 	if p.told["left/"+id] {
 		return move{id: fmt.Sprint("break/back/", s.at), kind: at1, key: "right"}, true

@@ -59,6 +59,8 @@ func (r *run) verdict(a *app, w int) []string {
 		text += ". Objects that others use are kept"
 	case r.Plan.Leaves():
 		text += ". Some objects are kept; l shows which and why"
+	case len(r.Plan.ByOthers()) > 0:
+		text += ". What other programs made for this link is kept; the summary lists it"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""

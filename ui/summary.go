@@ -142,9 +142,11 @@ func (s *summary) foot(all int) string {
 	case a.run.busy():
 		return a.footer([]hint{a.k.Interrupt.as("stop"), a.k.Log.hint()}, []hint{a.k.Help.hint()})
 	}
-	first := []hint{
-		a.k.Back.hint(), a.k.Undo.as("undo all"), a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint(),
+	first := []hint{a.k.Back.hint()}
+	if !s.nothing() {
+		first = append(first, a.k.Undo.as("undo all"))
 	}
+	first = append(first, a.k.Save.as("save a report"), a.k.Jump.hint(), a.k.All.hint())
 	if !a.live.Board.Count("").Green() {
 		first = slices.Insert(first, 1, a.k.Everything.hint(), a.k.Open.as("to the first open step"))
 	}
@@ -184,7 +186,7 @@ func (s *summary) lines(w int) []string {
 	} else {
 		out = append(out, a.stepList(-1, w)...)
 	}
-	for _, part := range [][]string{s.left(w), s.madeLines(w), s.upcoming(w), s.onward(w)} {
+	for _, part := range [][]string{s.left(w), s.madeLines(w), s.kept(w), s.upcoming(w), s.onward(w)} {
 		if len(part) > 0 {
 			out = append(append(out, ""), part...)
 		}
@@ -241,6 +243,23 @@ func (s *summary) madeLines(w int) []string {
 		out = append(out, "  "+a.t.faint.Render("nothing"))
 	}
 	return out
+}
+
+// kept returns what the last undo has kept because other programs made it for this link.
+func (s *summary) kept(w int) []string {
+	a := s.a
+	if !a.undid || a.run == nil || !a.run.Plan.Undo {
+		return nil
+	}
+	var out []string
+	for _, it := range a.run.Plan.ByOthers() {
+		text := "kept: " + oneLine(it.What) + ": " + oneLine(it.Note)
+		out = append(out, hang("  ", wrap(text, max(1, w-2)))...)
+	}
+	if out == nil {
+		return nil
+	}
+	return append([]string{a.t.title.Render("Made by other programs for this link")}, out...)
 }
 
 // upcoming returns the times at which a verdict will change, such as when a credential expires.

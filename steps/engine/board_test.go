@@ -158,6 +158,25 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// What has passed is overdue only after it has not passed for the whole time, however old its object is.
+func TestWaitingCountsFromTheLastPass(t *testing.T) {
+	g, works := chainGuide(), true
+	g.Steps[0].Checks[0].Timeout = time.Minute
+	g.Steps[0].Checks[0].Run = func(context.Context, steps.Env) steps.Result {
+		if works {
+			return steps.Passed("it runs")
+		}
+		return steps.Waits(time.Now().Add(-time.Hour), "starts")
+	}
+	s := hostSession(t, g)
+	for _, want := range []steps.Status{steps.Pass, steps.Waiting} {
+		if r, _ := s.Probe(t.Context(), cell("a", steps.Local)); r.Status != want {
+			t.Errorf("got %v %q, want %v", r.Status, r.Found, want)
+		}
+		works = false
+	}
+}
+
 // A probe reads a fact once, however often it uses the fact, even through defaults. The next probe reads it again.
 func TestAFactIsTheSameForAllOfAProbe(t *testing.T) {
 	g, learnt := chainGuide(), 0

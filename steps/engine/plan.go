@@ -230,6 +230,7 @@ func (s *Session) PlanUndo(ctx context.Context, o Scope) (*Plan, error) {
 			action, _ := s.guide.Action(a.Action)
 			return keeps(action.Doer)
 		})
+		p.dropByOthers()
 	}
 	return p, nil
 }

@@ -31,6 +31,19 @@ func (p *Plan) Leaves() bool {
 	)
 }
 
+// ByOthers returns the items of an undo that other programs made for this link and that are kept.
+func (p *Plan) ByOthers() []steps.Item {
+	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.ByOthers })
+}
+
+func (p *Plan) dropByOthers() {
+	for i := range p.Actions {
+		c := &p.Actions[i].Change
+		c.Items = slices.DeleteFunc(c.Items, func(it steps.Item) bool { return it.ByOthers })
+	}
+	p.Actions = slices.DeleteFunc(p.Actions, func(a Planned) bool { return len(a.Change.Items) == 0 && a.Pending == "" })
+}
+
 // Unentered returns the items that an undo keeps because the link's inventory does not contain them.
 func (p *Plan) Unentered() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.Unentered })

@@ -51,6 +51,7 @@ type Session struct {
 	secrets  map[string]masked.Value
 	webs     map[web.Address]*web.Client // opened so far
 	answered chan struct{}               // closed and replaced when an answer changes
+	passed   map[steps.Cell]time.Time    // time of the last pass
 }
 
 // NewSession starts a session. It sends no request yet.
@@ -59,6 +60,7 @@ func NewSession(o SessionOptions) *Session {
 		guide: o.Guide, link: o.Link, ends: o.Endpoints, assets: o.Assets, log: o.Log, audit: o.Audit, attended: o.Attended,
 		looks: tracked.NewLooks(), answers: steps.Given{}, secrets: map[string]masked.Value{},
 		webs: map[web.Address]*web.Client{}, answered: make(chan struct{}),
+		passed: map[steps.Cell]time.Time{},
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -169,7 +171,7 @@ func (s *Session) Probe(ctx context.Context, c steps.Cell) (steps.Result, Trace)
 		r = late
 		tracked.Expires(ctx, time.Now().Add(tracked.ErrorAge)) // cancelled reads can't trigger the next probe
 	}
-	r = overdue(check, r, time.Now())
+	r = overdue(check, s.sincePass(c, r, time.Now()), time.Now())
 	if r.Fix == "" && (r.Status == steps.Fail || r.Status == steps.Warn) {
 		r.Fix = s.fixCommand(check, env, r)
 	}
@@ -278,6 +280,19 @@ func (s *Session) fixCommand(check *steps.Check, env steps.Env, r steps.Result) 
 		return ""
 	}
 	return env.ApplyStep(step.Name)
+}
+
+// sincePass returns r. If r is pending, it can't have been so for longer than since the last pass of the cell.
+func (s *Session) sincePass(c steps.Cell, r steps.Result, now time.Time) steps.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Status == steps.Pass {
+		s.passed[c] = now
+	}
+	if last := s.passed[c]; r.Status == steps.Waiting && !r.Since.IsZero() && last.After(r.Since) {
+		r.Since = last
+	}
+	return r
 }
 
 // overdue turns a pending result into a failure after the check's timeout. Before that, it schedules a probe for the

@@ -156,6 +156,9 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 		w.trouble("Error: ", failed)
 	default:
 		w.out.sentence("Done: %s in %s", steps.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
+		for _, it := range p.ByOthers() {
+			w.out.sentence("Undo keeps %s: %s", it.What, it.Note)
+		}
 	}
 	return nil
 }

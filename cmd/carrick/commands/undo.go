@@ -3,9 +3,11 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"carrick/cluster/clean"
 	"carrick/cmd/carrick/exit"
 	"carrick/steps/engine"
 )
@@ -55,6 +57,9 @@ func (a *app) runUndo(ctx context.Context, path string, f changeFlags) error {
 	outliveReaders()
 	if err := s.Undo(ctx, p, a.progress(s)); err != nil {
 		return err
+	}
+	for _, it := range p.ByOthers() {
+		fmt.Fprintf(a.out, "kept: %s: %s\n", clean.Text(it.What), clean.Text(it.Note))
 	}
 	return leftFiles(p)
 }

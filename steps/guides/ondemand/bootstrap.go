@@ -14,6 +14,7 @@ import (
 	"carrick/steps/action"
 	"carrick/steps/check"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -47,11 +48,45 @@ func bootstrap() steps.Step {
 			},
 			{
 				Name: "cluster-roles", Title: "Grant the hooks' permissions and define users' roles", On: steps.Remote,
-				Needs: []string{"signed-in"}, Doer: action.Manifest{File: rolesFile},
+				Needs: []string{"signed-in"}, Doer: rolesDoer{action.Manifest{File: rolesFile}},
 			},
 		},
 		Checks: bootstrapChecks(),
 	}
+}
+
+// rolesDoer creates the ClusterRoles. Its undo names the users' namespaces, which the hook created.
+type rolesDoer struct{ action.Manifest }
+
+func (d rolesDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
+	c, err := d.Manifest.PlanUndo(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	all, err := userNamespaces(ctx, e)
+	if apierrors.IsForbidden(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	var names []string
+	for _, ns := range all {
+		if ns.DeletionTimestamp == nil && ns.Labels[steps.LinkLabel(e.Link)] == "" {
+			names = append(names, ns.Name)
+		}
+	}
+	if len(names) > 0 {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Leave, ByOthers: true, What: "users' namespaces " + few(names),
+			Note: fmt.Sprintf(
+				"the hook created them, and users' apps may run in them. To delete one with all that it contains: %s delete "+
+					"namespace %s",
+				e.Kubectl(), names[0],
+			),
+		})
+	}
+	return c, nil
 }
 
 const noCA = "your cluster context has no CA, so it trusts the system's CAs"

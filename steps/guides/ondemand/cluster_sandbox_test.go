@@ -126,9 +126,24 @@ func TestVerifyTheClustersHalfComesAndGoes(t *testing.T) {
 		t.Errorf("a second apply would change: %+v", p.Actions)
 	}
 	t.Run("the hook takes the trial over", func(t *testing.T) { hookTakesOver(t, box) })
+	box.Run(
+		t, clustertest.Remote,
+		"{apiVersion: v1, kind: Namespace, metadata: {name: user-zoe, labels: {app.kubernetes.io/name: open-ondemand}}}",
+		"apply", "-f", "-",
+	)
+	if p, err = s.PlanUndo(t.Context(), engine.Scope{}); err != nil {
+		t.Fatal(err)
+	}
+	if kept := p.ByOthers(); len(kept) != 1 || kept[0].What != "users' namespaces user-zoe" {
+		t.Errorf("the undo names as kept: %+v", kept)
+	}
+	box.Run(t, clustertest.Remote, "", "delete", "namespace", "user-zoe")
 	stepstest.Undo(t, s)
 	if d := cmp.Diff(before, stepstest.Snapshot(t, box)); d != "" {
 		t.Errorf("undo did not restore the original state (-before +after):\n%s", d)
+	}
+	if p, err = s.PlanUndo(t.Context(), engine.Scope{}); err != nil || len(p.Actions) != 0 {
+		t.Errorf("after the undo, another one would: %+v, %v", p.Actions, err)
 	}
 }
 

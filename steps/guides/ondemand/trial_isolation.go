@@ -21,7 +21,7 @@ func isolationChecks() []steps.Check {
 	return []steps.Check{
 		{
 			Name: "user-permissions", Title: "The trial user is allowed to run apps in their namespace", On: steps.Remote,
-			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings"},
+			From: "the API server's authorizer", When: hasTrialUser, Needs: []string{"user-bindings", "users-role"},
 			Why:        "The adapter makes all calls with the user's own credentials.",
 			References: []string{"OSC/ood_core: lib/ood_core/job/adapters/kubernetes/batch.rb"},
 			Run:        userMay,

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -259,20 +260,31 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, err
 }
 
-// PlanUndo adds the note that the labels of existing namespaces remain.
+// PlanUndo also names the namespaces that keep the labels, because the profile controller never removes a label.
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
-	if err == nil && len(c.Items) > 0 && c.Items[0].Verb.Changes() {
-		c.Items[0].Note = steps.JoinNotes(
-			c.Items[0].Note,
-			fmt.Sprintf(
-				"labels that the profile controller added to namespaces remain. To remove them: %s label namespace NAME %s-",
-				e.Kubectl(),
-				check.EnforceLabel,
-			),
-		)
+	if err != nil || len(c.Items) == 0 || !c.Items[0].Verb.Changes() {
+		return c, err
 	}
-	return c, err
+	all, err := profileSpaces(ctx, e)
+	if apierrors.IsForbidden(err) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	all = slices.DeleteFunc(all, func(ns *corev1.Namespace) bool { return ns.Labels[check.EnforceLabel] != level(e) })
+	if len(all) > 0 {
+		c.Items = append(c.Items, steps.Item{
+			Verb: steps.Leave, ByOthers: true, What: "pod security labels of the namespaces " + check.Some(spaceNames(all)),
+			Note: fmt.Sprintf(
+				"the profile controller added them and never removes them. To remove them: %s label namespace %s %s-",
+				e.Kubectl(), strings.Join(spaceNames(all), " "),
+				strings.Join(slices.Sorted(maps.Keys(levelLabels(e))), "- "),
+			),
+		})
+	}
+	return c, nil
 }
 
 // Export returns the labels for the Kubeflow manifests. It exports no ConfigMap, because kustomize
