@@ -96,6 +96,7 @@ type Result struct {
 	Secondary bool      // usually caused by another failure; set by Symptom
 	Undone    bool      // an object that an action creates does not exist; set by func Undone
 	NotTried  bool      // an action's trial has not run yet; set by func NotTried
+	Lasts     bool      // only for a failure: waiting does not make it pass; set by Lasting
 	Made      bool      // only for a failure: this link ran the action that fixes it; the inventory sets this, too
 	told      Status    // only for a skip: the verdict in the other admin's facts file
 	PeerFile  bool      // only for a skip: the check requires data that the other side's admin has not provided
@@ -131,6 +132,13 @@ func NotTried(found string) Result { return Result{Status: Fail, Found: found, N
 // Symptom marks the result as a symptom, which another failure usually causes. Symptoms are listed after their causes.
 func (r Result) Symptom() Result {
 	r.Secondary = true
+	return r
+}
+
+// Lasting marks a failure that ends only after a person has changed an answer or something else. An apply does not wait
+// for it to pass.
+func (r Result) Lasting() Result {
+	r.Lasts = r.Status == Fail
 	return r
 }
 

@@ -49,6 +49,8 @@ func TestARunSaysHowFarItIs(t *testing.T) {
 		p.shows("3 of 3", "5 s of 1 min: there is no key pair.")
 		p.panelSays("Waiting for a check on the provider side: the keys Secret holds one key pair (step Tunnel keys)")
 		sweep(p)
+		p.after(time.Minute)
+		p.panelSays("Done 3 of 3", "Next esc shows the failing check with its fix, e changes the answers, u undoes the changes")
 	})
 }
 

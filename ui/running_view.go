@@ -270,6 +270,10 @@ func (a *app) wentWrong(err error) string {
 // next returns what to do after a failed run.
 func (r *run) next(a *app) string {
 	k := a.k
+	if len(r.Ahead()) == 0 && r.Events > 0 && !r.Plan.Undo && r.step() != "" {
+		return k.Esc.hint().key + " shows the failing check with its fix, " + k.Answers.hint().key + " changes the answers, " +
+			k.Undo.hint().key + " undoes the changes, " + k.Log.hint().key + " is the log"
+	}
 	again, several := k.Apply, r.step() == ""
 	switch {
 	case r.Plan.Undo:

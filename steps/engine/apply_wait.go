@@ -63,6 +63,9 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 		if last = r; good(r) || short.Err() != nil {
 			return r, ctx.Err()
 		}
+		if r.Lasts {
+			return r, nil
+		}
 		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {
 			return r, nil // waiting does not grant the permission
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // settling returns a session whose only action takes effect after the given time, and whose check has the timeout
-// within.
-func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Session {
+// within. Until then the check waits, or fails with the given result.
+func settling(t *testing.T, within, after time.Duration, fails *steps.Result) *engine.Session {
 	t.Helper()
 	h, err := host.New(t.TempDir())
 	if err != nil {
@@ -45,8 +45,8 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 							return steps.Passed("it is there")
 						}
 						r := steps.Waits(made, "not yet")
-						if fails {
-							r = steps.Failed("not at all", "")
+						if fails != nil {
+							r = *fails
 						}
 						r.Again = time.Now().Add(5 * time.Second)
 						return r
@@ -60,18 +60,21 @@ func settling(t *testing.T, within, after time.Duration, fails bool) *engine.Ses
 	})
 }
 
-// Apply waits for a waiting check until the check's timeout, and for a failing check for a minute.
+// Apply waits for a waiting check until the check's timeout, for a failing check for a minute, and not for a failure
+// that lasts.
 func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
+	fails, lasts := steps.Failed("not at all", ""), steps.Failed("never", "").Lasting()
 	for _, tc := range []struct {
 		situation     string
 		within, after time.Duration
-		fails         bool
+		fails         *steps.Result
 		want          string // of the error
 		took          time.Duration
 	}{
-		{"it comes late, and in time", 5 * time.Minute, 90 * time.Second, false, "", 90 * time.Second},
-		{"it comes too late", 2 * time.Minute, time.Hour, false, "not yet", 2 * time.Minute},
-		{"it fails", 5 * time.Minute, time.Hour, true, "not at all", time.Minute},
+		{"it comes late, and in time", 5 * time.Minute, 90 * time.Second, nil, "", 90 * time.Second},
+		{"it comes too late", 2 * time.Minute, time.Hour, nil, "not yet", 2 * time.Minute},
+		{"it fails", 5 * time.Minute, time.Hour, &fails, "not at all", time.Minute},
+		{"it fails for good", 5 * time.Minute, time.Hour, &lasts, "never", 0},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,7 +99,7 @@ func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 // A check is skipped because its object was not read yet. It runs again once its need holds.
 func TestASkipThatIsTooEarlyIsNotTakenForDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := settling(t, 0, 0, false)
+		s := settling(t, 0, 0, nil)
 		g := s.Guide()
 		made := time.Now()
 		soon := func(r steps.Result) steps.Result { r.Again = time.Now().Add(time.Second); return r }

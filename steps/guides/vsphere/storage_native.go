@@ -76,7 +76,11 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	fix := nativeFix(e)
 	switch {
 	case said != "" && needed:
-		return steps.Failed(fmt.Sprintf("StorageClass %s provides no shared volumes: %q", claimClass(c), said), fix)
+		r := steps.Failed(fmt.Sprintf("StorageClass %s provides no shared volumes: %q", claimClass(c), said), fix)
+		if lacksFileVolumes(said) {
+			r = r.Lasting()
+		}
+		return r
 	case said != "":
 		return steps.Passed("StorageClass %s provides no shared volumes (%q)", claimClass(c), said)
 	case late != "":
@@ -99,11 +103,10 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	)
 }
 
-// nativeFix returns how to enable file volumes for the guest.
+// nativeFix returns how to go on without file volumes of the guest, or how to enable them.
 func nativeFix(e steps.Env) string {
-	return "ask a vSphere admin to enable vSAN File Service and file volumes on the Supervisor (vSphere 7.0U3 or later, " +
-		"TKr 1.22 or later, no NAT between the two networks)\n# otherwise: " +
-		answer(e, "storage.source", byNFS)
+	return answer(e, "storage.source", byNFS) + "\n# or ask a vSphere admin to enable vSAN File Service and file volumes on " +
+		"the Supervisor (vSphere 7.0U3 or later, TKr 1.22 or later, no NAT between the two networks)"
 }
 
 // lacksFileVolumes reports whether a message of pvCSI means that file volumes are not available.
