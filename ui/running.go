@@ -106,6 +106,7 @@ func (r *run) ended(a *app, m ranMsg) tea.Cmd {
 	if m.err != nil {
 		a.trouble(m.err)
 	} else {
+		r.Succeeded()
 		a.undid = r.Plan.Undo
 		a.log.note(a.now(), r.deed.done+": "+steps.Plural(r.Changed, "change"))
 	}

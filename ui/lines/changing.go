@@ -155,6 +155,7 @@ func (w *walk) do(d deed, p *engine.Plan, allowed steps.ApplyOptions) error {
 	case failed != nil:
 		w.trouble("Error: ", failed)
 	default:
+		k.Succeeded()
 		w.out.sentence("Done: %s in %s", steps.Plural(k.Changed, "change"), span(max(time.Second, time.Since(began))))
 		for _, it := range p.ByOthers() {
 			w.out.sentence("Undo keeps %s: %s", it.What, it.Note)

@@ -27,7 +27,8 @@ type Run struct {
 
 type part struct {
 	Part
-	done bool
+	done    bool
+	counted bool // in Changed
 }
 
 // Asked is a request from the current action to the user, such as to open an address or to type a code. It remains
@@ -112,9 +113,20 @@ func (r *Run) reach(e steps.Event) {
 	for i := first; i < len(r.parts) && of(r.parts[i]); i++ {
 		p := &r.parts[i]
 		if p.What == "" || (p.What == e.What && !p.done) {
-			p.done = p.What != ""
+			p.done, p.counted = p.What != "", true
 			r.Changed++
 			return
+		}
+	}
+}
+
+// Succeeded records that the run has ended without an error. What the plan shows is then done, even if its action did not
+// report it. Of a pending action, only what it reported is done.
+func (r *Run) Succeeded() {
+	for i := range r.parts {
+		if p := &r.parts[i]; !p.counted && p.Act.Pending == "" {
+			p.done, p.counted = true, true
+			r.Changed++
 		}
 	}
 }
