@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"carrick/steps"
@@ -192,11 +193,27 @@ func (p *stepPage) totals() string {
 	if a.notice != "" {
 		return spread(" "+a.notice, right, a.w)
 	}
-	tally := p.tally(a.live.Board.Count(""))
-	if strip := p.strip(); !a.wide() && width(strip+tally+right)+6 <= a.w {
-		tally = strip + "  " + tally
+	n := a.live.Board.Count("")
+	tally := p.tally(n)
+	if strip := p.strip(); !a.wide() && width(strip+right)+4 <= a.w { // the strip matters more than the counts
+		tally = strip + "  " + p.tally(n, p.uncounted(n, a.w-width(strip+right)-6)...)
 	}
 	return spread(" "+tally, right, a.w)
+}
+
+// uncounted returns the states that the counts leave out to fit into w columns. The first are those that need no
+// attention.
+func (p *stepPage) uncounted(n engine.Counts, w int) []engine.State {
+	dropped := []engine.State{
+		engine.Skipped, engine.Later, engine.OK, engine.Checking, engine.InProgress, engine.Warning, engine.ToDo,
+		engine.Unknown, engine.Failed,
+	}
+	for i := range dropped {
+		if width(p.tally(n, dropped[:i]...)) <= w {
+			return dropped[:i]
+		}
+	}
+	return dropped
 }
 
 // strip returns the state of every step in a few columns, for screens without a list of steps.
@@ -214,10 +231,13 @@ func (p *stepPage) strip() string {
 	return strings.Join(parts, " ")
 }
 
-// tally returns the counts. Those that need attention are in color.
-func (p *stepPage) tally(n engine.Counts) string {
+// tally returns the counts, except those of the states without. Those that need attention are in color.
+func (p *stepPage) tally(n engine.Counts, without ...engine.State) string {
 	var parts []string
 	for _, one := range n.List() {
+		if slices.Contains(without, one.State) {
+			continue
+		}
 		switch part := one.String(); one.State {
 		case engine.Failed, engine.Unknown, engine.Warning, engine.ToDo:
 			parts = append(parts, p.a.t.ink(one.State).Render(part))
@@ -259,6 +279,9 @@ func (p *stepPage) foot() string {
 	}
 	if p.at > 0 {
 		first = append([]hint{keys.Back.hint()}, first...)
+	}
+	if r := a.run; r.visible() && r.failed() && !r.Plan.Undo && r.step() == "" {
+		first = append([]hint{keys.Everything.as("continue")}, first...)
 	}
 	first, last := append(first, keys.Filter.hint()), []hint{keys.Help.hint(), keys.Quit.hint()}
 	switch {
