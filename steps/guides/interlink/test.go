@@ -1,7 +1,6 @@
 package interlink
 
 import (
-	"context"
 	"errors"
 	"regexp"
 	"strconv"
@@ -82,22 +81,3 @@ var releaseVersion = regexp.MustCompile(`^v\d{1,3}\.\d{1,3}\.\d{1,3}`)
 // plainVersion removes a vendor's suffix from v, because no image has a tag such as v1.33.1+k3s1. It returns "" if v is
 // not a version.
 func plainVersion(v string) string { return releaseVersion.FindString(v) }
-
-// jobDoer creates the test Job. Undo deletes the Job, and exports omit it.
-type jobDoer struct{ action.Manifest }
-
-// Plan plans no Job until the edge node's facts file says that the plugin mounts tokens. Before that, the Job would
-// only fail.
-func (j jobDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
-	if e.PeerFromFile() {
-		if _, err := e.Peer.Text("plugin-exports"); err != nil {
-			return steps.Change{}, err
-		}
-	}
-	return j.Manifest.Plan(ctx, e)
-}
-
-// Export omits the Job.
-func (j jobDoer) Export(context.Context, steps.Env) ([]action.Exported, error) {
-	return []action.Exported{{Hand: "# the test Job is not part of the set-up: carrick runs it, and undo deletes it"}}, nil
-}

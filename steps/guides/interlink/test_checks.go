@@ -253,6 +253,9 @@ func watchHeld(ctx context.Context, e steps.Env) steps.Result {
 // holding returns the result for a watch whose outcome is not recorded yet. The check waits until 30 s after the
 // planned end of the watch. After that it fails.
 func holding(r watched) steps.Result {
+	if r.Stopped {
+		return steps.NotTried(fmt.Sprintf("the test watch was stopped before its end (%s)", r.when()))
+	}
 	ends := r.Time.Add(time.Duration(r.Wanted)*time.Second + 30*time.Second)
 	if time.Now().After(ends) {
 		return steps.Failed(

@@ -54,6 +54,7 @@ type apiAnswer struct {
 type watched struct {
 	recordSubject
 	Holding bool    `json:"holding,omitempty"` // the watch has started, but its outcome is not recorded yet
+	Stopped bool    `json:"stopped,omitempty"` // only if Holding: the user has stopped carrick
 	Error   string  `json:"error,omitempty"`
 	Status  int     `json:"status"`
 	Events  bool    `json:"events"` // events arrived while the watch was open

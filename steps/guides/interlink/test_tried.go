@@ -107,10 +107,7 @@ func ranOn(ctx context.Context, e steps.Env) (steps.Tried, error) {
 	} else if !apierrors.IsNotFound(err) {
 		return steps.Tried{}, err
 	}
-	again := fmt.Sprintf(
-		"%s -n %s delete job %s && carrick apply %s --step test", e.Kubectl(), j.Namespace, j.Name, e.LinkFile(),
-	)
-	return steps.Tried{At: j.Status.StartTime.Time, On: on, Again: again}, nil
+	return steps.Tried{At: j.Status.StartTime.Time, On: on}, nil
 }
 
 // outdated reports whether a dependency of a record has changed since the record was written.

@@ -3,6 +3,7 @@ package interlink
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -89,6 +90,12 @@ func (d watchDoer) Do(ctx context.Context, e steps.Env, say steps.Progress) erro
 			return nil
 		},
 	)
+	if err != nil && ctx.Err() != nil {
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		begun.Stopped = true
+		return errors.Join(err, d.keep(over, e, say, begun))
+	}
 	if err != nil {
 		return err
 	}
