@@ -160,7 +160,7 @@ func (p *stepPage) escape() {
 	}
 }
 
-// fix runs only the action that fixes the selected check.
+// fix runs only the action that fixes the selected check, and what must run again because of it.
 func (p *stepPage) fix() tea.Cmd {
 	check, cell, ok := p.cell()
 	if !ok {
@@ -174,7 +174,7 @@ func (p *stepPage) fix() tea.Cmd {
 	case v.Status == steps.Pass:
 		p.a.notice = "this check passes: there is nothing to fix"
 	case action != nil, mend != nil && wrong: // the forecast can be outdated, and an empty plan says why it is empty
-		return p.ask(toFix, oneLine(mend.Title), engine.Scope{Actions: []string{mend.Name}})
+		return p.ask(toFix, oneLine(mend.Title), engine.Scope{Actions: []string{mend.Name}, Follow: true})
 	case v.Status == steps.Fail && p.a.live.Changes(p.step().Name) > 0: // the step can make the check pass
 		return p.ask(toApply, p.step().Title, engine.Scope{Steps: []string{p.step().Name}})
 	case mend == nil:

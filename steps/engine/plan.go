@@ -98,6 +98,7 @@ type Scope struct {
 	Steps   []string   // names of steps
 	Actions []string   // names of actions
 	Side    steps.Side // one side only
+	Follow  bool       // also the actions that must run again because of Actions; only for an apply
 	// Found lists objects to undo although the inventory does not contain them. They are named as in the plan, such as
 	// "Role renku/renku". They are identified only by their ownership labels, and no values are restored.
 	Found []string
@@ -144,6 +145,9 @@ func (s *Session) Plan(ctx context.Context, o Scope) (*Plan, error) {
 		if ok {
 			p.Actions = append(p.Actions, pl)
 		}
+	}
+	if o.Follow && p.Changes() {
+		p.Actions = append(p.Actions, s.following(ctx, o)...)
 	}
 	if err := s.planNamespaces(ctx, p, o); err != nil {
 		return p, err

@@ -150,7 +150,7 @@ func (w *walk) diff(string) error {
 
 const noAction = "carrick has no action for this check; see its fix."
 
-// fix runs only the action that fixes one check.
+// fix runs only the action that fixes one check, and what must run again because of it.
 func (w *walk) fix(args string) error {
 	r, ok := w.rowOf(args, func(r row) bool {
 		return slices.ContainsFunc(r.cells, func(c steps.Cell) bool { act, _ := w.live.Offer(c); return act != nil })
@@ -174,7 +174,7 @@ func (w *walk) fix(args string) error {
 		return nil
 	}
 	return w.changeAndTell(deed{
-		scope: engine.Scope{Actions: names}, what: listed(titles), verb: "Apply", doing: "fixing",
+		scope: engine.Scope{Actions: names, Follow: true}, what: listed(titles), verb: "Apply", doing: "fixing",
 		option: " --step " + step.Name,
 	})
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
+	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/guides/argocd"
 	"carrick/steps/stepstest"
 )
@@ -66,4 +69,32 @@ func TestCycle(t *testing.T) {
 			stepstest.Cycle(t, box, argocd.Guide(), assets, name, answers)
 		})
 	}
+}
+
+// A token that is created again is also written into Argo CD's cluster Secret, by the same plan.
+func TestVerifyADeletedTokenIsReplacedInOneGo(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := clustertest.Start(t)
+	box.Seed(t, "argocd")
+	s := stepstest.Open(t, box, argocd.Guide(), assets, "token", stepstest.Given(t, box, argocd.Guide(), nil))
+	stepstest.Apply(t, s)
+	stepstest.Green(t, s)
+	box.Run(t, clustertest.Remote, "", "-n", "argocd-manager", "delete", "secret", "argocd-token-long-lived-token")
+	s.Forget()
+	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"account"}, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Actions) != 2 || p.Actions[1].Action != "cluster-secret" || p.Actions[1].Pending == "" {
+		t.Fatalf("the plan is %+v", p.Actions)
+	}
+	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	stepstest.Green(t, s)
+	if p, err = s.Plan(t.Context(), engine.Scope{Actions: []string{"account"}, Follow: true}); err != nil || !p.Empty() {
+		t.Errorf("there is something to do still: %v %+v", err, p)
+	}
+	stepstest.Undo(t, s)
 }
