@@ -57,23 +57,27 @@ func Served(ctx context.Context, c *cluster.Cluster, crd, version, fix string) s
 	return steps.Failed(fmt.Sprintf("%s does not serve version %s", crd, version), fix)
 }
 
-// Available verifies that all replicas of a Deployment are available. The finding contains how many are not.
-func Available(ctx context.Context, c *cluster.Cluster, namespace, name, fix string) steps.Result {
-	d, err := Get[appsv1.Deployment](ctx, c, Deployments, namespace, name)
+// Available verifies that all replicas of a Deployment are available. The finding contains how many are not. If the
+// Deployment is scaled to 0 replicas, the fix is the command that scales it, and otherwise the given one.
+func Available(ctx context.Context, e steps.Env, namespace, name, fix string) steps.Result {
+	d, err := Get[appsv1.Deployment](ctx, e.Cluster, Deployments, namespace, name)
 	if err != nil {
 		return Missing(err, "Deployment "+namespace+"/"+name, fix)
 	}
-	return AvailableNow(d, fix)
+	return AvailableNow(e, d, fix)
 }
 
 // AvailableNow is like Available, for a Deployment that the caller has already read.
-func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
+func AvailableNow(e steps.Env, d *appsv1.Deployment, fix string) steps.Result {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
 		want = *d.Spec.Replicas
 	}
 	if want == 0 {
-		return steps.Failed(fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas", d.Namespace, d.Name), fix)
+		return steps.Failed(
+			fmt.Sprintf("Deployment %s/%s is scaled to 0 replicas", d.Namespace, d.Name),
+			ScaleUp(e, "deployment", d.Namespace, d.Name),
+		)
 	}
 	if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want {
 		return steps.Waits(
@@ -81,6 +85,13 @@ func AvailableNow(d *appsv1.Deployment, fix string) steps.Result {
 		).Or(fix)
 	}
 	return steps.Passed("%d of %d replicas of %s are available", d.Status.AvailableReplicas, want, d.Name)
+}
+
+// ScaleUp returns the command that scales a Deployment or StatefulSet from 0 replicas to one.
+func ScaleUp(e steps.Env, kind, namespace, name string) string {
+	return fmt.Sprintf(
+		"%s -n %s scale %s %s --replicas=1", e.Kubectl(), steps.Quoted(namespace), kind, steps.Quoted(name),
+	)
 }
 
 // WaitsSince returns when a Deployment became unavailable. If the Deployment is available and only rolling out,

@@ -89,7 +89,10 @@ func controllerReady(ctx context.Context, e steps.Env) steps.Result {
 	_, version := check.SplitImage(s.Spec.Template.Spec.Containers[0].Image)
 	ready := s.Status.ReadyReplicas
 	found := fmt.Sprintf("StatefulSet %s (%s) has %d of %d replicas ready", s.Name, clean.Text(version), ready, want)
-	if want == 0 || ready < want {
+	if want == 0 {
+		return steps.Failed(found, check.ScaleUp(e, "statefulset", s.Namespace, s.Name))
+	}
+	if ready < want {
 		return steps.Failed(found, e.Kubectl()+" -n "+s.Namespace+" describe statefulset "+s.Name)
 	}
 	return steps.Passed("%s", found)

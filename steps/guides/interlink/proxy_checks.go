@@ -131,7 +131,7 @@ func nginxTime(s string) time.Duration {
 
 func proxyRuns(ctx context.Context, e steps.Env) steps.Result {
 	r := check.Available(
-		ctx, e.Cluster, space(e), proxyName,
+		ctx, e, space(e), proxyName,
 		e.Kubectl()+" describe pods -n "+space(e)+" -l app.kubernetes.io/name="+proxyName,
 	)
 	if r.Status != steps.Pass {

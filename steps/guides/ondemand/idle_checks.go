@@ -259,6 +259,6 @@ func idleRuns(ctx context.Context, e steps.Env) steps.Result {
 		)
 	}
 	return check.Available(
-		ctx, e.Cluster, all[0].Namespace, all[0].Name, e.Kubectl()+" -n "+steps.Quoted(all[0].Namespace)+" describe pods",
+		ctx, e, all[0].Namespace, all[0].Name, e.Kubectl()+" -n "+steps.Quoted(all[0].Namespace)+" describe pods",
 	)
 }

@@ -64,7 +64,7 @@ func reaperThere(ctx context.Context, e steps.Env) steps.Result {
 			if _, err := check.Get[rbacv1.ClusterRole](ctx, e.Cluster, check.ClusterRoles, "", reaperName); err != nil {
 				return check.Missing(err, "ClusterRole "+reaperName+" (bound by the hook)", "")
 			}
-			return check.Available(ctx, e.Cluster, d.Namespace, d.Name, e.Kubectl()+" -n "+reaperName+" describe pods")
+			return check.Available(ctx, e, d.Namespace, d.Name, e.Kubectl()+" -n "+reaperName+" describe pods")
 		}
 		elsewhere = append(
 			elsewhere,

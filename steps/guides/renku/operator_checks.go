@@ -198,7 +198,7 @@ func operatorReady(ctx context.Context, e steps.Env) steps.Result {
 	}
 	fix := e.Kubectl() + " -n " + d.Namespace + " describe deployment " + d.Name +
 		"    # and the pods: -l app.kubernetes.io/name=" + operatorChart
-	r := check.Available(ctx, e.Cluster, d.Namespace, d.Name, fix)
+	r := check.Available(ctx, e, d.Namespace, d.Name, fix)
 	if r.Status == steps.Pass {
 		r.Found += ", watching " +
 			map[bool]string{true: "all namespaces", false: "namespace " + ns}[operatorEnv(d)["CLUSTER_SCOPED"] == "true"]

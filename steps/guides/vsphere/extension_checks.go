@@ -64,7 +64,7 @@ func extensionReady(ctx context.Context, e steps.Env) steps.Result {
 		return *refused
 	}
 	in := extensionSpace(e)
-	r := check.Available(ctx, e.Cluster, in, extensionName, e.Kubectl()+" -n "+in+" describe pods -l app="+extensionName)
+	r := check.Available(ctx, e, in, extensionName, e.Kubectl()+" -n "+in+" describe pods -l app="+extensionName)
 	if s.program == byUpstream && runsCarrick(e) && r.Status == steps.Pass {
 		return steps.Warned("the extension runs the published program, but extension.program is "+byCarrick, takeOverFix(e))
 	}

@@ -60,7 +60,7 @@ func theController(ctx context.Context, e steps.Env) (controllerState, error) {
 	switch {
 	case want == 0:
 		s.down = fmt.Sprintf("the profile controller %s/%s is scaled to 0 replicas", kubeflowSpace, d.Name)
-		s.fix = at + "scale deployment " + d.Name + " --replicas=1"
+		s.fix = check.ScaleUp(e, "deployment", kubeflowSpace, d.Name)
 	case d.Status.AvailableReplicas == 0:
 		s.down = fmt.Sprintf("0 of %d replicas of the profile controller %s/%s are available", want, kubeflowSpace, d.Name)
 		s.since, s.fix = check.WaitsSince(d), at+"describe pods -l "+steps.Quoted(metav1.FormatLabelSelector(d.Spec.Selector))

@@ -98,7 +98,7 @@ func (h requiredWebhook) fix(ctx context.Context, e steps.Env) (string, error) {
 		behind := d.Namespace == s.Namespace && len(s.Spec.Selector) > 0 &&
 			labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels))
 		if behind && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-			return at + " scale deployment " + steps.Quoted(d.Name) + " --replicas=1", nil
+			return check.ScaleUp(e, "deployment", d.Namespace, d.Name), nil
 		}
 	}
 	return usual, nil

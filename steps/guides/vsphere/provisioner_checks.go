@@ -51,10 +51,10 @@ func provisionerReady(ctx context.Context, e steps.Env) steps.Result {
 	if p.Spec.Replicas != nil && *p.Spec.Replicas == 0 {
 		return steps.Failed(
 			p.at()+" is scaled to 0 replicas",
-			fmt.Sprintf("%s -n %s scale deployment %s --replicas=1", e.Kubectl(), p.Namespace, p.Name),
+			check.ScaleUp(e, "deployment", p.Namespace, p.Name),
 		)
 	}
-	r := check.AvailableNow(p.Deployment, logFix(e, p))
+	r := check.AvailableNow(e, p.Deployment, logFix(e, p))
 	if r.Status != steps.Pass {
 		return stuck(ctx, e, p, r)
 	}
