@@ -59,6 +59,9 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	if r.Status == steps.Pending && found == "" {
 		found = "checking"
 	}
+	if cause := a.live.Cause(cell); cause != "" { // the verdict itself only has the name of the check
+		found = "blocked by " + oneLine(cause)
+	}
 	behind := a.live.Stops(cell)
 	head := " " + a.t.sign(a.live.Board.State(cell)) + " " + a.t.title.Render(p.guide().Sides[cell.Side].Name) +
 		": "
@@ -72,9 +75,6 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	room := max(1, w-10)
 	if check.Why != "" && (all || r.Status != steps.Pass) {
 		label("Why", wrap(oneLine(check.Why), room))
-	}
-	if cause := a.live.Cause(cell); cause != "" {
-		label("Cause", wrap(oneLine(cause), room))
 	}
 	if all && len(behind) > 0 {
 		var lines []string

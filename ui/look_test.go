@@ -81,7 +81,7 @@ func TestDetail(t *testing.T) {
 		p.press("f")
 		p.shows("Make the keys?")
 		p.press("esc", "down", "enter")
-		p.shows("this machine", "Needs", "✗ provider: the keys Secret holds one key pair", "Cause")
+		p.shows("this machine", "Needs", "✗ provider: the keys Secret holds one key pair", "blocked by provider: the keys Secret holds one key pair: there")
 	})
 }
 
