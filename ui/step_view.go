@@ -296,15 +296,10 @@ func (p *stepPage) foot() string {
 }
 
 func (p *stepPage) nextText() string {
-	word := "next"
 	if p.at+1 == len(p.guide().Steps) {
-		word = "summary"
+		return "summary"
 	}
-	if n := p.a.live.Board.Count(p.step().Name).Of(engine.Failed); n > 0 && !p.a.narrow() && (p.a.w >= 100 ||
-		p.a.live.Elsewhere(p.step().Name) == 0) {
-		word += fmt.Sprintf(" (%d %s here)", n, engine.Failed.Glyph())
-	}
-	return word
+	return "next"
 }
 
 func (p *stepPage) applyText(n int) string {
