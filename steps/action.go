@@ -83,7 +83,7 @@ type Item struct {
 	Held      bool   // undo only: kept although the link created it, because others depend on it; Note names them
 	Unentered bool   // undo only: kept because it has the link's label but no inventory entry
 	Left      bool   // undo only: kept although the link wrote it, because the file can't be restored; Note says why
-	ByOthers  bool   // undo only: kept because another program made it for this link; Note says how to delete it
+	ByOthers  bool   // undo only: kept because another program created it; Note says how to delete it
 	// Terminating is set in an undo if the object is already being deleted. carrick then only waits until it is gone.
 	Terminating bool
 	Refused     bool               // the server would reject it now; Note says why

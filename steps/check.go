@@ -96,7 +96,7 @@ type Result struct {
 	Secondary bool      // usually caused by another failure; set by Symptom
 	Undone    bool      // an object that an action creates does not exist; set by func Undone
 	NotTried  bool      // an action's trial has not run yet; set by func NotTried
-	Lasts     bool      // only for a failure: waiting does not make it pass; set by Lasting
+	Permanent bool      // only for a failure: waiting does not make it pass; set by Permanently
 	Made      bool      // only for a failure: this link ran the action that fixes it; the inventory sets this, too
 	told      Status    // only for a skip: the verdict in the other admin's facts file
 	PeerFile  bool      // only for a skip: the check requires data that the other side's admin has not provided
@@ -135,10 +135,10 @@ func (r Result) Symptom() Result {
 	return r
 }
 
-// Lasting marks a failure that ends only after a person has changed an answer or something else. An apply does not wait
+// Permanently marks a failure that ends only after a person has changed an answer or something else. An apply does not wait
 // for it to pass.
-func (r Result) Lasting() Result {
-	r.Lasts = r.Status == Fail
+func (r Result) Permanently() Result {
+	r.Permanent = r.Status == Fail
 	return r
 }
 

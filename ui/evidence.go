@@ -59,7 +59,7 @@ func (p *stepPage) evidence(check *steps.Check, cell steps.Cell, w int, all bool
 	if r.Status == steps.Pending && found == "" {
 		found = "checking"
 	}
-	if cause := a.live.Cause(cell); cause != "" { // the verdict itself only has the name of the check
+	if cause := a.live.Cause(cell); cause != "" && strings.HasPrefix(found, "blocked by ") { // by the name of the check
 		found = "blocked by " + oneLine(cause)
 	}
 	behind := a.live.Stops(cell)

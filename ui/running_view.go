@@ -60,7 +60,7 @@ func (r *run) verdict(a *app, w int) []string {
 	case r.Plan.Leaves():
 		text += ". Some objects are kept; l shows which and why"
 	case len(r.Plan.ByOthers()) > 0:
-		text += ". What other programs made for this link is kept; the summary lists it"
+		text += ". Objects that other programs created are kept; the summary lists them"
 	}
 	out := hang(" "+a.t.good.Render("✓")+" ", wrap(text, max(1, w-3)))
 	step := ""
@@ -270,7 +270,7 @@ func (a *app) wentWrong(err error) string {
 // next returns what to do after a failed run.
 func (r *run) next(a *app) string {
 	k := a.k
-	if len(r.Ahead()) == 0 && r.Events > 0 && !r.Plan.Undo && r.step() != "" {
+	if errors.As(r.err, new(*engine.UnsettledError)) && len(r.Ahead()) == 0 && r.step() != "" {
 		return k.Esc.hint().key + " shows the failing check with its fix, " + k.Answers.hint().key + " changes the answers, " +
 			k.Undo.hint().key + " undoes the changes, " + k.Log.hint().key + " is the log"
 	}
@@ -325,6 +325,12 @@ func (r *run) command(a *app) string {
 	text := "carrick " + verb + " " + steps.Quoted(a.shortPath(a.live.Session.Link().Path))
 	if step := r.step(); step != "" {
 		text += " --step " + step
+	} else if r.deed.fixes {
+		for _, act := range r.Plan.Actions {
+			if flag := " --step " + act.Step; !strings.Contains(text+" ", flag+" ") {
+				text += flag
+			}
+		}
 	}
 	if conflict := (*action.ConflictError)(nil); errors.As(r.err, &conflict) {
 		text += " --take-over"

@@ -280,7 +280,7 @@ func (p *stepPage) foot() string {
 	if p.at > 0 {
 		first = append([]hint{keys.Back.hint()}, first...)
 	}
-	if r := a.run; r.visible() && r.failed() && !r.Plan.Undo && r.step() == "" {
+	if r := a.run; r.visible() && r.failed() && !r.Plan.Undo && !r.deed.fixes && r.step() == "" {
 		first = append([]hint{keys.Everything.as("continue")}, first...)
 	}
 	first, last := append(first, keys.Filter.hint()), []hint{keys.Help.hint(), keys.Quit.hint()}

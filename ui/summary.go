@@ -245,7 +245,7 @@ func (s *summary) madeLines(w int) []string {
 	return out
 }
 
-// kept returns what the last undo has kept because other programs made it for this link.
+// kept lists what the last undo has kept because other programs created it.
 func (s *summary) kept(w int) []string {
 	a := s.a
 	if !a.undid || a.run == nil || !a.run.Plan.Undo {
@@ -253,13 +253,13 @@ func (s *summary) kept(w int) []string {
 	}
 	var out []string
 	for _, it := range a.run.Plan.ByOthers() {
-		text := "kept: " + oneLine(it.What) + ": " + oneLine(it.Note)
+		text := oneLine(it.What) + ": " + oneLine(it.Note)
 		out = append(out, hang("  ", wrap(text, max(1, w-2)))...)
 	}
 	if out == nil {
 		return nil
 	}
-	return append([]string{a.t.title.Render("Made by other programs for this link")}, out...)
+	return append([]string{a.t.title.Render("Kept: created by other programs")}, out...)
 }
 
 // upcoming returns the times at which a verdict will change, such as when a credential expires.

@@ -87,7 +87,7 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 		}
 		c.Items[0].Note = steps.JoinNotes(
 			c.Items[0].Note,
-			"it was changed since carrick wrote it, for example by "+d.Again+": undo keeps that change",
+			"it was changed since carrick wrote it, for example by "+d.Again+": undo keeps the values that are not carrick's",
 		)
 	}
 	return c, nil

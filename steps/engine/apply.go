@@ -229,6 +229,11 @@ func (s *Session) toDo(ctx context.Context, check *steps.Check, side steps.Side,
 	return "; to fix it: " + r.Fix
 }
 
+// UnsettledError is returned by an apply if all changes of a step are done and one of its checks still fails.
+type UnsettledError struct{ why string }
+
+func (e *UnsettledError) Error() string { return e.why }
+
 // settle waits for the checks of a step that a changed action fixes. It returns an error if a check does not pass in
 // time.
 func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart, say steps.Progress) error {
@@ -249,10 +254,10 @@ func (s *Session) settle(ctx context.Context, p *Plan, step string, alone *apart
 			}
 			say.Say("%s: %s: %s: %s", s.guide.Sides[side].Name, check.Title, r.Status, r.Found)
 			if !r.Status.Holds() && r.Status != steps.Skip {
-				return fmt.Errorf(
+				return &UnsettledError{fmt.Sprintf(
 					"step %s: %q on the %s still fails after all changes (%s): %s%s", step, check.Title,
 					s.guide.Sides[side].Name, r.Status, r.Found, s.toDo(ctx, check, side, r),
-				)
+				)}
 			}
 		}
 	}

@@ -48,7 +48,7 @@ func (s *Session) planKnown(ctx context.Context, j job, say steps.Progress) (Pla
 }
 
 // until probes a cell until good returns true, for at most settleWithin. While the status is Waiting, the check's own
-// timeout applies instead. The returned result is that of the last probe. The error is non-nil only if ctx is done.
+// timeout applies instead. It does not wait for a permanent failure. The returned result is that of the last probe. The error is non-nil only if ctx is done.
 func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Result) bool) (steps.Result, error) {
 	check, _ := s.guide.Check(c.Check)
 	began := time.Now()
@@ -63,7 +63,7 @@ func (s *Session) until(ctx context.Context, c steps.Cell, good func(steps.Resul
 		if last = r; good(r) || short.Err() != nil {
 			return r, ctx.Err()
 		}
-		if r.Lasts {
+		if r.Permanent {
 			return r, nil
 		}
 		if apierrors.IsForbidden(r.Err) && time.Since(began) > forbiddenFor {

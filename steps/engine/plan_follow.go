@@ -18,7 +18,7 @@ func (s *Session) following(ctx context.Context, o Scope) []Planned {
 		if o.covers(j.step, j.action, j.side) || !s.dependsOn(j, o.Actions) || !s.ran(ctx, j) {
 			continue
 		}
-		if pl, ok, err := s.planJob(ctx, j); err == nil && ok && pl.Pending != "" && !pl.Refused {
+		if pl, ok, err := s.planJob(ctx, j); err == nil && ok && pl.Pending != "" && !pl.Refused && !pl.handed && pl.ending == "" {
 			out = append(out, pl)
 		}
 	}

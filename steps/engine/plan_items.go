@@ -31,7 +31,7 @@ func (p *Plan) Leaves() bool {
 	)
 }
 
-// ByOthers returns the items of an undo that other programs made for this link and that are kept.
+// ByOthers returns the items of an undo that other programs created and that are kept.
 func (p *Plan) ByOthers() []steps.Item {
 	return slices.DeleteFunc(p.Of(steps.Leave), func(it steps.Item) bool { return !it.ByOthers })
 }

@@ -47,6 +47,7 @@ type PlanItem struct {
 	Note string     `json:"note,omitempty"` // why it is kept, or what is deleted along with it
 	// Held is set in an undo if this link created the object and others depend on it. The object is kept.
 	Held      bool           `json:"held,omitempty"`
+	ByOthers  bool           `json:"byOthers,omitempty"`  // only in an undo: another program created it, and it is kept
 	Refused   bool           `json:"refused,omitempty"`   // the server would reject it now; note says why
 	Conflicts []PlanConflict `json:"conflicts,omitempty"` // fields that another manager owns
 	Diff      string         `json:"diff,omitempty"`      // unified diff; secrets are masked
@@ -90,8 +91,9 @@ func (s *Session) NewPlanReport(p *Plan, now time.Time) PlanReport {
 
 func reportOf(it steps.Item) PlanItem {
 	out := PlanItem{
-		Verb: it.Verb, What: clean.Text(it.What), Note: clean.Text(it.Note), Held: it.Held, Refused: it.Refused,
-		Diff: clean.Text(it.Diff),
+		Verb: it.Verb, What: clean.Text(it.What), Note: clean.Text(it.Note), Held: it.Held, ByOthers: it.ByOthers,
+		Refused: it.Refused,
+		Diff:    clean.Text(it.Diff),
 	}
 	for _, c := range it.Conflicts {
 		out.Conflicts = append(out.Conflicts, PlanConflict{clean.Text(c.Field), clean.Text(c.Manager)})

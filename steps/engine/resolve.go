@@ -330,6 +330,7 @@ func (s *Session) Answer(key string, v any) error {
 func (s *Session) wake() {
 	close(s.answered)
 	s.answered = make(chan struct{})
+	clear(s.passed)
 }
 
 func (s *Session) keep(key string, v masked.Value) error {

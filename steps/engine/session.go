@@ -51,7 +51,7 @@ type Session struct {
 	secrets  map[string]masked.Value
 	webs     map[web.Address]*web.Client // opened so far
 	answered chan struct{}               // closed and replaced when an answer changes
-	passed   map[steps.Cell]time.Time    // time of the last pass
+	passed   map[steps.Cell]time.Time    // when a cell was last good with the current answers
 }
 
 // NewSession starts a session. It sends no request yet.
@@ -282,11 +282,11 @@ func (s *Session) fixCommand(check *steps.Check, env steps.Env, r steps.Result) 
 	return env.ApplyStep(step.Name)
 }
 
-// sincePass returns r. If r is pending, it can't have been so for longer than since the last pass of the cell.
+// sincePass returns r. If r is waiting, it waits at the earliest since the cell was last good.
 func (s *Session) sincePass(c steps.Cell, r steps.Result, now time.Time) steps.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Status == steps.Pass {
+	if r.Status.Holds() {
 		s.passed[c] = now
 	}
 	if last := s.passed[c]; r.Status == steps.Waiting && !r.Since.IsZero() && last.After(r.Since) {

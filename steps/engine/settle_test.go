@@ -63,7 +63,7 @@ func settling(t *testing.T, within, after time.Duration, fails *steps.Result) *e
 // Apply waits for a waiting check until the check's timeout, for a failing check for a minute, and not for a failure
 // that lasts.
 func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
-	fails, lasts := steps.Failed("not at all", ""), steps.Failed("never", "").Lasting()
+	fails, lasts := steps.Failed("not at all", ""), steps.Failed("never", "").Permanently()
 	for _, tc := range []struct {
 		situation     string
 		within, after time.Duration
@@ -74,7 +74,7 @@ func TestApplyWaitsAsLongAsTheCheckAllows(t *testing.T) {
 		{"it comes late, and in time", 5 * time.Minute, 90 * time.Second, nil, "", 90 * time.Second},
 		{"it comes too late", 2 * time.Minute, time.Hour, nil, "not yet", 2 * time.Minute},
 		{"it fails", 5 * time.Minute, time.Hour, &fails, "not at all", time.Minute},
-		{"it fails for good", 5 * time.Minute, time.Hour, &lasts, "never", 0},
+		{"it fails permanently", 5 * time.Minute, time.Hour, &lasts, "never", 0},
 	} {
 		t.Run(tc.situation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -117,8 +117,8 @@ func revertConfig(text, before string, settings []vkSetting) (string, error) {
 		if has != (s.value != "") || !configSays(now, s) {
 			continue
 		}
-		value, ok := was[s.key]
-		if !ok {
+		value := was[s.key]
+		if value == nil {
 			value = ""
 		}
 		back = append(back, vkSetting{s.key, value})

@@ -125,6 +125,11 @@ func TestRevertConfig(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
 		}
 	}
+	if got, err := revertConfig(
+		"A: b\nVerboseLogging: false\n", "A: b\nVerboseLogging:\n", []vkSetting{{keyVerbose, false}},
+	); err != nil || got != "A: b\n" {
+		t.Errorf("a key without a value: %v %q", err, got)
+	}
 	if got, err := revertConfig("A: b\n", "A: b\n"+keyCA+": |\n  x\n", []vkSetting{{keyCA, ""}}); err != nil ||
 		got != "A: b\n"+keyCA+": |\n  x\n" {
 		t.Errorf("a CA that carrick has removed: %v %q", err, got)

@@ -149,7 +149,7 @@ func validRecord(ctx context.Context, e steps.Env, file string) (map[string]stri
 	return text, nil
 }
 
-// begun returns the data of the record of a watch that is still open, or nil if there is none.
+// begun returns the data of the record of a watch that is still open or was stopped, or nil if there is none.
 func begun(ctx context.Context, e steps.Env, file string) (map[string]string, error) {
 	var r watched
 	text, ok, err := record(ctx, e, file, &r)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 	"carrick/steps/action"
 	"carrick/steps/check"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -55,33 +55,33 @@ func bootstrap() steps.Step {
 	}
 }
 
-// rolesDoer creates the ClusterRoles. Its undo names the users' namespaces, which the hook created.
+// rolesDoer creates the ClusterRoles. Its undo lists the users' namespaces, which the hook has created.
 type rolesDoer struct{ action.Manifest }
 
 func (d rolesDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Manifest.PlanUndo(ctx, e)
-	if err != nil {
+	if err != nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Verb.Changes() }) {
 		return c, err
 	}
 	all, err := userNamespaces(ctx, e)
-	if apierrors.IsForbidden(err) {
-		return c, nil
-	}
 	if err != nil {
-		return c, err
+		return c, ctx.Err() // their names are unknown
 	}
 	var names []string
 	for _, ns := range all {
-		if ns.DeletionTimestamp == nil && ns.Labels[steps.LinkLabel(e.Link)] == "" {
+		ofLink := slices.ContainsFunc(slices.Collect(maps.Keys(ns.Labels)), func(key string) bool {
+			return strings.HasPrefix(key, steps.LinkLabelPrefix)
+		})
+		if ns.DeletionTimestamp == nil && !ofLink {
 			names = append(names, ns.Name)
 		}
 	}
 	if len(names) > 0 {
 		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Leave, ByOthers: true, What: "users' namespaces " + few(names),
+			Verb: steps.Leave, ByOthers: true, What: "the users' namespaces " + few(names),
 			Note: fmt.Sprintf(
-				"the hook created them, and users' apps may run in them. To delete one with all that it contains: %s delete "+
-					"namespace %s",
+				"the hook of this portal, or of another one, created them, and users' apps may run in them. To delete one with "+
+					"everything in it: %s delete namespace %s",
 				e.Kubectl(), names[0],
 			),
 		})

@@ -134,7 +134,7 @@ func TestVerifyTheClustersHalfComesAndGoes(t *testing.T) {
 	if p, err = s.PlanUndo(t.Context(), engine.Scope{}); err != nil {
 		t.Fatal(err)
 	}
-	if kept := p.ByOthers(); len(kept) != 1 || kept[0].What != "users' namespaces user-zoe" {
+	if kept := p.ByOthers(); len(kept) != 1 || kept[0].What != "the users' namespaces user-zoe" {
 		t.Errorf("the undo names as kept: %+v", kept)
 	}
 	box.Run(t, clustertest.Remote, "", "delete", "namespace", "user-zoe")

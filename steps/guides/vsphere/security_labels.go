@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"carrick/cluster"
 	"carrick/steps"
@@ -172,12 +172,16 @@ func withoutLevel(text, before string, set map[string]string) (string, error) {
 			continue
 		}
 		var value any
+		delete(now, key)
 		if v, ok := was[key]; ok {
-			value = v
+			value, now[key] = v, v
 		}
 		if text, err = action.SetYAML(text, key, value); err != nil {
 			return "", err
 		}
+	}
+	if got, err := readLabels(text); err != nil || !maps.Equal(got, now) {
+		return "", errors.New("the level cannot be removed without changing other keys")
 	}
 	return text, nil
 }
@@ -260,30 +264,31 @@ func (d labelsDoer) Plan(ctx context.Context, e steps.Env) (steps.Change, error)
 	return c, err
 }
 
-// PlanUndo also names the namespaces that keep the labels, because the profile controller never removes a label.
+// PlanUndo also lists the namespaces that keep the labels, because the profile controller never removes a label.
 func (d labelsDoer) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 	c, err := d.Edit.PlanUndo(ctx, e)
-	if err != nil || len(c.Items) == 0 || !c.Items[0].Verb.Changes() {
+	if err != nil || !slices.ContainsFunc(c.Items, func(it steps.Item) bool { return it.Verb.Changes() }) {
 		return c, err
 	}
+	what, names := "pod security labels of namespaces", "NAME"
 	all, err := profileSpaces(ctx, e)
-	if apierrors.IsForbidden(err) {
-		return c, nil
+	if ctx.Err() != nil {
+		return c, ctx.Err()
 	}
-	if err != nil {
-		return c, err
+	if err == nil { // otherwise their names are unknown
+		all = slices.DeleteFunc(all, func(ns *corev1.Namespace) bool { return ns.Labels[check.EnforceLabel] != level(e) })
+		if len(all) == 0 {
+			return c, nil
+		}
+		what, names = "pod security labels of the namespaces "+check.Some(spaceNames(all)), strings.Join(spaceNames(all), " ")
 	}
-	all = slices.DeleteFunc(all, func(ns *corev1.Namespace) bool { return ns.Labels[check.EnforceLabel] != level(e) })
-	if len(all) > 0 {
-		c.Items = append(c.Items, steps.Item{
-			Verb: steps.Leave, ByOthers: true, What: "pod security labels of the namespaces " + check.Some(spaceNames(all)),
-			Note: fmt.Sprintf(
-				"the profile controller added them and never removes them. To remove them: %s label namespace %s %s-",
-				e.Kubectl(), strings.Join(spaceNames(all), " "),
-				strings.Join(slices.Sorted(maps.Keys(levelLabels(e))), "- "),
-			),
-		})
-	}
+	c.Items = append(c.Items, steps.Item{
+		Verb: steps.Leave, ByOthers: true, What: what,
+		Note: fmt.Sprintf(
+			"the profile controller adds labels and never removes them. To remove them: %s label namespace %s %s-",
+			e.Kubectl(), names, strings.Join(slices.Sorted(maps.Keys(levelLabels(e))), "- "),
+		),
+	})
 	return c, nil
 }
 

@@ -94,7 +94,7 @@ func TestVerifyLeftoversAreDeletedAndNothingElse(t *testing.T) {
 }
 
 // If a deployment of Kubeflow removes the pod security level from the labels file, carrick sets it
-// again. An undo then restores the content that the deployment wrote, without a label of carrick's in it.
+// again. An undo then restores the content that the deployment wrote, without carrick's label in it.
 func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")

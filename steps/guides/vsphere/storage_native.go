@@ -78,7 +78,7 @@ func nativeFails(e steps.Env, c *corev1.PersistentVolumeClaim, events []*corev1.
 	case said != "" && needed:
 		r := steps.Failed(fmt.Sprintf("StorageClass %s provides no shared volumes: %q", claimClass(c), said), fix)
 		if lacksFileVolumes(said) {
-			r = r.Lasting()
+			r = r.Permanently()
 		}
 		return r
 	case said != "":
