@@ -282,37 +282,6 @@ func (s *Session) fixCommand(check *steps.Check, env steps.Env, r steps.Result) 
 	return env.ApplyStep(step.Name)
 }
 
-// sincePass returns r. If r is waiting, it waits at the earliest since the cell was last good.
-func (s *Session) sincePass(c steps.Cell, r steps.Result, now time.Time) steps.Result {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.Status.Holds() {
-		s.passed[c] = now
-	}
-	if last := s.passed[c]; r.Status == steps.Waiting && !r.Since.IsZero() && last.After(r.Since) {
-		r.Since = last
-	}
-	return r
-}
-
-// overdue turns a pending result into a failure after the check's timeout. Before that, it schedules a probe for the
-// end of the timeout.
-func overdue(check *steps.Check, r steps.Result, now time.Time) steps.Result {
-	if r.Status != steps.Waiting || check.Timeout == 0 || r.Since.IsZero() {
-		return r
-	}
-	due := r.Since.Add(check.Timeout)
-	if now.Before(due) {
-		if r.Again.IsZero() || due.Before(r.Again) {
-			r.Again = due
-		}
-		return r
-	}
-	r.Status = steps.Fail
-	r.Found = fmt.Sprintf("%s (for %s; the limit is %s)", r.Found, now.Sub(r.Since).Round(time.Second), check.Timeout)
-	return r
-}
-
 // Changed waits until something that a probe used has changed or is due. It returns nil then. If ctx is done first, it
 // returns ctx's error.
 func (s *Session) Changed(ctx context.Context, t Trace) error {
