@@ -111,8 +111,13 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 }
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
+	key, age := "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge
+	gone := t.mode == byProxy && noProxy(e)
+	if gone {
+		key, age = key+"/gone", 2*time.Second // connects soon after the Service exists
+	}
 	_, err := tracked.Look(
-		ctx, "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge, func(ctx context.Context) (time.Duration, error) {
+		ctx, key, age, func(ctx context.Context) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			return probe.TCP(ctx, t.where)
@@ -124,8 +129,9 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
 	)
 	switch {
-	case err != nil && !errors.Is(err, context.Canceled) && t.mode == byProxy && noProxy(e):
-		return steps.Skipped("nothing listens at %s, because Service %s does not exist yet", t.where, proxyName)
+	case err != nil && !errors.Is(err, context.Canceled) && gone:
+		return steps.Undone("nothing listens at " + t.where + ", because Service " + proxyName + " does not exist yet").
+			Or(e.ApplyStep("proxy")).Symptom()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		r := steps.Failed("nothing listens at "+t.where, fix)
 		if t.mode == byProxy {
