@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,9 +38,13 @@ type Edit struct {
 	At func(context.Context, steps.Env) (namespace, name string, err error)
 	// Text returns the expected value of the key.
 	Text func(context.Context, steps.Env) (string, error)
-	// Without returns text, the current value of the key, without what this link wrote: with the values that before has
-	// in their place. before is the text that an undo restores.
-	Without func(ctx context.Context, e steps.Env, text, before string) (string, error)
+	// Settings returns the settings that Text makes in text, the current value of the key. The value of a setting that
+	// Text removes is nil or "".
+	Settings func(ctx context.Context, e steps.Env, text string) (map[string]any, error)
+	// Read returns the settings in text.
+	Read func(text string) (map[string]any, error)
+	// Set returns text with the given settings. It removes those whose value is nil, and keeps the rest of text verbatim.
+	Set func(text string, settings map[string]any) (string, error)
 	// Again names what overwrites the key from time to time, such as "a helm upgrade".
 	Again string
 	// Hand returns how to remove manually what carrick wrote. It is shown when an undo can't remove it.
@@ -79,9 +86,11 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 	if err != nil {
 		return c, err
 	}
-	if rewrite, err := d.rewritten(ctx, e, live); err != nil {
+	rewrite, err := d.rewritten(ctx, e, live)
+	if err != nil {
 		return c, err
-	} else if rewrite {
+	}
+	if rewrite {
 		if err := d.rebase(ctx, e, c.Items[0].Entry, live); err != nil {
 			return c, err
 		}
@@ -90,7 +99,10 @@ func (d Edit) Plan(ctx context.Context, e steps.Env) (steps.Change, error) {
 			"it was changed since carrick wrote it, for example by "+d.Again+": undo keeps the values that are not carrick's",
 		)
 	}
-	return c, nil
+	if c.Items[0].Verb.Changes() {
+		err = d.note(ctx, e, c.Items[0].Entry, live)
+	}
+	return c, err
 }
 
 // Do first adds the change to the text saved for undo if someone has changed the key since.
@@ -221,6 +233,36 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
+// note adds the settings that the link is about to change in the text to the inventory entry. After a changed answer, an
+// undo recognizes by them the settings that the link wrote before.
+func (d Edit) note(ctx context.Context, e steps.Env, entry *steps.Entry, live *unstructured.Unstructured) error {
+	if entry == nil {
+		return nil
+	}
+	want, err := d.Settings(ctx, e, d.standing(live))
+	if err != nil {
+		return err
+	}
+	now, err := d.Read(d.standing(live))
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if w := setting(key, want[key]); setting(key, now[key]) != w && !slices.Contains(entry.Wrote, w) {
+			entry.Wrote = append(slices.Clone(entry.Wrote), w)
+		}
+	}
+	return nil
+}
+
+// setting returns the hash that identifies a setting in an inventory entry.
+func setting(key string, value any) string {
+	if value == nil {
+		value = ""
+	}
+	return steps.HashOf(fmt.Sprintf("%s: %v", key, value))
+}
+
 // rebase changes the text saved in the inventory entry, so that an undo removes only what this link wrote from the
 // current text. Without a saved text, it saves the current text.
 func (d Edit) rebase(ctx context.Context, e steps.Env, entry *steps.Entry, live *unstructured.Unstructured) error {
@@ -229,8 +271,11 @@ func (d Edit) rebase(ctx context.Context, e steps.Env, entry *steps.Entry, live 
 	}
 	text := d.standing(live)
 	if before, ok, _ := unstructured.NestedString(entry.Before, "data", d.Key); ok {
-		var err error
-		if text, err = d.Without(ctx, e, text, before); err != nil {
+		want, err := d.Settings(ctx, e, text)
+		if err != nil {
+			return err
+		}
+		if text, err = d.Without(text, before, want, entry.Wrote); err != nil {
 			return err
 		}
 	}
@@ -242,6 +287,34 @@ func (d Edit) rebase(ctx context.Context, e steps.Env, entry *steps.Entry, live 
 		entry.Before = old
 	}
 	return nil
+}
+
+// Without returns text without the settings that this link wrote: those that are in want, and those with hashes in wrote.
+// Each of them gets the value that it has in before.
+func (d Edit) Without(text, before string, want map[string]any, wrote []string) (string, error) {
+	now, err := d.Read(text)
+	if err != nil {
+		return "", err
+	}
+	was, err := d.Read(before)
+	if err != nil {
+		return "", err
+	}
+	mine := slices.Clone(wrote)
+	for key, value := range want {
+		mine = append(mine, setting(key, value))
+	}
+	all, back := maps.Clone(was), map[string]any{}
+	maps.Copy(all, now)
+	for key := range all {
+		if !reflect.DeepEqual(now[key], was[key]) && slices.Contains(mine, setting(key, now[key])) {
+			back[key] = was[key]
+		}
+	}
+	if len(back) == 0 {
+		return text, nil
+	}
+	return d.Set(text, back)
 }
 
 // then returns the ConfigMap as it was before carrick changed it. If that is unknown, the bool is false.

@@ -90,9 +90,9 @@ func (inv *Inventory) Next(env steps.Env, obj, live *unstructured.Unstructured) 
 	marked := CreatedBy(live.GetAnnotations()) == env.Link
 	switch {
 	case old != nil && old.UID == live.GetUID():
-		e.Created, e.Before = old.Created, maps.Clone(old.Before)
+		e.Created, e.Before, e.Wrote = old.Created, maps.Clone(old.Before), slices.Clone(old.Wrote)
 	case old != nil && old.UID == "":
-		e.Created, e.Before = old.Created && marked, maps.Clone(old.Before)
+		e.Created, e.Before, e.Wrote = old.Created && marked, maps.Clone(old.Before), slices.Clone(old.Wrote)
 	case live.GetLabels()[steps.LinkLabel(env.Link)] == env.Action && Wrote(env.Link, live.GetManagedFields()):
 		e.Created, e.Adopted = marked, true
 		if values, err := kept(live.GetAnnotations()); err == nil {
@@ -213,6 +213,11 @@ func merge(was, ours, theirs []steps.Entry) []steps.Entry {
 			e.Created = e.Created || other.Created // each run plans before the other run creates the object
 			if other.Before != nil {
 				e.Before = other.Before
+			}
+			for _, w := range other.Wrote {
+				if !slices.Contains(e.Wrote, w) {
+					e.Wrote = append(slices.Clone(e.Wrote), w)
+				}
 			}
 		}
 		out.put("", []steps.Entry{e})

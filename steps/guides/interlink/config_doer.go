@@ -2,6 +2,8 @@ package interlink
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"carrick/steps"
 	"carrick/steps/action"
@@ -21,16 +23,33 @@ func editsConfig() configDoer {
 			return vkNamespace(e), vkConfigMap(e), nil
 		},
 		Text: wantedConfig,
-		Without: func(ctx context.Context, e steps.Env, text, before string) (string, error) {
+		Settings: func(ctx context.Context, e steps.Env, text string) (map[string]any, error) {
 			settings, err := wantedSettings(ctx, e, text)
-			if err != nil {
-				return "", err
+			return asMap(settings), err
+		},
+		Read: parseRepaired,
+		Set: func(text string, settings map[string]any) (string, error) {
+			var all []vkSetting
+			for _, key := range slices.Sorted(maps.Keys(settings)) {
+				value := settings[key]
+				if value == nil {
+					value = ""
+				}
+				all = append(all, vkSetting{key, value})
 			}
-			return revertConfig(text, before, settings)
+			return editConfig(text, all)
 		},
 		Again: "a helm upgrade",
 		Hand:  func(_ context.Context, e steps.Env) string { return editByHand(e) },
 	}}
+}
+
+func asMap(settings []vkSetting) map[string]any {
+	out := map[string]any{}
+	for _, s := range settings {
+		out[s.key] = s.value
+	}
+	return out
 }
 
 // Plan adds a note if the edit also corrects the indentation of the CA.

@@ -100,35 +100,6 @@ func editConfig(text string, settings []vkSetting) (string, error) {
 	return text, nil
 }
 
-// revertConfig returns text, an InterLinkConfig.yaml, without settings: each of them that text contains gets the value
-// that it has in before. The other keys are unchanged.
-func revertConfig(text, before string, settings []vkSetting) (string, error) {
-	now, err := parseRepaired(text)
-	if err != nil {
-		return "", err
-	}
-	was, err := parseRepaired(before)
-	if err != nil {
-		return "", err
-	}
-	var back []vkSetting
-	for _, s := range settings {
-		_, has := now[s.key]
-		if has != (s.value != "") || !configSays(now, s) {
-			continue
-		}
-		value := was[s.key]
-		if value == nil {
-			value = ""
-		}
-		back = append(back, vkSetting{s.key, value})
-	}
-	if len(back) == 0 {
-		return text, nil
-	}
-	return editConfig(text, back)
-}
-
 // parseRepaired parses text, an InterLinkConfig.yaml whose CA the chart may have indented incorrectly.
 func parseRepaired(text string) (map[string]any, error) {
 	values, err := parseConfig(text)

@@ -121,16 +121,19 @@ func TestRevertConfig(t *testing.T) {
 				"  -----END CERTIFICATE-----\n",
 		},
 	} {
-		if got, err := revertConfig(c.text, broken, settings); err != nil || got != c.want {
+		got, err := editsConfig().Without(c.text, broken, asMap(settings), nil)
+		if err != nil || got != c.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
 		}
 	}
-	if got, err := revertConfig(
-		"A: b\nVerboseLogging: false\n", "A: b\nVerboseLogging:\n", []vkSetting{{keyVerbose, false}},
+	if got, err := editsConfig().Without(
+		"A: b\nVerboseLogging: false\n", "A: b\nVerboseLogging:\n", map[string]any{keyVerbose: false}, nil,
 	); err != nil || got != "A: b\n" {
 		t.Errorf("a key without a value: %v %q", err, got)
 	}
-	if got, err := revertConfig("A: b\n", "A: b\n"+keyCA+": |\n  x\n", []vkSetting{{keyCA, ""}}); err != nil ||
+	if got, err := editsConfig().Without(
+		"A: b\n", "A: b\n"+keyCA+": |\n  x\n", map[string]any{keyCA: ""}, nil,
+	); err != nil ||
 		got != "A: b\n"+keyCA+": |\n  x\n" {
 		t.Errorf("a CA that carrick has removed: %v %q", err, got)
 	}

@@ -139,51 +139,43 @@ func withLevel(text string, want map[string]string) (string, error) {
 	if was[check.EnforceLabel] == want[check.EnforceLabel] {
 		return text, nil
 	}
-	all := map[string]string{}
-	maps.Copy(all, was)
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if all[key] == want[key] {
+	return setLabels(text, anyLabels(want))
+}
+
+// setLabels returns text, the content of the labels file, with the given labels. It removes those whose value is nil.
+// Everything else is unchanged.
+func setLabels(text string, labels map[string]any) (string, error) {
+	all, err := readLabels(text)
+	if err != nil {
+		return "", err
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value, ok := labels[key].(string)
+		if now, has := all[key]; has == ok && now == value {
 			continue
 		}
-		if text, err = action.SetYAML(text, key, want[key]); err != nil {
+		if text, err = action.SetYAML(text, key, labels[key]); err != nil {
 			return "", err
 		}
-		all[key] = want[key]
+		if all[key] = value; !ok {
+			delete(all, key)
+		}
 	}
 	if now, err := readLabels(text); err != nil || !maps.Equal(now, all) {
-		return "", fmt.Errorf("the level cannot be set without changing other keys")
+		return "", errors.New("the labels cannot be set without changing other keys")
 	}
 	return text, nil
 }
 
-// withoutLevel returns text, the content of the labels file, without the labels in set: each of them that text contains
-// gets the value that it has in before.
-func withoutLevel(text, before string, set map[string]string) (string, error) {
-	now, err := readLabels(text)
-	if err != nil {
-		return "", err
+func anyLabels(labels map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range labels {
+		out[key] = value
 	}
-	was, err := readLabels(before)
-	if err != nil {
-		return "", err
-	}
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		if now[key] != set[key] || was[key] == set[key] {
-			continue
-		}
-		var value any
-		delete(now, key)
-		if v, ok := was[key]; ok {
-			value, now[key] = v, v
-		}
-		if text, err = action.SetYAML(text, key, value); err != nil {
-			return "", err
-		}
-	}
-	if got, err := readLabels(text); err != nil || !maps.Equal(got, now) {
-		return "", errors.New("the level cannot be removed without changing other keys")
-	}
-	return text, nil
+	return out
 }
 
 type labelsDoer struct{ action.Edit }
@@ -209,9 +201,14 @@ func editsLabels() labelsDoer {
 			}
 			return text, nil
 		},
-		Without: func(_ context.Context, e steps.Env, text, before string) (string, error) {
-			return withoutLevel(text, before, levelLabels(e))
+		Settings: func(_ context.Context, e steps.Env, _ string) (map[string]any, error) {
+			return anyLabels(levelLabels(e)), nil
 		},
+		Read: func(text string) (map[string]any, error) {
+			labels, err := readLabels(text)
+			return anyLabels(labels), err
+		},
+		Set:   setLabels,
 		Again: "a deployment of Kubeflow's manifests",
 		Hand: func(ctx context.Context, e steps.Env) string {
 			f, err := labelsFile(ctx, e)

@@ -62,7 +62,8 @@ func TestALevelIsTakenOutOfTheFile(t *testing.T) {
 		"a line of others": {written + "c: d\n", undone + "c: d\n"},
 		"a new file":       {"# new\nteam: a\n", "# new\nteam: a\n"},
 	} {
-		if got, err := withoutLevel(c.text, before, set); err != nil || got != c.want {
+		got, err := editsLabels().Without(c.text, before, anyLabels(set), nil)
+		if err != nil || got != c.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", situation, err, got, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package vsphere_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -130,6 +131,42 @@ func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	stepstest.Undo(t, s)
 	if now := text(); strings.TrimSpace(now) != "# new\nteam: \"a\"" {
 		t.Errorf("undone it is %q", now)
+	}
+}
+
+// After another admin has changed the labels file and this link's answer has changed, an undo removes the level of the
+// first answer, too, and keeps the other admin's label.
+func TestVerifyAnUndoRemovesTheLevelOfAnEarlierAnswer(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := seeded(t, "")
+	text := func() string {
+		return box.Run(
+			t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
+			`jsonpath={.data.namespace-labels\.yaml}`,
+		)
+	}
+	before := text()
+	doing(t, box, nil, "profile-labels")
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{"namespace-labels.yaml": text() + "team: \"b\"\n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Run(
+		t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf",
+		"--type=merge", "-p", string(patch),
+	)
+	box.Run(
+		t, clustertest.Local, "", "label", "--overwrite", "namespace", "alice", "bob",
+		"pod-security.kubernetes.io/enforce=privileged",
+	)
+	s := doing(t, box, map[string]any{"security.level": "privileged"}, "profile-labels")
+	if now := text(); !strings.Contains(now, `enforce: "privileged"`) || strings.Contains(now, "baseline") {
+		t.Errorf("it is %s", now)
+	}
+	stepstest.Undo(t, s)
+	if got, want := strings.TrimSpace(text()), strings.TrimSpace(strings.TrimSpace(before)+"\nteam: \"b\""); got != want {
+		t.Errorf("undone it is %q, want %q", got, want)
 	}
 }
 
