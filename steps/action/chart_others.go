@@ -47,7 +47,7 @@ func planTheirs(ctx context.Context, env steps.Env, o *unstructured.Unstructured
 	if errors.Is(err, failure.ErrNotServed) {
 		return nil // the chart installs this kind and grants the permission for it
 	}
-	ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
+	ch.Permissions = append(ch.Permissions, RightsTo(o, gvr)...)
 	return err
 }
 

@@ -208,7 +208,7 @@ func (s standing) enterRecord(
 func recordPermissions(namespace string) []permission.Rule {
 	record := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 	record.SetNamespace(namespace)
-	return rightsTo(record, secretsAt)
+	return RightsTo(record, secretsAt)
 }
 
 // planParts plans all objects of the release concurrently. Each object requires two or three requests, and a chart can
@@ -261,7 +261,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 			},
 		)
 		if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-			ch.Permissions = append(ch.Permissions, rightsTo(o, gvr)...)
+			ch.Permissions = append(ch.Permissions, RightsTo(o, gvr)...)
 			ch.Permissions = append(ch.Permissions, rightToDelete(o, gvr))
 		}
 	}
@@ -275,7 +275,7 @@ func (s standing) planRest(ctx context.Context, env steps.Env, ch *steps.Change)
 			note := why + "; it cannot be read: " + failure.Explain(err)
 			ch.Items = append(ch.Items, steps.Item{Verb: steps.Delete, What: inventory.Describe(o), Note: note, Refused: true})
 			if gvr, _, err := env.Cluster.Resource(ctx, o.GroupVersionKind()); err == nil {
-				ch.Permissions = append(append(ch.Permissions, rightsTo(o, gvr)...), rightToDelete(o, gvr))
+				ch.Permissions = append(append(ch.Permissions, RightsTo(o, gvr)...), rightToDelete(o, gvr))
 			}
 			continue
 		}

@@ -45,7 +45,7 @@ func planObject(ctx context.Context, env steps.Env, obj *unstructured.Unstructur
 	if namespaced && obj.GetNamespace() == "" {
 		return p, fmt.Errorf("%s has no namespace", p.What)
 	}
-	p.rights = rightsTo(obj, gvr)
+	p.rights = RightsTo(obj, gvr)
 	p.live, err = fetchWatched(ctx, env, gvr, obj)
 	if err != nil && !apierrors.IsNotFound(err) {
 		if apierrors.IsForbidden(err) { // reported later with all other missing permissions
@@ -234,9 +234,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: field %s belongs to %q%s; --take-over overwrites it", e.What, c.Field, c.Manager, more)
 }
 
-// rightsTo returns the permissions required to apply an object and to read it afterwards. To create a role, a user also
+// RightsTo returns the permissions required to apply an object and to read it afterwards. To create a role, a user also
 // needs the permissions that the role grants, because Kubernetes prevents privilege escalation.
-func rightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Rule {
+func RightsTo(obj *unstructured.Unstructured, gvr schema.GroupVersionResource) []permission.Rule {
 	var out []permission.Rule
 	for _, verb := range []string{"get", "list", "watch", "create", "patch"} {
 		r := permission.Rule{Verb: verb, Group: gvr.Group, Resource: gvr.Resource, Namespace: obj.GetNamespace()}

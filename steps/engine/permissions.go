@@ -64,7 +64,7 @@ func (s *Session) MissingPermissions(ctx context.Context, p *Plan) (MissingPermi
 	ctx = tracked.WithLooks(ctx, s.looks)
 	need, partly := map[steps.Side][]permission.Rule{}, map[steps.Side]bool{}
 	for _, a := range p.Actions {
-		if !a.changes() && !a.Refused {
+		if !a.changes() && !a.Refused && !a.follows {
 			continue
 		}
 		need[a.Side] = append(need[a.Side], a.Change.Permissions...)

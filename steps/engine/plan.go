@@ -34,9 +34,10 @@ type Planned struct {
 	Pending             string // why the action can't be planned yet, or ""
 	Refused             bool   // the action can't be planned because a read is forbidden
 
-	ending string            // the object of the action that is being deleted, such as "Namespace a"
-	handed bool              // the action can't be planned because the other side's file lacks a value
-	unread []permission.Rule // the forbidden reads on both sides
+	follows bool              // the action was added by Scope.Follow
+	ending  string            // the object of the action that is being deleted, such as "Namespace a"
+	handed  bool              // the action can't be planned because the other side's file lacks a value
+	unread  []permission.Rule // the forbidden reads on both sides
 }
 
 // Empty reports whether the plan changes nothing.

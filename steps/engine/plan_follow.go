@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"carrick/cluster/permission"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/inventory"
 )
 
@@ -19,6 +21,8 @@ func (s *Session) following(ctx context.Context, o Scope) []Planned {
 			continue
 		}
 		if pl, ok, err := s.planJob(ctx, j); err == nil && ok && pl.Pending != "" && !pl.Refused && !pl.handed && pl.ending == "" {
+			pl.follows = true
+			pl.Change.Permissions = append(pl.Change.Permissions, s.lastPermissions(ctx, j)...)
 			out = append(out, pl)
 		}
 	}
@@ -48,4 +52,24 @@ func (s *Session) ran(ctx context.Context, j job) bool {
 	}
 	inv, err := inventory.Of(ctx, env)
 	return err == nil && (len(inv.Actions[j.action.Name]) > 0 || inv.Notes[j.action.Name] != "")
+}
+
+// lastPermissions returns the permissions required to write the objects that an action of this link wrote before. An
+// action that can't be planned yet will write the same objects.
+func (s *Session) lastPermissions(ctx context.Context, j job) []permission.Rule {
+	env := s.env(ctx, j.side, &usage{})
+	inv, err := inventory.Of(ctx, env)
+	if err != nil {
+		return nil // reported by the plan's own reads
+	}
+	out := inventory.Permissions(env)
+	for _, e := range inv.Actions[j.action.Name] {
+		if e.GVK() == inventory.ReleaseKind {
+			continue
+		}
+		if kind, _, err := env.Cluster.Resource(ctx, e.GVK()); err == nil {
+			out = append(out, action.RightsTo(e.Object(), kind)...)
+		}
+	}
+	return out
 }

@@ -1,9 +1,12 @@
 package argocd_test
 
 import (
+	"net/http"
 	"os"
+	"slices"
 	"testing"
 
+	"carrick/cluster"
 	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
@@ -71,6 +74,21 @@ func TestCycle(t *testing.T) {
 	}
 }
 
+// as sends every request as another user.
+func as(user string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			r = r.Clone(r.Context())
+			r.Header.Set("Impersonate-User", user)
+			return next.RoundTrip(r)
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // A token that is created again is also written into Argo CD's cluster Secret, by the same plan.
 func TestVerifyADeletedTokenIsReplacedInOneGo(t *testing.T) {
 	t.Parallel()
@@ -88,6 +106,27 @@ func TestVerifyADeletedTokenIsReplacedInOneGo(t *testing.T) {
 	}
 	if len(p.Actions) != 2 || p.Actions[1].Action != "cluster-secret" || p.Actions[1].Pending == "" {
 		t.Fatalf("the plan is %+v", p.Actions)
+	}
+	box.Run(
+		t, clustertest.Local, "", "create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=*.*",
+	)
+	box.Run(t, clustertest.Local, "", "create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader")
+	reader := stepstest.OpenWith(
+		t, argocd.Guide(), assets, "token", stepstest.Given(t, box, argocd.Guide(), nil), map[steps.Side]engine.Endpoint{
+			steps.Local: {
+				Cluster: box.Open(t, clustertest.Local, cluster.Options{Around: as("reader")}), Name: box.Contexts[clustertest.Local],
+			},
+			steps.Remote: {Cluster: box.Open(t, clustertest.Remote, cluster.Options{}), Name: box.Contexts[clustertest.Remote]},
+		},
+	)
+	q, err := reader.Plan(t.Context(), engine.Scope{Actions: []string{"account"}, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lack, err := reader.MissingPermissions(t.Context(), q)
+	words := lack[steps.Local].Words()
+	if err != nil || !slices.Contains(words, "create, patch secrets in argocd") {
+		t.Errorf("a reader of Argo CD's cluster lacks %q, %v", words, err)
 	}
 	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); err != nil {
 		t.Fatal(err)
