@@ -42,7 +42,7 @@ func Chain(t *testing.T, g *steps.Guide, assets fs.FS, dir string) {
 	b.around = func(side steps.Side) func(http.RoundTripper) http.RoundTripper {
 		return func(next http.RoundTripper) http.RoundTripper {
 			next = near(side)(next)
-			return roundTripper(func(r *http.Request) (*http.Response, error) {
+			return RoundTripper(func(r *http.Request) (*http.Response, error) {
 				mu.Lock()
 				all = append(all, sent{time.Since(start), fmt.Sprintf("%s %s %s", side, r.Method, r.URL.RequestURI())})
 				mu.Unlock()

@@ -31,7 +31,7 @@ func (w *Writes) Count() int { return int(w.n.Load()) }
 // Options returns cluster options that count the requests.
 func (w *Writes) Options(o cluster.Options) cluster.Options {
 	o.Around = func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return RoundTripper(func(r *http.Request) (*http.Response, error) {
 			read := r.Method == http.MethodGet || r.Method == http.MethodHead
 			if !read && r.URL.Query().Get("dryRun") == "" && !strings.HasSuffix(r.URL.Path, "reviews") {
 				w.n.Add(1)
@@ -42,9 +42,11 @@ func (w *Writes) Options(o cluster.Options) cluster.Options {
 	return o
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTripper is a function that implements http.RoundTripper.
+type RoundTripper func(*http.Request) (*http.Response, error)
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// RoundTrip implements http.RoundTripper.
+func (f RoundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Granted is a Role or ClusterRole that carrick printed for a user with missing permissions. It includes the group to
 // which the role is bound.

@@ -77,17 +77,13 @@ func TestCycle(t *testing.T) {
 // as sends every request as another user.
 func as(user string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return stepstest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			r = r.Clone(r.Context())
 			r.Header.Set("Impersonate-User", user)
 			return next.RoundTrip(r)
 		})
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A token that is created again is also written into Argo CD's cluster Secret, by the same plan.
 func TestVerifyADeletedTokenIsReplacedInOneGo(t *testing.T) {

@@ -115,7 +115,7 @@ func tookOf(j *batchv1.Job) time.Duration {
 
 // jobFailed returns the result for a failed test Job. p is the Job's newest pod, or nil if the pod no longer exists.
 func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) steps.Result {
-	fix := e.ApplyStep("test") + "    # runs the Job again"
+	fix := runsAgain(e)
 	if p == nil {
 		return steps.Failed(fmt.Sprintf("Job %s failed, and its pod no longer exists", j.Name), fix)
 	}
@@ -145,7 +145,18 @@ func jobFailed(ctx context.Context, e steps.Env, j *batchv1.Job, p *corev1.Pod) 
 	if said == "" {
 		return steps.Failed(fmt.Sprintf("Job %s failed, and its log contains no error", j.Name), fix)
 	}
-	return steps.Failed("the Job's log contains "+quoted(said), hintFor(e, said)+"\n"+fix)
+	return steps.Failed("the Job's log contains "+quoted(said), afterHint(e, said))
+}
+
+func runsAgain(e steps.Env) string { return e.ApplyStep("test") + "    # runs the Job again" }
+
+// afterHint returns the fix for a Job with the given output: first the fix of its cause, then the command that runs the
+// Job again.
+func afterHint(e steps.Env, said string) string {
+	if hint := hintFor(e, said); hint != e.ApplyStep("test") {
+		return hint + "\n" + runsAgain(e)
+	}
+	return runsAgain(e)
 }
 
 func notPulled(e steps.Env, p *corev1.Pod, why string) steps.Result {
@@ -215,7 +226,7 @@ func jobIdentity(ctx context.Context, e steps.Env) steps.Result {
 	}
 	if who != workloadUser(e) {
 		return steps.Failed(
-			fmt.Sprintf("the Job's log contains %s instead of %s", quoted(who), workloadUser(e)), hintFor(e, who),
+			fmt.Sprintf("the Job's log contains %s instead of %s", quoted(who), workloadUser(e)), afterHint(e, who),
 		)
 	}
 	return steps.Passed("%s", who)
@@ -237,7 +248,7 @@ func jobRules(ctx context.Context, e steps.Env) steps.Result {
 		"selfsubjectreviews.authentication.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io",
 	} {
 		if !strings.Contains(text, must) {
-			return steps.Failed("the Job's output does not contain "+must, hintFor(e, text))
+			return steps.Failed("the Job's output does not contain "+must, afterHint(e, text))
 		}
 	}
 	r := steps.Passed("the Job printed %d lines of rules", strings.Count(strings.TrimSpace(text), "\n"))

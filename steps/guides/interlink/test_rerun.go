@@ -16,8 +16,8 @@ import (
 	"carrick/steps/inventory"
 )
 
-// jobDoer runs the test Job. If the Job has failed, or a dependency has changed since, it deletes the Job and runs it
-// again. Undo deletes the Job, and exports omit it.
+// jobDoer runs the test Job. If the Job has failed, its output is wrong, or a dependency has changed since, it deletes
+// the Job and runs it again. Undo deletes the Job, and exports omit it.
 type jobDoer struct{ action.Manifest }
 
 // Plan plans no Job until the edge node's facts file says that the plugin mounts tokens. Before that, the Job would
@@ -98,6 +98,11 @@ func endedJob(ctx context.Context, e steps.Env) (job *batchv1.Job, why string, e
 	}
 	if ended(batchv1.JobFailed) {
 		return job, "the Job has failed", nil
+	}
+	for _, output := range []func(context.Context, steps.Env) steps.Result{jobIdentity, jobRules} {
+		if output(ctx, e).Status == steps.Fail {
+			return job, "the Job's output is wrong", nil
+		}
 	}
 	tried, err := ranOn(ctx, e)
 	if err != nil || !tried.Outdated() {
