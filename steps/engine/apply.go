@@ -42,7 +42,7 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say 
 		if failure.Silent(err) {
 			return // the next run completes them
 		}
-		if fault := s.completeInventories(ctx, p, count); err == nil {
+		if fault := s.completeInventories(ctx, p, err != nil, count); err == nil {
 			err = fault
 		}
 	}()
@@ -322,7 +322,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
 		}
 	}
 	for _, side := range steps.Sides {
-		if err := s.settleInventory(ctx, side, s.undone(ctx, p, side), false, count); err != nil {
+		if err := s.settleInventory(ctx, side, s.undone(ctx, p, side), inventory.None, count); err != nil {
 			return stopped(ctx, deeds.done, err)
 		}
 	}

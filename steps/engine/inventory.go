@@ -60,8 +60,10 @@ const completedWithin = 10 * time.Second
 
 // completeInventories adds the UIDs of the objects that the actions of a plan have created. It drops the entries of
 // objects that were not created. A killed run can leave an entry without a UID. Such an entry is matched by the
-// object's name and ownership label.
-func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Progress) error {
+// object's name and ownership label. After a run that has stopped, completeInventories also drops the entries of existing
+// objects that the run was about to change.
+func (s *Session) completeInventories(ctx context.Context, p *Plan, stopped bool, say steps.Progress) error {
+	complete := func(e steps.Entry) bool { return e.UID != "" && (e.Created || !stopped) }
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
 	defer cancel()
 	for _, side := range steps.Sides {
@@ -71,17 +73,17 @@ func (s *Session) completeInventories(ctx context.Context, p *Plan, say steps.Pr
 				names = append(names, a.Action)
 			}
 		}
-		if err := s.settleInventory(ctx, side, names, true, say); err != nil {
+		if err := s.settleInventory(ctx, side, names, complete, say); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settleInventory updates the inventory entries of the given actions. If pending is true, it updates only entries
-// without a UID. It deletes an inventory that becomes empty.
+// settleInventory updates the inventory entries of the given actions, except for those that are complete. It deletes an
+// inventory that becomes empty.
 func (s *Session) settleInventory(
-	ctx context.Context, side steps.Side, actions []string, pending bool, say steps.Progress,
+	ctx context.Context, side steps.Side, actions []string, complete func(steps.Entry) bool, say steps.Progress,
 ) error {
 	if s.ends[side].Cluster == nil || len(actions) == 0 {
 		return nil
@@ -93,7 +95,7 @@ func (s *Session) settleInventory(
 	}
 	var changed []string
 	for _, action := range actions {
-		other, err := inv.Settle(ctx, env, action, pending)
+		other, err := inv.Settle(ctx, env, action, complete)
 		if err != nil {
 			return err
 		}
@@ -186,7 +188,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		return nil
 	}
 	for _, action := range names {
-		if _, err := inv.Settle(ctx, env, action, false); err != nil {
+		if _, err := inv.Settle(ctx, env, action, inventory.None); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(inv.Actions[action], func(e steps.Entry) bool { return !p.undoes(side, e) }) {

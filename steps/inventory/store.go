@@ -244,16 +244,21 @@ func (inv *Inventory) annotate(
 	return nil
 }
 
+// None reports false, for a Settle of all entries.
+func None(steps.Entry) bool { return false }
+
 // Settle completes the entries of an action. It adds the UIDs of objects that now exist, and removes entries of objects
-// that were deleted or released. If pending is true, it reads only objects whose entries have no UID. It reports
+// that were deleted or released, or that this link has not written. It keeps the entries that are complete. It reports
 // whether anything changed.
-func (inv *Inventory) Settle(ctx context.Context, env steps.Env, action string, pending bool) (bool, error) {
+func (inv *Inventory) Settle(
+	ctx context.Context, env steps.Env, action string, complete func(steps.Entry) bool,
+) (bool, error) {
 	list := inv.Actions[action]
 	now := make([]*steps.Entry, len(list))
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(16)
 	for i, e := range list {
-		if pending && e.UID != "" {
+		if complete(e) {
 			now[i] = &e
 			continue
 		}

@@ -168,9 +168,19 @@ func refused(t *testing.T, s *engine.Session) {
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
-	var conflict *action.ConflictError
-	if err := s.Apply(t.Context(), p, steps.ApplyOptions{}, nil); !errors.As(err, &conflict) {
+	var at *engine.ActionError
+	err = s.Apply(t.Context(), p, steps.ApplyOptions{}, nil)
+	if !errors.As(err, new(*action.ConflictError)) || !errors.As(err, &at) {
 		t.Errorf("a field of another user is overwritten without a conflict: %v", err)
+		return
+	}
+	s.Forget()
+	b, _ := s.Look(t.Context(), s.Guide().Cells())
+	for _, c := range s.Guide().Cells() {
+		check, _ := s.Guide().Check(c.Check)
+		if by, _ := s.Guide().FixingAction(check, c.Side); by != nil && by.Name == at.Action && b.Verdict(c).Made {
+			t.Errorf("%s counts as broken, but action %s has written nothing: %s", c.Check, at.Action, b.Verdict(c).Found)
+		}
 	}
 }
 
