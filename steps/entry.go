@@ -15,7 +15,7 @@ type Entry struct {
 	UID        types.UID      `json:"uid,omitempty"`     // "" if carrick is about to create the object
 	Created    bool           `json:"created,omitempty"` // this link created the object, so an undo deletes it
 	Before     map[string]any `json:"before,omitempty"`  // values of another manager that this link took over
-	Wrote      []string       `json:"wrote,omitempty"`   // only for an edited text: each setting that this link wrote, hashed
+	Wrote      []string       `json:"wrote,omitempty"`   // only for an edited text: hashes of the settings that this link wrote
 	Content    string         `json:"content,omitempty"` // only for a release: hash of what a link wrote into its Secret
 
 	Adopted bool `json:"-"` // derived from labels and annotations that an earlier version of carrick wrote

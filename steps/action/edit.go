@@ -289,8 +289,8 @@ func (d Edit) rebase(ctx context.Context, e steps.Env, entry *steps.Entry, live 
 	return nil
 }
 
-// Without returns text without the settings that this link wrote: those that are in want, and those with hashes in wrote.
-// Each of them gets the value that it has in before.
+// Without returns text without the settings that this link wrote: those that are in want, and those with hashes in
+// wrote. Each of them gets the value that it has in before.
 func (d Edit) Without(text, before string, want map[string]any, wrote []string) (string, error) {
 	now, err := d.Read(text)
 	if err != nil {

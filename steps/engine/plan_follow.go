@@ -20,7 +20,8 @@ func (s *Session) following(ctx context.Context, o Scope) []Planned {
 		if o.covers(j.step, j.action, j.side) || !s.dependsOn(j, o.Actions) || !s.ran(ctx, j) {
 			continue
 		}
-		if pl, ok, err := s.planJob(ctx, j); err == nil && ok && pl.Pending != "" && !pl.Refused && !pl.handed && pl.ending == "" {
+		pl, ok, err := s.planJob(ctx, j)
+		if err == nil && ok && pl.Pending != "" && !pl.Refused && !pl.handed && pl.ending == "" {
 			pl.follows = true
 			pl.Change.Permissions = append(pl.Change.Permissions, s.lastPermissions(ctx, j)...)
 			out = append(out, pl)
