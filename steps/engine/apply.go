@@ -11,6 +11,7 @@ import (
 	"carrick/cluster/failure"
 	"carrick/cluster/tracked"
 	"carrick/steps"
+	"carrick/steps/action"
 	"carrick/steps/inventory"
 )
 
@@ -42,7 +43,7 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say 
 		if failure.Silent(err) {
 			return // the next run completes them
 		}
-		if fault := s.completeInventories(ctx, p, err != nil, count); err == nil {
+		if fault := s.completeInventories(ctx, p, betweenWrites(err), count); err == nil {
 			err = fault
 		}
 	}()
@@ -65,6 +66,11 @@ func (s *Session) Apply(ctx context.Context, p *Plan, o steps.ApplyOptions, say 
 		}
 	}
 	return alone.over(ctx, deeds.done)
+}
+
+// betweenWrites reports whether a run has stopped before a write, so that the server has processed all writes.
+func betweenWrites(err error) bool {
+	return errors.As(err, new(*action.ConflictError)) || errors.As(err, new(*UnsettledError))
 }
 
 func stopped(ctx context.Context, done int, err error) error {

@@ -60,10 +60,10 @@ const completedWithin = 10 * time.Second
 
 // completeInventories adds the UIDs of the objects that the actions of a plan have created. It drops the entries of
 // objects that were not created. A killed run can leave an entry without a UID. Such an entry is matched by the
-// object's name and ownership label. After a run that has stopped, completeInventories also drops the entries of
-// existing objects that the run has not changed.
-func (s *Session) completeInventories(ctx context.Context, p *Plan, stopped bool, say steps.Progress) error {
-	complete := func(e steps.Entry) bool { return e.UID != "" && (e.Created || !stopped) }
+// object's name and ownership label. If unwritten is true, completeInventories also drops the entries of existing
+// objects that the run has not changed.
+func (s *Session) completeInventories(ctx context.Context, p *Plan, unwritten bool, say steps.Progress) error {
+	complete := func(e steps.Entry) bool { return e.UID != "" && (e.Created || !unwritten) }
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(steps.Sides))*completedWithin)
 	defer cancel()
 	for _, side := range steps.Sides {

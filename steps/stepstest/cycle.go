@@ -174,13 +174,24 @@ func refused(t *testing.T, s *engine.Session) {
 		t.Errorf("a field of another user is overwritten without a conflict: %v", err)
 		return
 	}
-	s.Forget()
-	b, _ := s.Look(t.Context(), s.Guide().Cells())
-	for _, c := range s.Guide().Cells() {
-		check, _ := s.Guide().Check(c.Check)
-		if by, _ := s.Guide().FixingAction(check, c.Side); by != nil && by.Name == at.Action && b.Verdict(c).Made {
-			t.Errorf("%s counts as broken, but action %s has written nothing: %s", c.Check, at.Action, b.Verdict(c).Found)
+	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
+	defer cancel()
+	var broken []string
+	if s.Follow(ctx, s.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		broken = nil
+		for _, c := range s.Guide().Cells() {
+			check, _ := s.Guide().Check(c.Check)
+			by, _ := s.Guide().FixingAction(check, c.Side)
+			switch v := b.Verdict(c); {
+			case v.Status == steps.Pending:
+				return true
+			case by != nil && by.Name == at.Action && v.Made:
+				broken = append(broken, c.Check+": "+v.Found)
+			}
 		}
+		return len(broken) > 0
+	}) != nil {
+		t.Errorf("these count as broken, but action %s has written nothing: %q", at.Action, broken)
 	}
 }
 
