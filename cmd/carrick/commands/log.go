@@ -8,6 +8,7 @@ import (
 
 	"github.com/adrg/xdg"
 
+	"carrick/cluster/clean"
 	"carrick/steps/engine"
 )
 
@@ -30,7 +31,22 @@ func (a *app) logger() *slog.Logger {
 	}
 	f, err := engine.OpenLog(path, how)
 	if err == nil {
-		a.log, a.logFile = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f
+		a.log, a.logFile = slog.New(logTo(f)), f
 	}
 	return a.log
+}
+
+// logTo returns a handler that writes log entries to w. Errors can contain text from a cluster, so it makes each value
+// safe to display.
+func logTo(w io.Writer) slog.Handler {
+	return slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch a.Value.Kind() {
+			case slog.KindString, slog.KindAny:
+				a.Value = slog.StringValue(clean.Text(a.Value.String()))
+			}
+			return a
+		},
+	})
 }
