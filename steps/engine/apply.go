@@ -328,7 +328,7 @@ func (s *Session) Undo(ctx context.Context, p *Plan, say steps.Progress) error {
 		}
 	}
 	for _, side := range steps.Sides {
-		if err := s.settleInventory(ctx, side, s.undone(ctx, p, side), inventory.None, count); err != nil {
+		if err := s.settleInventory(ctx, side, s.undone(ctx, p, side), nil, count); err != nil {
 			return stopped(ctx, deeds.done, err)
 		}
 	}

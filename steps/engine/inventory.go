@@ -188,7 +188,7 @@ func (s *Session) planForgetOn(ctx context.Context, o Scope, p *Plan, side steps
 		return nil
 	}
 	for _, action := range names {
-		if _, err := inv.Settle(ctx, env, action, inventory.None); err != nil {
+		if _, err := inv.Settle(ctx, env, action, nil); err != nil {
 			return err
 		}
 		if slices.ContainsFunc(inv.Actions[action], func(e steps.Entry) bool { return !p.undoes(side, e) }) {

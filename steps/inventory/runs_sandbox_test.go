@@ -60,7 +60,7 @@ func TestTwoRunsWriteOneInventory(t *testing.T) {
 
 	third, inv := run()
 	enters(first, "d")
-	if changed, err := inv.Settle(t.Context(), third, "make", None); err != nil || !changed { // none of them exists
+	if changed, err := inv.Settle(t.Context(), third, "make", nil); err != nil || !changed { // none of them exists
 		t.Fatal(changed, err)
 	}
 	if err := inv.Write(t.Context(), third, nil, "make"); err != nil {

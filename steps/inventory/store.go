@@ -244,12 +244,9 @@ func (inv *Inventory) annotate(
 	return nil
 }
 
-// None reports false, for a Settle of all entries.
-func None(steps.Entry) bool { return false }
-
 // Settle completes the entries of an action. It adds the UIDs of objects that now exist, and removes entries of objects
-// that were deleted or released, or that this link has not written. It keeps the entries that are complete. It reports
-// whether anything changed.
+// that were deleted or released, or that this link has not written. It does not read the objects of
+// complete entries; if complete is nil, it reads all. It reports whether anything changed.
 func (inv *Inventory) Settle(
 	ctx context.Context, env steps.Env, action string, complete func(steps.Entry) bool,
 ) (bool, error) {
@@ -258,7 +255,7 @@ func (inv *Inventory) Settle(
 	all, each := errgroup.WithContext(ctx)
 	all.SetLimit(16)
 	for i, e := range list {
-		if complete(e) {
+		if complete != nil && complete(e) {
 			now[i] = &e
 			continue
 		}

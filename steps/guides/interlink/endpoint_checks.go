@@ -112,9 +112,9 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
 	key, age := "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge
-	gone := t.mode == byProxy && noProxy(e)
-	if gone {
-		key, age = key+"/gone", 2*time.Second // connects soon after the Service exists
+	absent := t.mode == byProxy && noProxy(e)
+	if absent {
+		key, age = key+"/absent", 2*time.Second // connects soon after the Service exists
 	}
 	_, err := tracked.Look(
 		ctx, key, age, func(ctx context.Context) (time.Duration, error) {
@@ -129,7 +129,7 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 		strings.ReplaceAll(net.JoinHostPort("", portOf(t.where)), ":", t.host+" "),
 	)
 	switch {
-	case err != nil && !errors.Is(err, context.Canceled) && gone:
+	case err != nil && !errors.Is(err, context.Canceled) && absent:
 		return steps.Undone("nothing listens at " + t.where + ", because Service " + proxyName + " does not exist yet").
 			Or(e.ApplyStep("proxy")).Symptom()
 	case errors.Is(err, syscall.ECONNREFUSED):
