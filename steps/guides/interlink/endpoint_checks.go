@@ -130,8 +130,8 @@ func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.
 	)
 	switch {
 	case err != nil && !errors.Is(err, context.Canceled) && absent:
-		return steps.Undone("nothing listens at " + t.where + ", because Service " + proxyName + " does not exist yet").
-			Or(e.ApplyStep("proxy")).Symptom()
+		return steps.Undone("nothing listens at " + t.where + ", because Service " + proxyName + " does not exist").
+			Or(e.ApplyStep("certificates", "proxy")).Symptom()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		r := steps.Failed("nothing listens at "+t.where, fix)
 		if t.mode == byProxy {
