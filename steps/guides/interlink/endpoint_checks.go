@@ -111,13 +111,12 @@ func endpointName(ctx context.Context, e steps.Env, t endpointTarget) steps.Resu
 }
 
 func endpointPortOpen(ctx context.Context, e steps.Env, t endpointTarget) steps.Result {
-	key, age := "endpoint-tcp/"+string(e.Side)+"/"+t.where, lookAge
-	absent := t.mode == byProxy && noProxy(e)
+	key, absent := "endpoint-tcp/"+string(e.Side)+"/"+t.where, t.mode == byProxy && noProxy(e)
 	if absent {
-		key, age = key+"/absent", 2*time.Second // connects soon after the Service exists
+		key += "/absent" // as soon as the Service exists, the port is tried again
 	}
 	_, err := tracked.Look(
-		ctx, key, age, func(ctx context.Context) (time.Duration, error) {
+		ctx, key, lookAge, func(ctx context.Context) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
 			return probe.TCP(ctx, t.where)
