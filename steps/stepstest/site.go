@@ -120,12 +120,16 @@ func (x *Site) Finds(all []Finding) {
 }
 
 // Mends carries out the printed fix of a check, unless the fix of another check has already helped. It verifies that
-// the check then passes. was is the earlier verdict of the check.
+// the check then passes. was is the earlier verdict of the check. A verdict without a fix, such as that of a policy that
+// has just been bound, does not last: Mends waits for the next.
 func (x *Site) Mends(check string, was steps.Result) {
 	x.t.Helper()
-	x.Forget()
-	now := x.Of(check)
+	now, err := x.until(check, func(v steps.Result) bool { return isFixed(v) || v.Status == steps.Skip || v.Fix != "" })
 	if isFixed(now) {
+		return
+	}
+	if err != nil {
+		x.t.Errorf("%s has no fix: %s: %s", check, now.Status, now.Found)
 		return
 	}
 	fix := now.Fix
