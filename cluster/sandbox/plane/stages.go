@@ -8,11 +8,14 @@ import (
 )
 
 // played is a jq expression that selects pods that kwok must not mark as running. A fake kubelet in the sandbox sets
-// the status of these pods. They run carrick's extension or a volume provisioner, mount an NFS volume, have an image
-// that cannot be pulled, or mount a claim and run to completion. kwok would report a pod with such a claim as
-// completed although nothing ran.
+// the status of these pods. They run carrick's extension, a volume provisioner or a Deployment's nginx with volumes,
+// mount an NFS volume, have an image that cannot be pulled, or mount a claim and run to completion. kwok would report a
+// pod with such a claim as completed although nothing ran, and an nginx without its certificate as running.
 const played = `((.spec.containers[], (.spec.initContainers // [])[]) | select(.image | test("sso71-openshift|vsphere-extensions-jvm")) | .name), ` +
 	`(.spec.containers[] | select((((.args // [])[0]) == "vsphere-extension") or ([.env[]?.name] | index("PROVISIONER_NAME"))) | .name), ` +
+	`(select(.metadata.labels["pod-template-hash"]) | .spec.containers[] | ` +
+	`select(.image | test("nginx") and (test("ingress-nginx") | not)) | ` +
+	`select(.volumeMounts[]? | .name | startswith("kube-api-access") | not) | .name), ` +
 	`(.spec.volumes[]? | select(.nfs) | .name), ` +
 	`(select(.spec.restartPolicy != "Always") | .spec.volumes[]? | select(.persistentVolumeClaim) | .name)`
 

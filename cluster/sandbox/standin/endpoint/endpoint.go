@@ -170,7 +170,7 @@ func (p *Player) Look(ctx context.Context) error {
 		)
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+			if pod.DeletionTimestamp != nil || pod.Status.PodIP == "" {
 				continue
 			}
 			there[pod.UID] = true

@@ -80,7 +80,7 @@ func (p *Player) runs(
 	err := begin(p.life, pod, i)
 	if errors.Is(err, podfiles.ErrWaits) {
 		_ = os.RemoveAll(i.dir)
-		return nil, p.waiting(ctx, pod, "ContainerCreating", err.Error())
+		return nil, p.waiting(ctx, pod, creating, err.Error())
 	}
 	p.pods[pod.UID] = i
 	if err == nil {
@@ -95,16 +95,19 @@ func (p *Player) runs(
 	return i, p.waiting(ctx, pod, "", "")
 }
 
+// creating is why containers wait that were not started yet.
+const creating = "ContainerCreating"
+
 // waiting sets the state of the pod's containers to waiting. If reason is empty, it sets the state to running.
 func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	now, ready, changed := pod.DeepCopy(), corev1.ConditionTrue, false
 	for i := range now.Status.ContainerStatuses {
 		s := &now.Status.ContainerStatuses[i]
-		was := ""
+		var was, why string
 		if s.State.Waiting != nil {
-			was = s.State.Waiting.Reason
+			was, why = s.State.Waiting.Reason, s.State.Waiting.Message
 		}
-		changed = changed || was != reason
+		changed = changed || was != reason || why != message
 		if reason == "" {
 			s.State, s.Ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}, true
 			continue
@@ -120,9 +123,21 @@ func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message s
 	if !changed {
 		return nil
 	}
+	created := reason != creating
+	if created {
+		now.Status.Phase = corev1.PodRunning
+	}
 	for i := range now.Status.Conditions {
-		if c := &now.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status, c.LastTransitionTime = ready, metav1.Now()
+		c := &now.Status.Conditions[i]
+		is := ready
+		if c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers {
+			is = corev1.ConditionTrue
+			if !created {
+				is = corev1.ConditionFalse
+			}
+		}
+		if c.Status != is && c.Type != corev1.PodScheduled {
+			c.Status, c.LastTransitionTime = is, metav1.Now()
 		}
 	}
 	_, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, now, metav1.UpdateOptions{FieldManager: manager})
