@@ -177,24 +177,37 @@ func (s *Session) lacking(ctx context.Context, need map[steps.Side][]permission.
 		if len(rights) == 0 {
 			continue
 		}
-		decisions, err := s.ends[side].Cluster.Can(ctx, unique(rights)...)
-		if err != nil {
-			return nil, fmt.Errorf("check your permissions on the %s: %w", s.guide.Sides[side].Name, err)
-		}
 		lack := Missing{Needed: unique(rights)}
-		for _, d := range decisions {
-			if d.Err != nil {
-				return nil, fmt.Errorf("check whether you are allowed to %s on the %s: %w", d.Rule, s.guide.Sides[side].Name, d.Err)
-			}
-			if !d.Allowed {
-				lack.Missing = append(lack.Missing, d)
-			}
+		err := waitOut(ctx, nil, func() (err error) {
+			lack.Missing, err = s.refusedOf(ctx, side, lack.Needed)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 		if len(lack.Missing) > 0 {
 			out[side] = lack
 		}
 	}
 	return out, nil
+}
+
+// refusedOf returns the decisions that refuse one of the given permissions.
+func (s *Session) refusedOf(ctx context.Context, side steps.Side, rights []permission.Rule) ([]cluster.Decision, error) {
+	decisions, err := s.ends[side].Cluster.Can(ctx, rights...)
+	if err != nil {
+		return nil, fmt.Errorf("check your permissions on the %s: %w", s.guide.Sides[side].Name, err)
+	}
+	var refused []cluster.Decision
+	for _, d := range decisions {
+		if d.Err != nil {
+			return nil, fmt.Errorf("check whether you are allowed to %s on the %s: %w", d.Rule, s.guide.Sides[side].Name, d.Err)
+		}
+		if !d.Allowed {
+			refused = append(refused, d)
+		}
+	}
+	return refused, nil
 }
 
 // refused returns an error if a server would reject an item although every permission is granted. The cause can be a
