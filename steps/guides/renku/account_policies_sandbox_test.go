@@ -1,6 +1,7 @@
 package renku_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
@@ -104,6 +106,11 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 		"a token Secret": token("operator"), "a token Secret of its own": token("renku-fenced"),
 		"a StatefulSet of another account": set,
 	} {
+		// The API server enforces each policy only after its informer has seen it.
+		_ = wait.PollUntilContextTimeout(t.Context(), time.Second/10, time.Minute, true, func(context.Context) (bool, error) {
+			_, err := as.Apply(t.Context(), o, cluster.ApplyOptions{Manager: "renku", Force: true, DryRun: true})
+			return err != nil, nil
+		})
 		if err := apply(as, o); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			t.Errorf("%s: %v", what, err)
 		}
