@@ -26,7 +26,8 @@ const noteWritten = "carrick/config-written"
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 // Edit writes one key of a ConfigMap that another tool manages, such as Helm. The key belongs to that tool, so the user
-// must confirm taking it over. Undo restores the previous text unless someone has changed the key since.
+// must confirm taking it over. Undo restores the previous text. If someone has changed the key since, undo restores
+// only the settings that carrick set.
 //
 // The asset is that ConfigMap with only the key and the annotation carrick/config-written: ${values.hash}. Edit
 // provides the values namespace, name, text and hash.
@@ -161,11 +162,17 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 			continue
 		}
 		if d.stale(live) || d.shared(live, e.Manager()) {
-			c.Items[i].Note = steps.JoinNotes(
-				c.Items[i].Note,
-				"the text was changed since carrick wrote it, so it is kept; remove carrick's part manually: "+
-					d.Hand(ctx, e),
-			)
+			var note string
+			switch rest := d.rest(ctx, e, live, c.Items[i].Entry); {
+			case rest == nil:
+				note = "so it is kept; remove carrick's part manually: " + d.Hand(ctx, e)
+			case d.standing(rest) == d.standing(live):
+				note = "and contains none of carrick's settings, so it is kept"
+			default:
+				c.Items[i].Diff = diff.Objects(live, rest)
+				note = "so undo restores only the settings that carrick set"
+			}
+			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "the text was changed since carrick wrote it, "+note)
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].Entry); ok {
@@ -178,7 +185,63 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 
 // Undo implements steps.Doer.
 func (d Edit) Undo(ctx context.Context, e steps.Env, say steps.Progress) error {
+	live, err := d.live(ctx, e)
+	if err != nil && !errors.As(err, new(*steps.AbsentError)) {
+		return err
+	}
+	if err == nil && (d.stale(live) || d.shared(live, e.Manager())) {
+		if err := d.takeBack(ctx, e, live); err != nil {
+			return err
+		}
+	}
 	return d.Asset().Undo(ctx, e, say)
+}
+
+// takeBack removes this link's settings from a text that someone else has changed since.
+func (d Edit) takeBack(ctx context.Context, e steps.Env, live *unstructured.Unstructured) error {
+	inv, err := inventory.Of(ctx, e)
+	if err != nil {
+		return err
+	}
+	f := findIn(inv, e.Action, inventory.MetadataOf(live), live.GroupVersionKind(), configMaps)
+	rest := d.rest(ctx, e, live, f.entry)
+	if rest == nil || d.standing(rest) == d.standing(live) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{d.Key: d.standing(rest)}})
+	if err != nil {
+		return err
+	}
+	_, err = e.Cluster.Patch(ctx, configMaps, live.GetNamespace(), live.GetName(), patch, cluster.PatchOptions{
+		Manager: undoManager, UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(),
+	})
+	return err
+}
+
+// rest returns the ConfigMap without this link's settings in its text. entry is its inventory entry. rest returns nil
+// if another link uses the ConfigMap, or if carrick can't tell its settings from others'.
+func (d Edit) rest(
+	ctx context.Context, e steps.Env, live *unstructured.Unstructured, entry *steps.Entry,
+) *unstructured.Unstructured {
+	if entry == nil {
+		return nil
+	}
+	before, ok, _ := unstructured.NestedString(entry.Before, "data", d.Key)
+	meta := inventory.MetadataOf(live)
+	others, _, err := inventory.UsersOf(ctx, e, &meta)
+	if !ok || err != nil || len(others) > 0 {
+		return nil
+	}
+	want, err := d.Settings(ctx, e, d.standing(live))
+	if err != nil {
+		want = nil // undo might run without what the answers depend on
+	}
+	text, err := d.Without(d.standing(live), before, want, entry.Wrote)
+	out := live.DeepCopy()
+	if err != nil || unstructured.SetNestedField(out.Object, text, "data", d.Key) != nil {
+		return nil
+	}
+	return out
 }
 
 // Export implements Exporter.
@@ -233,8 +296,8 @@ func (d Edit) shared(live *unstructured.Unstructured, manager string) bool {
 	return false
 }
 
-// note adds the settings that the link is about to change in the text to the inventory entry. After a changed answer, an
-// undo recognizes by them the settings that the link wrote before.
+// note adds the settings that the link is about to change in the text to the inventory entry. After a changed answer,
+// an undo recognizes by them the settings that the link wrote before.
 func (d Edit) note(ctx context.Context, e steps.Env, entry *steps.Entry, live *unstructured.Unstructured) error {
 	if entry == nil {
 		return nil

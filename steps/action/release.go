@@ -21,6 +21,9 @@ import (
 	"carrick/steps/inventory"
 )
 
+// undoManager is the field manager of the values that an undo restores.
+const undoManager = "carrick.undo"
+
 // release reverts what this action wrote into an object that is kept. It restores values that it took over and removes
 // its own fields by applying an empty object. Parts that another link uses are handed over to that link. It deletes the
 // inventory entry last, so that the next run finds an interrupted release.
@@ -132,7 +135,7 @@ func patchBack(ctx context.Context, env steps.Env, f found, dry bool) (*unstruct
 	if err != nil {
 		return nil, err
 	}
-	opts := cluster.PatchOptions{Manager: "carrick.undo", UID: f.UID, DryRun: dry}
+	opts := cluster.PatchOptions{Manager: undoManager, UID: f.UID, DryRun: dry}
 	return env.Cluster.Patch(ctx, f.gvr, f.Namespace, f.Name, patch, opts)
 }
 

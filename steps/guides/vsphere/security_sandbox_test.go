@@ -140,15 +140,57 @@ func TestVerifyAnUndoRemovesTheLevelOfAnEarlierAnswer(t *testing.T) {
 	t.Parallel()
 	cases.Whole(t, "live")
 	box := seeded(t, "")
-	text := func() string {
-		return box.Run(
-			t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
-			`jsonpath={.data.namespace-labels\.yaml}`,
-		)
-	}
-	before := text()
+	before := labelsText(t, box)
 	doing(t, box, nil, "profile-labels")
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{"namespace-labels.yaml": text() + "team: \"b\"\n"}})
+	appendLabel(t, box)
+	box.Run(
+		t, clustertest.Local, "", "label", "--overwrite", "namespace", "alice", "bob",
+		"pod-security.kubernetes.io/enforce=privileged",
+	)
+	s := doing(t, box, map[string]any{"security.level": "privileged"}, "profile-labels")
+	if now := labelsText(t, box); !strings.Contains(now, `enforce: "privileged"`) || strings.Contains(now, "baseline") {
+		t.Errorf("it is %s", now)
+	}
+	stepstest.Undo(t, s)
+	keepsAppended(t, box, before)
+}
+
+// An undo also removes the level from a file that someone has changed since, and keeps that change.
+func TestVerifyAnUndoRemovesTheLevelFromAChangedFile(t *testing.T) {
+	t.Parallel()
+	cases.Whole(t, "live")
+	box := seeded(t, "")
+	before := labelsText(t, box)
+	s := doing(t, box, nil, "profile-labels")
+	appendLabel(t, box)
+	s.Forget()
+	p := stepstest.Undo(t, s)
+	said := false
+	for _, a := range p.Actions {
+		for _, item := range a.Change.Items {
+			said = said || strings.Contains(item.Note, "undo restores only the settings that carrick set") &&
+				strings.Contains(item.Diff, "enforce") && !strings.Contains(item.Diff, "-team")
+		}
+	}
+	if !said {
+		t.Errorf("the plan does not show it: %+v", p.Actions)
+	}
+	keepsAppended(t, box, before)
+}
+
+func labelsText(t *testing.T, box *clustertest.Sandbox) string {
+	t.Helper()
+	return box.Run(
+		t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
+		`jsonpath={.data.namespace-labels\.yaml}`,
+	)
+}
+
+// appendLabel adds a label to Kubeflow's labels file, as another admin.
+func appendLabel(t *testing.T, box *clustertest.Sandbox) {
+	t.Helper()
+	text := labelsText(t, box) + "team: \"b\"\n"
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{"namespace-labels.yaml": text}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,16 +198,12 @@ func TestVerifyAnUndoRemovesTheLevelOfAnEarlierAnswer(t *testing.T) {
 		t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf",
 		"--type=merge", "-p", string(patch),
 	)
-	box.Run(
-		t, clustertest.Local, "", "label", "--overwrite", "namespace", "alice", "bob",
-		"pod-security.kubernetes.io/enforce=privileged",
-	)
-	s := doing(t, box, map[string]any{"security.level": "privileged"}, "profile-labels")
-	if now := text(); !strings.Contains(now, `enforce: "privileged"`) || strings.Contains(now, "baseline") {
-		t.Errorf("it is %s", now)
-	}
-	stepstest.Undo(t, s)
-	if got, want := strings.TrimSpace(text()), strings.TrimSpace(strings.TrimSpace(before)+"\nteam: \"b\""); got != want {
+}
+
+func keepsAppended(t *testing.T, box *clustertest.Sandbox, before string) {
+	t.Helper()
+	got := strings.TrimSpace(labelsText(t, box))
+	if want := strings.TrimSpace(strings.TrimSpace(before) + "\nteam: \"b\""); got != want {
 		t.Errorf("undone it is %q, want %q", got, want)
 	}
 }
