@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -172,7 +173,8 @@ func (d Edit) PlanUndo(ctx context.Context, e steps.Env) (steps.Change, error) {
 				c.Items[i].Diff = diff.Objects(live, rest)
 				note = "so undo restores only the settings that carrick set"
 			}
-			c.Items[i].Note = steps.JoinNotes(c.Items[i].Note, "the text was changed since carrick wrote it, "+note)
+			kept := strings.TrimSuffix(c.Items[i].Note, "; restores data."+d.Key) // of which the note says more
+			c.Items[i].Note = steps.JoinNotes(kept, "the text was changed since carrick wrote it, "+note)
 			continue
 		}
 		if then, ok := d.then(live, c.Items[i].Entry); ok {
