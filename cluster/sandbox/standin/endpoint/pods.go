@@ -95,7 +95,7 @@ func (p *Player) runs(
 	return i, p.waiting(ctx, pod, "", "")
 }
 
-// creating is why containers wait that were not started yet.
+// creating is the only reason to wait for which a kubelet has started no container yet.
 const creating = "ContainerCreating"
 
 // waiting sets the state of the pod's containers to waiting. If reason is empty, it sets the state to running.
@@ -123,20 +123,17 @@ func (p *Player) waiting(ctx context.Context, pod *corev1.Pod, reason, message s
 	if !changed {
 		return nil
 	}
-	created := reason != creating
-	if created {
-		now.Status.Phase = corev1.PodRunning
+	started := corev1.ConditionFalse
+	if reason != creating {
+		started, now.Status.Phase = corev1.ConditionTrue, corev1.PodRunning
+	}
+	conditions := map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodReadyToStartContainers: started, corev1.PodInitialized: started,
+		corev1.ContainersReady: ready, corev1.PodReady: ready,
 	}
 	for i := range now.Status.Conditions {
 		c := &now.Status.Conditions[i]
-		is := ready
-		if c.Type == corev1.PodInitialized || c.Type == corev1.PodReadyToStartContainers {
-			is = corev1.ConditionTrue
-			if !created {
-				is = corev1.ConditionFalse
-			}
-		}
-		if c.Status != is && c.Type != corev1.PodScheduled {
+		if is, ok := conditions[c.Type]; ok && c.Status != is {
 			c.Status, c.LastTransitionTime = is, metav1.Now()
 		}
 	}
