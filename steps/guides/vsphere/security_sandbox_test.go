@@ -103,10 +103,7 @@ func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
 	verdict(t, s, "profile-levels", steps.Pass)
-	box.Run(
-		t, clustertest.Local, "", "-n", "kubeflow", "patch", "configmap", "namespace-labels-data-4df5t8mdgf", "--type=merge",
-		"-p", `{"data":{"namespace-labels.yaml":"# new\nteam: \"a\"\npod-security.kubernetes.io/warn: \"restricted\"\n"}}`,
-	)
+	writeLabels(t, box, "# new\nteam: \"a\"\npod-security.kubernetes.io/warn: \"restricted\"\n")
 	verdict(t, s, "labels-file", steps.Fail)
 	p, err := s.Plan(t.Context(), engine.Scope{Actions: []string{"profile-labels"}})
 	if err != nil {
@@ -119,17 +116,11 @@ func TestVerifyALevelOutlivesADeployOfKubeflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdict(t, s, "labels-file", steps.Pass)
-	text := func() string {
-		return box.Run(
-			t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
-			`jsonpath={.data.namespace-labels\.yaml}`,
-		)
-	}
-	if now := text(); !strings.HasPrefix(now, "# new\nteam: \"a\"\n") || !strings.Contains(now, `enforce: "baseline"`) {
+	if now := labelsText(t, box); !strings.HasPrefix(now, "# new\nteam: \"a\"\n") || !strings.Contains(now, `enforce: "baseline"`) {
 		t.Errorf("it is %s", now)
 	}
 	stepstest.Undo(t, s)
-	if now := text(); strings.TrimSpace(now) != "# new\nteam: \"a\"" {
+	if now := labelsText(t, box); strings.TrimSpace(now) != "# new\nteam: \"a\"" {
 		t.Errorf("undone it is %q", now)
 	}
 }
@@ -142,7 +133,7 @@ func TestVerifyAnUndoRemovesTheLevelOfAnEarlierAnswer(t *testing.T) {
 	box := seeded(t, "")
 	before := labelsText(t, box)
 	doing(t, box, nil, "profile-labels")
-	appendLabel(t, box)
+	writeLabels(t, box, labelsText(t, box)+"team: \"b\"\n")
 	box.Run(
 		t, clustertest.Local, "", "label", "--overwrite", "namespace", "alice", "bob",
 		"pod-security.kubernetes.io/enforce=privileged",
@@ -162,7 +153,7 @@ func TestVerifyAnUndoRemovesTheLevelFromAChangedFile(t *testing.T) {
 	box := seeded(t, "")
 	before := labelsText(t, box)
 	s := doing(t, box, nil, "profile-labels")
-	appendLabel(t, box)
+	writeLabels(t, box, labelsText(t, box)+"team: \"b\"\n")
 	s.Forget()
 	p := stepstest.Undo(t, s)
 	said := false
@@ -187,10 +178,9 @@ func labelsText(t *testing.T, box *clustertest.Sandbox) string {
 	)
 }
 
-// appendLabel adds a label to Kubeflow's labels file, as another admin.
-func appendLabel(t *testing.T, box *clustertest.Sandbox) {
+// writeLabels replaces Kubeflow's labels file, as another admin.
+func writeLabels(t *testing.T, box *clustertest.Sandbox, text string) {
 	t.Helper()
-	text := labelsText(t, box) + "team: \"b\"\n"
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{"namespace-labels.yaml": text}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"carrick/cluster/clustertest"
 	"carrick/cluster/clustertest/upstream"
 	"carrick/steps"
 	"carrick/steps/guides/vsphere"
@@ -77,11 +76,7 @@ func TestUpstreamProfileLabels(t *testing.T) {
 	s := doing(t, box, nil, "profile-labels")
 	verdict(t, s, "labels-file", steps.Pass)
 	file := filepath.Join(t.TempDir(), "namespace-labels.yaml")
-	text := box.Run(
-		t, clustertest.Local, "", "-n", "kubeflow", "get", "configmap", "namespace-labels-data-4df5t8mdgf", "-o",
-		`jsonpath={.data.namespace-labels\.yaml}`,
-	)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(labelsText(t, box)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	labelled := func(t *testing.T, before string) map[string]string {
