@@ -3,13 +3,11 @@
 package clustertest
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +45,8 @@ type Sandbox struct {
 	Here    map[string]bool
 	Answers map[string]string
 	Given   map[string]string
+
+	kubectlSocket string // where the sandbox process runs kubectl itself; "" if it does not
 
 	ready string     // the line that describes the sandbox
 	mu    sync.Mutex // allows one command at a time
@@ -169,6 +169,8 @@ func (s *Sandbox) greet(line string) error {
 		Contexts    map[string]string
 		Kubectl     string
 		Version     string
+
+		KubectlSocket string
 	}
 	if err := json.Unmarshal([]byte(line), &ready); err != nil {
 		return fmt.Errorf("read %q: %w", line, err)
@@ -178,7 +180,7 @@ func (s *Sandbox) greet(line string) error {
 	}
 	s.ready = line
 	s.Dir, s.Kubeconfigs, s.Contexts = ready.Dir, ready.Kubeconfigs, ready.Contexts
-	s.Kubectl, s.Version = ready.Kubectl, ready.Version
+	s.Kubectl, s.kubectlSocket, s.Version = ready.Kubectl, ready.KubectlSocket, ready.Version
 	return nil
 }
 
@@ -247,24 +249,6 @@ func (s *Sandbox) Settle(tb testing.TB, side string) {
 	}
 }
 
-// Run runs kubectl against a side and returns its output. in is kubectl's standard input. If kubectl fails, the test
-// fails.
-func (s *Sandbox) Run(tb testing.TB, side, in string, args ...string) string {
-	tb.Helper()
-	cmd := exec.CommandContext(
-		tb.Context(), s.Kubectl,
-		append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...,
-	)
-	cmd.Stdin = strings.NewReader(in)
-	cmd.Env = append(os.Environ(), "GOGC=off") // saves a quarter of the CPU time of a process that runs for 80 ms
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		tb.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.String()
-}
-
 // Bystanders creates two unrelated Secrets in each cluster. Tests can then verify that carrick does not reveal secrets,
 // even with a guide that creates none itself.
 func (s *Sandbox) Bystanders(tb testing.TB) {
@@ -274,15 +258,6 @@ func (s *Sandbox) Bystanders(tb testing.TB) {
 			s.Run(tb, side, "", "-n", "default", "create", "secret", "generic", name, "--from-literal=password="+rand.Text())
 		}
 	}
-}
-
-// Cleanup runs kubectl against a side when the test ends, and ignores its result.
-func (s *Sandbox) Cleanup(tb testing.TB, side string, args ...string) {
-	tb.Cleanup(func() {
-		_ = exec.Command(
-			s.Kubectl, append([]string{"--kubeconfig", s.Kubeconfigs[side], "--context", s.Contexts[side]}, args...)...,
-		).Run()
-	})
 }
 
 // Faults returns the faults of a scenario. It maps their names to one-sentence descriptions.

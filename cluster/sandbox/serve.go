@@ -55,6 +55,8 @@ type ready struct {
 	Contexts    map[string]string `json:"contexts"`
 	Kubectl     string            `json:"kubectl"`
 	Version     string            `json:"version"`
+	// KubectlSocket runs kubectl in this process. It is "" if this build embeds no kubectl.
+	KubectlSocket string `json:"kubectlSocket,omitempty"`
 }
 
 // serve starts both clusters, prints the ready line, and executes commands until a component fails or ctx is done.
@@ -66,6 +68,9 @@ func serve(ctx context.Context, o options, lines <-chan string, out, progress io
 	}
 	answer, err := describe(o.dir, sides)
 	if err != nil {
+		return err
+	}
+	if answer.KubectlSocket, err = serveKubectl(ctx, o.dir); err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(out)

@@ -5,10 +5,15 @@ package roles
 import (
 	"fmt"
 	"os"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // leftOut lists the programs that this build does not embed.
 var leftOut = []string{Etcd, APIServer, Kubectl}
+
+// RunKubectl is nil, because this build does not embed kubectl.
+var RunKubectl func(args []string, streams genericiooptions.IOStreams) (code int)
 
 func runEtcd() int      { return absent() }
 func runAPIServer() int { return absent() }
