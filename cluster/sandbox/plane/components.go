@@ -52,6 +52,7 @@ func (p *Plane) controllerManager() component {
 		"--cluster-cidr=" + p.PodCIDR,
 		"--service-cluster-ip-range=" + p.ServiceCIDR,
 		"--flex-volume-plugin-dir=" + noFolder,
+		"--controllers=*,-namespace-controller", // runNamespaces replaces it
 	}}
 }
 
@@ -82,12 +83,15 @@ func (p *Plane) runComponents() error {
 			return err
 		}
 	}
-	return nil
+	var err error
+	p.stopNamespaces, err = p.runNamespaces()
+	return err
 }
 
 // killComponents kills all components. Without the API server, some components would exit when they lose their lease.
 // The others would retry with exponential backoff, up to several minutes.
 func (p *Plane) killComponents() {
+	p.stopNamespaces()
 	for _, r := range p.running {
 		r.kill()
 	}

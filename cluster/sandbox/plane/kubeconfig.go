@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
@@ -32,6 +33,7 @@ func (p *Plane) writeKubeconfigs() error {
 		return err
 	}
 	p.Config.QPS = -1 // no client-side limit: API Priority and Fairness is enough
+	p.Config.WarningHandler = rest.NoWarnings{} // kubectl, which can run in this process, sets the default handler
 	return nil
 }
 

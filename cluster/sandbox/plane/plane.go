@@ -56,6 +56,8 @@ type Plane struct {
 	etcd    *envtest.Etcd
 	api     *envtest.APIServer
 	running []*process // components other than etcd and the API server
+	// stopNamespaces stops the namespace controller, which runs in this process.
+	stopNamespaces func()
 	died    chan<- error
 	life    context.Context // the sandbox's context: programs are not restarted after it is done
 	stopped bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -146,22 +145,15 @@ func (c *Cluster) remove(ctx context.Context, k key, object *unstructured.Unstru
 	return nil
 }
 
-// leftAlone is how long after the deletion of a namespace the namespace controller has certainly not started yet. The
-// controller waits five seconds (kubernetes/kubernetes: namespaceDeletionGracePeriod in
-// pkg/controller/namespace/namespace_controller.go). leftAlone is shorter, because timestamps are accurate only to one
-// second, and because Reset needs time between reading and removing the namespace.
-const leftAlone = 2 * time.Second
-
-// removeNamespace finalizes and deletes an empty namespace. If the namespace controller might have started already,
-// removeNamespace leaves the namespace to it. The controller could otherwise delete objects in a new namespace with
-// the same name.
+// removeNamespace finalizes and deletes an empty namespace. It leaves a namespace that is being deleted to the namespace
+// controller. The controller could otherwise delete objects in a new namespace with the same name.
 func (c *Cluster) removeNamespace(ctx context.Context, k key) error {
 	current, err := c.of(k).Get(ctx, k.name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	finalizers, _, _ := unstructured.NestedSlice(current.Object, "spec", "finalizers")
-	if at := current.GetDeletionTimestamp(); len(finalizers) > 0 && at != nil && time.Since(at.Time) > leftAlone {
+	if len(finalizers) > 0 && current.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	if len(finalizers) > 0 {
