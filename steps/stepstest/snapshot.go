@@ -2,9 +2,12 @@ package stepstest
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,33 +36,53 @@ func Snapshot(t testing.TB, box *clustertest.Sandbox) map[string]string {
 	}
 	for _, side := range steps.Sides {
 		box.Settle(t, string(side))
-		c := box.Open(t, string(side), cluster.Options{Once: true})
-		kinds, err := c.Kinds(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		found := objects(t, box.Open(t, string(side), cluster.Options{Once: true}))
+		if len(found) == 0 {
+			t.Fatalf("the cluster of side %s is empty", side)
 		}
-		before := len(out)
-		for _, k := range kinds {
-			name := k.GVR.GroupResource().String()
-			if !slices.Contains(k.Verbs, "list") || !slices.Contains(k.Verbs, "get") || slices.Contains(passing, name) {
-				continue
-			}
-			list, err := c.Dynamic().Resource(k.GVR).List(t.Context(), metav1.ListOptions{})
+		for name, text := range found {
+			out[string(side)+" "+name] = text
+		}
+	}
+	return out
+}
+
+// objects returns the objects of a cluster by kind and name. It lists all kinds at once: the first list of a custom
+// resource takes a second, because the API server prepares its cache for it and makes the client try again.
+func objects(t testing.TB, c *cluster.Cluster) map[string]string {
+	t.Helper()
+	kinds, err := c.Kinds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	out := map[string]string{}
+	group, ctx := errgroup.WithContext(t.Context())
+	for _, k := range kinds {
+		name := k.GVR.GroupResource().String()
+		if !slices.Contains(k.Verbs, "list") || !slices.Contains(k.Verbs, "get") || slices.Contains(passing, name) {
+			continue
+		}
+		group.Go(func() error {
+			list, err := c.Dynamic().Resource(k.GVR).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				t.Fatalf("list %s of side %s: %v", name, side, err)
+				return fmt.Errorf("list %s: %w", name, err)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			for _, o := range list.Items {
 				signer, _, _ := unstructured.NestedString(o.Object, "spec", "signerName") // each kubelet start creates new CSRs
 				if o.GetName() == "kube-root-ca.crt" || metav1.GetControllerOf(&o) != nil ||
 					signer == certificatesv1.KubeletServingSignerName {
 					continue
 				}
-				out[string(side)+" "+name+" "+o.GetNamespace()+"/"+o.GetName()] = plain(&o)
+				out[name+" "+o.GetNamespace()+"/"+o.GetName()] = plain(&o)
 			}
-		}
-		if len(out) == before {
-			t.Fatalf("the cluster of side %s is empty", side)
-		}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
