@@ -32,7 +32,7 @@ func (p *Plane) writeKubeconfigs() error {
 	if p.Config, err = clientcmd.BuildConfigFromFlags("", p.Kubeconfig); err != nil {
 		return err
 	}
-	p.Config.QPS = -1 // no client-side limit: API Priority and Fairness is enough
+	p.Config.QPS = -1                           // no client-side limit: API Priority and Fairness is enough
 	p.Config.WarningHandler = rest.NoWarnings{} // kubectl, which can run in this process, sets the default handler
 	return nil
 }

@@ -58,9 +58,9 @@ type Plane struct {
 	running []*process // components other than etcd and the API server
 	// stopNamespaces stops the namespace controller, which runs in this process.
 	stopNamespaces func()
-	died    chan<- error
-	life    context.Context // the sandbox's context: programs are not restarted after it is done
-	stopped bool
+	died           chan<- error
+	life           context.Context // the sandbox's context: programs are not restarted after it is done
+	stopped        bool
 }
 
 // Start starts a control plane and waits until its API server is ready. The directories Binaries(sandbox) and
