@@ -104,21 +104,24 @@ func (h *Host) trackAt(ctx context.Context, name string, spots []string) {
 // spots returns the paths on this machine where a change can affect the target of name: all symlinks on the path, and
 // the file itself or the first missing directory.
 func (h *Host) spots(name string) []string {
-	done, links, err := h.follow(name)
+	done, there, links, err := h.follow(name)
 	if err != nil {
-		done = parts(name)
+		done, there = parts(name), 0
+		for there < len(done) && h.isDir(done[:there+1]) {
+			there++
+		}
 	}
 	var out []string
 	for _, link := range links {
 		out = append(out, filepath.Join(h.Root, join(link)))
 	}
-	for i := 1; i < len(done); i++ {
-		if info, err := h.files.Stat(join(done[:i])); err != nil || !info.IsDir() {
-			done = done[:i]
-			break
-		}
-	}
+	done = done[:min(there+1, len(done))]
 	return append(out, filepath.Join(h.Root, join(done)))
+}
+
+func (h *Host) isDir(steps []string) bool {
+	info, err := h.files.Stat(join(steps))
+	return err == nil && info.IsDir()
 }
 
 // inotifyLimits lists Linux's limits for watching files: the error when a limit is reached, the name of the limit below
