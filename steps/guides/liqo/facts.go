@@ -193,16 +193,20 @@ func liqoDeployment(ctx context.Context, e steps.Env, ending string) (*appsv1.De
 }
 
 func deploymentIn(ctx context.Context, e steps.Env, ns, ending string) (*appsv1.Deployment, error) {
-	all, err := check.List[appsv1.Deployment](ctx, e.Cluster, check.Deployments, ns, cluster.Selector{})
+	all, err := e.Cluster.List(ctx, check.Deployments, ns, cluster.Selector{})
 	if err != nil {
 		return nil, err
 	}
+	var found *unstructured.Unstructured // the first one by name
 	for _, d := range all {
-		if strings.HasSuffix(d.Name, "-"+ending) {
-			return d, nil
+		if strings.HasSuffix(d.GetName(), "-"+ending) && (found == nil || d.GetName() < found.GetName()) {
+			found = d
 		}
 	}
-	return nil, steps.Absent("namespace %s of the %s has no Deployment liqo-%s", ns, e.SideName(), ending)
+	if found == nil {
+		return nil, steps.Absent("namespace %s of the %s has no Deployment liqo-%s", ns, e.SideName(), ending)
+	}
+	return check.As[appsv1.Deployment](found)
 }
 
 // liqoVersion returns the tag of the controllers' image, such as "v1.2.0".
