@@ -29,7 +29,7 @@ type fakes struct {
 	kubeconfigs map[steps.Side]string
 	scrub       []string // pairs for a strings.Replacer that remove values that differ from run to run
 
-	// around wraps the requests to a side's API server. If it is nil, they are not wrapped.
+	// around wraps the requests to a side's API server.
 	around func(steps.Side) func(http.RoundTripper) http.RoundTripper
 	// patient is the timeout of an API server if it is longer than the state's.
 	patient time.Duration
@@ -39,6 +39,9 @@ type fakes struct {
 func newFakes(t *testing.T, g *steps.Guide, assets fs.FS, dir, name string) *fakes {
 	t.Helper()
 	f := &fakes{guide: g, assets: assets, servers: map[steps.Side]*server{}, kubeconfigs: map[steps.Side]string{}}
+	f.around = func(side steps.Side) func(http.RoundTripper) http.RoundTripper {
+		return func(next http.RoundTripper) http.RoundTripper { return direct{f.servers[side], next} }
+	}
 	for _, side := range steps.Sides {
 		if side != hostSide(g) {
 			f.servers[side] = newServer(side)
@@ -88,9 +91,7 @@ func (f *fakes) session(t *testing.T) *engine.Session {
 	for side := range f.servers {
 		o := cluster.Options{Once: true, StaleAfter: st.timeout(side)}
 		o.StaleAfter = max(o.StaleAfter, f.patient)
-		if f.around != nil {
-			o.Around = f.around(side)
-		}
+		o.Around = f.around(side)
 		c, err := cluster.Open(
 			kubeconfig.Access{Kubeconfig: f.kubeconfigs[side], Context: string(side), Timeout: o.StaleAfter}, o,
 		)

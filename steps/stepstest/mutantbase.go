@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,9 +56,6 @@ func newMutantBase(t *testing.T, g *steps.Guide, assets fs.FS, dir string) *muta
 		fakes: newFakes(t, g, assets, dir, name), dir: dir,
 		made:  map[*unstructured.Unstructured][]*unstructured.Unstructured{},
 		files: map[string]string{}, reads: map[steps.Cell]*reads{},
-	}
-	b.around = func(side steps.Side) func(http.RoundTripper) http.RoundTripper {
-		return func(next http.RoundTripper) http.RoundTripper { return direct{b.servers[side], next} }
 	}
 	for _, s := range b.servers {
 		s.merger, s.asked = merge.New(), &asked{}

@@ -2,7 +2,6 @@ package stepstest
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -50,29 +49,6 @@ func (s *server) with(objects []*unstructured.Unstructured, more ...admission) *
 		admission: slices.Concat(more, s.admission), refusals: more, also: s.also, level: s.level, written: s.written,
 		merger: s.merger, asked: s.asked,
 	}
-}
-
-// direct answers the admin's requests without a connection. Other requests go to the server over TLS, such as those
-// with the credentials of a kubeconfig that a guide has written.
-type direct struct {
-	server *server
-	others http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !byAdmin(r) {
-		return d.others.RoundTrip(r)
-	}
-	if r.Body == nil {
-		r = r.Clone(r.Context())
-		r.Body = http.NoBody
-	}
-	w := httptest.NewRecorder()
-	d.server.serve(w, r)
-	out := w.Result()
-	out.Request = r
-	return out, nil
 }
 
 type reads struct {

@@ -36,6 +36,7 @@ type server struct {
 	denied  []string
 	version string
 	skew    time.Duration
+	down    bool
 	hangs   chan struct{} // closed at the end; nil if the server answers
 	pair    *pair
 	signs   *authority
@@ -81,6 +82,7 @@ func (s *server) set(st *state) error {
 		what, arg, _ := strings.Cut(words, " ")
 		switch what {
 		case "down":
+			s.down = true
 			s.Close()
 		case "refuses":
 			s.refuses = true
@@ -104,6 +106,33 @@ func (s *server) set(st *state) error {
 		}
 	}
 	return nil
+}
+
+// away reports whether the server does not answer.
+func (s *server) away() bool { return s.down || s.hangs != nil }
+
+// direct answers the admin's requests without a connection, which saves a third of the time of a state. Other requests
+// go to the server over TLS, such as those with the credentials of a kubeconfig that a guide has written, and all
+// requests to a server that does not answer.
+type direct struct {
+	server *server
+	others http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !byAdmin(r) || d.server.away() {
+		return d.others.RoundTrip(r)
+	}
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	d.server.serve(w, r)
+	out := w.Result()
+	out.Request = r
+	return out, nil
 }
 
 // minor returns the minor version, such as 36 for "v1.36.3".
