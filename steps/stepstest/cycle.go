@@ -225,6 +225,25 @@ func Green(t testing.TB, s *engine.Session) {
 	}
 }
 
+// Once returns the first verdict of a check whose status satisfies meant. It fails the test if there is none in time. A
+// session learns of a change to a cluster a moment after the change.
+func Once(
+	t testing.TB, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool,
+) (v steps.Result) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), greenWithin)
+	defer cancel()
+	_, step := s.Guide().Check(check)
+	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
+	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
+		v = b.Verdict(cell)
+		return !meant(v.Status)
+	}); err != nil {
+		t.Errorf("%s: %v", check, err)
+	}
+	return v
+}
+
 // Given returns the answers of autoplay for the last seeded scenario, as in a link file. more overrides some of them.
 func Given(t testing.TB, box *clustertest.Sandbox, g *steps.Guide, more map[string]any) map[string]any {
 	t.Helper()

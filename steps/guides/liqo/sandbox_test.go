@@ -1,11 +1,9 @@
 package liqo_test
 
 import (
-	"context"
 	"encoding/base64"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -38,25 +36,7 @@ func verdict(t *testing.T, s *engine.Session, check string, side steps.Side) ste
 // settled returns the verdict of a check once the checks that it depends on have passed.
 func settled(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
-	return once(t, s, check, side, func(v steps.Status) bool { return v != steps.Skip && v != steps.Pending })
-}
-
-// once returns the first verdict of a check whose status satisfies meant.
-func once(
-	t *testing.T, s *engine.Session, check string, side steps.Side, meant func(steps.Status) bool,
-) (v steps.Result) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	_, step := s.Guide().Check(check)
-	cell := steps.Cell{Step: step.Name, Check: check, Side: side}
-	if err := s.Follow(ctx, []steps.Cell{cell}, func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
-		v = b.Verdict(cell)
-		return !meant(v.Status)
-	}); err != nil {
-		t.Errorf("%s: %v", check, err)
-	}
-	return v
+	return stepstest.Once(t, s, check, side, func(v steps.Status) bool { return v != steps.Skip && v != steps.Pending })
 }
 
 // ways maps names to the answers of complete peerings, which the tests create and undo. Each starts from two clusters

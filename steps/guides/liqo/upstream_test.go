@@ -166,7 +166,7 @@ func planOf(t *testing.T, s *engine.Session) *engine.Plan {
 // fails returns the verdict of a check once the check fails.
 func fails(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
 	t.Helper()
-	return once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
+	return stepstest.Once(t, s, check, side, func(v steps.Status) bool { return v == steps.Fail })
 }
 
 // madeForRequests reports whether an object is a CertificateSigningRequest. Liqo's controllers leave signed ones

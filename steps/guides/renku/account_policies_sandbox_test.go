@@ -90,7 +90,7 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	for _, check := range []string{"token-secrets-denied", "accounts-least-privilege"} {
-		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
+		if v := passed(t, s, check, steps.Remote); v.Status != steps.Pass {
 			t.Errorf("%s with the policies: %+v", check, v)
 		}
 	}
@@ -159,7 +159,7 @@ func TestVerifyTheCredentialActsAsNoOtherAccount(t *testing.T) {
 	stepstest.Apply(t, s)
 	stepstest.Green(t, s)
 	for _, check := range []string{"session-account-fixed", "data-connectors-denied"} {
-		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
+		if v := passed(t, s, check, steps.Remote); v.Status != steps.Pass {
 			t.Errorf("%s without data connectors: %+v", check, v)
 		}
 	}

@@ -199,7 +199,7 @@ func findsAndFixes(t *testing.T, box *clustertest.Sandbox, name string) {
 		return
 	}
 	s.Forget()
-	if v := verdict(t, s, f.says[0].check, f.says[0].side); v.Status != steps.Pass {
+	if v := passed(t, s, f.says[0].check, f.says[0].side); v.Status != steps.Pass {
 		t.Errorf("after %q it is %s: %s", first.Fix, v.Status, v.Found)
 	}
 }
@@ -244,7 +244,7 @@ func byToleration(t *testing.T, _ *clustertest.Sandbox, s *engine.Session, _ ste
 	if err := s.Answer("nodes.tolerations", []string{"renku.io/dedicated"}); err != nil {
 		t.Fatal(err)
 	}
-	if v := verdict(t, s, "nodes", steps.Remote); v.Status != steps.Pass {
+	if v := passed(t, s, "nodes", steps.Remote); v.Status != steps.Pass {
 		t.Errorf("nodes: %s: %s", v.Status, v.Found)
 	}
 	v := verdict(t, s, "csi-on-nodes", steps.Remote)

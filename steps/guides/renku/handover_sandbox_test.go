@@ -113,7 +113,7 @@ func TestVerifyTwoLinksIntoOneSecretOfRenku(t *testing.T) {
 	wantKeys(t, box, ns, name, "milan.yaml", "paris.yaml", "rome.yaml")
 	for _, s := range []*engine.Session{a, b} {
 		for _, check := range []string{"kubeconfig-stored", "stored-kubeconfig", "stored-server-tls", "stored-is-tested"} {
-			if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
+			if v := passed(t, s, check, steps.Local); v.Status != steps.Pass {
 				t.Errorf("%s of %s: %v %s", check, s.Link().Name(), v.Status, v.Found)
 			}
 		}
@@ -450,7 +450,7 @@ func TestVerifyRestartIsDoneOnceForOneCause(t *testing.T) {
 	); len(same) > 0 || len(after) != 5 {
 		t.Errorf("of %v there are still %v", after, same)
 	}
-	if v := verdict(t, s, "services-restarted", steps.Local); v.Status != steps.Pass {
+	if v := passed(t, s, "services-restarted", steps.Local); v.Status != steps.Pass {
 		t.Errorf("services-restarted: %v %s", v.Status, v.Found)
 	}
 	if p, err = s.Plan(t.Context(), restart); err != nil || !p.Empty() {

@@ -27,7 +27,7 @@ func TestVerifyOperatorAndDriverComeAndGo(t *testing.T) {
 		"session-crd", "session-crd-equal", "session-crd-owner", "operator-ready", "operator-version", "rclone-storage-class",
 		"same-site", "driver-version", "pod-security-csi", "csi-on-nodes", "csi-kubelet-dir", "custom-cas-exist",
 	} {
-		if v := verdict(t, s, check, steps.Remote); v.Status != steps.Pass {
+		if v := passed(t, s, check, steps.Remote); v.Status != steps.Pass {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)
 		}
 	}

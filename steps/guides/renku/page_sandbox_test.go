@@ -155,7 +155,7 @@ func TestVerifyWhatThePublishedPageLeavesIsMendedByThePrintedFixes(t *testing.T)
 		}
 	}
 	s.Forget()
-	if v := verdict(t, s, "cluster-registered", steps.Local); v.Status != steps.Pass {
+	if v := passed(t, s, "cluster-registered", steps.Local); v.Status != steps.Pass {
 		t.Errorf("the page's cluster is gone: %s", v.Found)
 	}
 }

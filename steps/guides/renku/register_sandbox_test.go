@@ -107,7 +107,7 @@ func TestVerifyRegisterMendsTheDefaultCertificate(t *testing.T) {
 				c["session_tls_secret_name"] != nil {
 				t.Errorf("stored %v", c)
 			}
-			if v := verdict(t, s, "cluster-as-planned", steps.Local); v.Status != steps.Pass {
+			if v := passed(t, s, "cluster-as-planned", steps.Local); v.Status != steps.Pass {
 				t.Errorf("%v %s", v.Status, v.Found)
 			}
 			if again, err := apply(t, s, engine.Scope{Steps: []string{"register"}}); err != nil || !again.Empty() ||
@@ -373,7 +373,7 @@ func TestVerifyPoolAndBack(t *testing.T) {
 		}
 	}
 	for _, check := range []string{"pool-exists", "pool-as-planned", "pool-members"} {
-		if v := verdict(t, s, check, steps.Local); v.Status != steps.Pass {
+		if v := passed(t, s, check, steps.Local); v.Status != steps.Pass {
 			t.Errorf("%s: %v %s", check, v.Status, v.Found)
 		}
 	}

@@ -39,6 +39,12 @@ func verdict(t *testing.T, s *engine.Session, check string, side steps.Side) ste
 	return b.Verdict(steps.Cell{Step: step.Name, Check: check, Side: side})
 }
 
+// passed waits until a check passes, and returns its last verdict.
+func passed(t *testing.T, s *engine.Session, check string, side steps.Side) steps.Result {
+	t.Helper()
+	return stepstest.Once(t, s, check, side, func(v steps.Status) bool { return v == steps.Pass })
+}
+
 // Two links of one guide to the same clusters and the same objects.
 func TestVerifyTwoLinksShareAndDoNotHurtEachOther(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func TestUpstreamCharts(t *testing.T) {
 	rows := func(names ...string) func(*testing.T) {
 		return func(t *testing.T) {
 			for _, name := range names {
-				if v := verdict(t, s, name, steps.Remote); v.Status != steps.Pass {
+				if v := passed(t, s, name, steps.Remote); v.Status != steps.Pass {
 					t.Errorf("%s: %v %s", name, v.Status, v.Found)
 				}
 			}
