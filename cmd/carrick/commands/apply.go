@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +14,7 @@ import (
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
+	"carrick/ui/model"
 )
 
 func (a *app) apply() *cobra.Command {
@@ -56,17 +57,19 @@ func (a *app) runApply(ctx context.Context, path string, f changeFlags) error {
 		return err
 	}
 	outliveReaders()
-	changes, say := atomic.Int64{}, a.progress(s)
+	run, say := model.NewRun(p), a.progress(s)
+	var mu sync.Mutex
 	err = s.Apply(ctx, p, steps.ApplyOptions{TakeOver: f.takeOver, Replace: f.replaces}, func(e steps.Event) {
-		if e.Verb != "" {
-			changes.Add(1)
-		}
+		mu.Lock()
+		defer mu.Unlock()
+		run.Heard(e)
 		say(e)
 	})
 	if err != nil {
 		return err
 	}
-	a.tellApplied(ctx, s, int(changes.Load()))
+	run.Succeeded()
+	a.tellApplied(ctx, s, run.Changed)
 	return nil
 }
 
