@@ -302,6 +302,9 @@ func TestVerifyLiveFaultsThatBefallASetUp(t *testing.T) {
 		now := reds(t, s)
 		added(t, before, now, f.says, earlier)
 		byFix(t, box, s, now[f.says[0].check+"@"+string(f.says[0].side)])
+		for _, said := range f.says {
+			passed(t, s, said.check, said.side)
+		}
 		after := reds(t, s)
 		added(t, before, after, nil, earlier)
 		for _, said := range f.says {
