@@ -29,6 +29,7 @@ type part struct {
 	Part
 	done    bool
 	counted bool // in Changed
+	heard   bool // its action reported something
 }
 
 // Asked is a request from the current action to the user, such as to open an address or to type a code. It remains
@@ -107,6 +108,9 @@ func (r *Run) reach(e steps.Event) {
 	for i := range r.parts[:first] {
 		r.parts[i].done = true
 	}
+	for i := first; i < len(r.parts) && of(r.parts[i]); i++ {
+		r.parts[i].heard = true
+	}
 	if e.Verb == "" {
 		return
 	}
@@ -120,12 +124,16 @@ func (r *Run) reach(e steps.Event) {
 	}
 }
 
-// Succeeded records that the run has ended without an error. What the plan shows is then done, even if its action did not
-// report it. Of a pending action, only what it reported is done.
+// Succeeded records that the run has ended without an error. What the plan shows is then done, and counts as changed if
+// its action reported anything, even in other words. An action that reported nothing found nothing to change, for example
+// because another run had applied it. Of a pending action, only what it reported is done.
 func (r *Run) Succeeded() {
 	for i := range r.parts {
-		if p := &r.parts[i]; !p.counted && p.Act.Pending == "" {
-			p.done, p.counted = true, true
+		p := &r.parts[i]
+		if p.counted || p.Act.Pending != "" {
+			continue
+		}
+		if p.done, p.counted = true, p.heard; p.heard {
 			r.Changed++
 		}
 	}

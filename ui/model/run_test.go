@@ -8,12 +8,14 @@ import (
 	"carrick/ui/model"
 )
 
-// A run that has succeeded counts what its plan shows, whatever words its actions used, and what pending actions did.
+// A run that has succeeded counts what its plan shows, whatever words its actions used, and what pending actions did. It
+// does not count what another run had applied in the meantime, of which its action reports nothing.
 func TestASucceededRunCountsWhatThePlanShows(t *testing.T) {
 	plan := &engine.Plan{Actions: []engine.Planned{
 		{Action: "object", Change: steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "Secret a/b"}}}},
 		{Action: "api", Change: steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "POST /clusters"}}}},
 		{Action: "watch", Change: steps.Change{Items: []steps.Item{{Verb: steps.Run, What: "a test watch"}}}},
+		{Action: "theirs", Change: steps.Change{Items: []steps.Item{{Verb: steps.Create, What: "Secret a/e"}}}},
 		{Action: "later", Pending: "known after the watch"},
 		{Action: "unused", Pending: "known after the watch"},
 	}}
@@ -30,7 +32,7 @@ func TestASucceededRunCountsWhatThePlanShows(t *testing.T) {
 	if r.Changed != 3 {
 		t.Errorf("before the end it counts %d changes", r.Changed)
 	}
-	if r.Succeeded(); r.Changed != 5 || r.Count() != "3 of 5 or more" {
+	if r.Succeeded(); r.Changed != 5 || r.Count() != "4 of 6 or more" {
 		t.Errorf("at the end it counts %d changes, %s", r.Changed, r.Count())
 	}
 }
