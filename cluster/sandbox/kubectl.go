@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -14,14 +16,14 @@ import (
 	"carrick/cluster/sandbox/roles"
 )
 
-// call is a request to run kubectl, and called is its result. Each connection to the socket carries one of each, in
-// JSON. In is the standard input, to which an argument "-" refers.
-type call struct {
+// kubectlCall and kubectlResult are what a connection to the socket carries, one of each, in JSON. In is the standard
+// input, to which an argument "-" refers.
+type kubectlCall struct {
 	Args []string
 	In   string
 }
 
-type called struct {
+type kubectlResult struct {
 	Out, Err string
 	Code     int
 }
@@ -47,7 +49,7 @@ func serveKubectl(ctx context.Context, dir string) (socket string, err error) {
 			}
 			go func() {
 				defer conn.Close()
-				var c call
+				var c kubectlCall
 				if json.NewDecoder(conn).Decode(&c) == nil {
 					_ = json.NewEncoder(conn).Encode(runKubectl(dir, c))
 				}
@@ -57,41 +59,24 @@ func serveKubectl(ctx context.Context, dir string) (socket string, err error) {
 	return socket, nil
 }
 
-func runKubectl(dir string, c call) called {
-	args, remove, err := withInput(dir, c)
-	if err != nil {
-		return called{Err: err.Error(), Code: 1}
+// runKubectl replaces an argument "-" by a temporary file with the input, because kubectl would read this process's own
+// standard input.
+func runKubectl(dir string, c kubectlCall) kubectlResult {
+	if i := slices.Index(c.Args, "-"); i >= 0 {
+		input, err := os.CreateTemp(filepath.Join(dir, "tmp"), "input-*.yaml")
+		if err != nil {
+			return kubectlResult{Err: err.Error(), Code: 1}
+		}
+		defer os.Remove(input.Name())
+		_, err = input.WriteString(c.In)
+		if err := errors.Join(err, input.Close()); err != nil {
+			return kubectlResult{Err: err.Error(), Code: 1}
+		}
+		c.Args[i] = input.Name()
 	}
-	defer remove()
 	var stdout, stderr lockedBuffer
-	code := roles.RunKubectl(args, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
-	return called{Out: stdout.String(), Err: stderr.String(), Code: code}
-}
-
-// withInput returns the arguments with a temporary file in place of "-". kubectl would read this process's own standard
-// input.
-func withInput(dir string, c call) (args []string, remove func(), err error) {
-	remove = func() {}
-	for _, arg := range c.Args {
-		if arg != "-" {
-			args = append(args, arg)
-			continue
-		}
-		file, err := os.CreateTemp(filepath.Join(dir, "tmp"), "input-*.yaml")
-		if err != nil {
-			return nil, remove, err
-		}
-		remove = func() { _ = os.Remove(file.Name()) }
-		_, err = file.WriteString(c.In)
-		if err == nil {
-			err = file.Close()
-		}
-		if err != nil {
-			return nil, remove, err
-		}
-		args = append(args, file.Name())
-	}
-	return args, remove, nil
+	code := roles.RunKubectl(c.Args, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
+	return kubectlResult{Out: stdout.String(), Err: stderr.String(), Code: code}
 }
 
 // lockedBuffer is a buffer for concurrent use. A warning of an API server can arrive after kubectl has returned.

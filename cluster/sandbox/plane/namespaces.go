@@ -22,7 +22,7 @@ const (
 	emptyAfter = 200 * time.Millisecond
 	emptyAgain = 200 * time.Millisecond // while objects in the namespace are being deleted
 	emptyMost  = 2 * time.Second        // longest interval between two attempts
-	sweepers   = 4
+	workers    = 4
 )
 
 // namespaces empties and finalizes deleted namespaces with upstream's code, in place of the controller manager's
@@ -63,7 +63,7 @@ func (p *Plane) runNamespaces() (stop func(), err error) {
 	factory.Start(ctx.Done())
 	context.AfterFunc(ctx, n.queue.ShutDown)
 	var working sync.WaitGroup
-	for range sweepers {
+	for range workers {
 		working.Go(func() { n.work(ctx) })
 	}
 	return func() {

@@ -47,6 +47,10 @@ type kubectlExit struct {
 // newKubectl guards the package variables that kubectl sets when its commands are created.
 var newKubectl sync.Mutex
 
+var panicOnExit = sync.OnceFunc(func() {
+	kubectlutil.BehaviorOnFatal(func(message string, code int) { panic(kubectlExit{message, code}) })
+})
+
 // RunKubectl runs kubectl in this process and returns its exit code. It is nil if this build does not embed kubectl.
 // It must not run kubectl auth can-i or a plugin, which exit the process. Concurrent calls are safe.
 var RunKubectl = func(args []string, streams genericiooptions.IOStreams) (code int) {
@@ -63,8 +67,8 @@ var RunKubectl = func(args []string, streams genericiooptions.IOStreams) (code i
 		}
 		rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	}()
+	panicOnExit()
 	newKubectl.Lock()
-	kubectlutil.BehaviorOnFatal(func(message string, code int) { panic(kubectlExit{message, code}) })
 	command := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		Arguments:   append([]string{Kubectl}, args...),
 		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50),
