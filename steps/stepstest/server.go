@@ -111,9 +111,8 @@ func (s *server) set(st *state) error {
 // away reports whether the server does not answer.
 func (s *server) away() bool { return s.down || s.hangs != nil }
 
-// direct answers the admin's requests without a connection, which saves a third of the time of a state. Other requests
-// go to the server over TLS, such as those with the credentials of a kubeconfig that a guide has written, and all
-// requests to a server that does not answer.
+// direct answers the admin's requests without a connection. Other requests go to the server over TLS, such as those
+// with the credentials of a kubeconfig that a guide has written, and all requests to a server that does not answer.
 type direct struct {
 	server *server
 	others http.RoundTripper
