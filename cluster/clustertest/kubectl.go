@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,14 @@ func (s *Sandbox) kubectl(ctx context.Context, side, in string, args []string) (
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
 		return stdout.String(), stderr.String(), err
+	}
+	for i := 1; i < len(args); i++ { // the sandbox process has another working directory
+		if args[i-1] != "-f" || args[i] == "-" {
+			continue
+		}
+		if args[i], err = filepath.Abs(args[i]); err != nil {
+			return "", "", err
+		}
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.kubectlSocket)
 	if err != nil {
