@@ -185,7 +185,8 @@ func (s *side) start(
 	if s.kubelet, err = kubelet.Start(s.kubeletTLS); err != nil {
 		return err
 	}
-	if s.world, err = world.New(s.Name, s.Config, world.Values{"kubelet.port": int64(s.kubelet.Port())}); err != nil {
+	values := world.Values{"kubelet.port": int64(s.kubelet.Port())}
+	if s.world, err = world.New(s.Name, s.Config, s.Stored, values); err != nil {
 		return err
 	}
 	if !o.empty {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -54,6 +55,7 @@ type Plane struct {
 	secrets secrets
 	port    int
 	etcd    *envtest.Etcd
+	store   *clientv3.Client // of etcd, once Stored has been called
 	api     *envtest.APIServer
 	running []*process // components other than etcd and the API server
 	// stopNamespaces stops the namespace controller, which runs in this process.

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -40,16 +41,36 @@ func written(resource schema.GroupVersionResource, object *unstructured.Unstruct
 func (c *Cluster) Remember(ctx context.Context) error {
 	var err error
 	c.baseline, err = c.list(ctx)
+	c.cleaned(c.baseline)
 	return err
 }
 
-// list returns all objects that can be listed and deleted. It lists all kinds concurrently.
+// cleaned records the resourceVersions of the baseline's objects.
+func (c *Cluster) cleaned(now inventory) {
+	c.clean = map[key]string{}
+	for k := range c.baseline {
+		if object := now[k]; object != nil {
+			c.clean[k] = object.GetResourceVersion()
+		}
+	}
+}
+
+// list returns all objects that can be listed and deleted. It lists the kinds of which an object has changed since the
+// last call, all concurrently.
 func (c *Cluster) list(ctx context.Context) (inventory, error) {
+	if err := c.shelf.look(ctx); err != nil {
+		return nil, err
+	}
 	kinds, err := c.kinds()
 	if err != nil {
 		return nil, err
 	}
 	all := inventory{}
+	kinds = slices.DeleteFunc(kinds, func(resource schema.GroupVersionResource) bool {
+		same, ok := c.shelf.unchanged(resource)
+		maps.Copy(all, same)
+		return ok
+	})
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	for _, resource := range kinds {
@@ -61,15 +82,18 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 			if err != nil {
 				return err
 			}
-			mu.Lock()
-			defer mu.Unlock()
+			found := inventory{}
 			for i := range list.Items {
 				object := &list.Items[i]
 				if written(resource, object) {
 					continue
 				}
-				all[key{resource, object.GetNamespace(), object.GetName()}] = object
+				found[key{resource, object.GetNamespace(), object.GetName()}] = object
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(all, found)
+			c.shelf.put(resource, list.Items, found)
 			return nil
 		})
 	}

@@ -26,6 +26,7 @@ func (c *Cluster) Reset(ctx context.Context) error {
 	if c.baseline == nil {
 		return errors.New("no state was recorded to reset to")
 	}
+	changed := false
 	err := Until(ctx, c.Side+" to return to its recorded state", func() (bool, error) {
 		now, err := c.list(ctx)
 		if err != nil {
@@ -34,19 +35,37 @@ func (c *Cluster) Reset(ctx context.Context) error {
 		if added := c.added(now); len(added) > 0 {
 			return false, c.sweep(ctx, now, added)
 		}
-		err = c.restore(ctx, now) // retried after a conflict with a controller
+		touched := c.touched(now)
+		changed = changed || len(touched) > 0
+		err = c.restore(ctx, now, touched) // retried after a conflict with a controller
 		return err == nil, err
 	})
 	c.mapper.Reset()
 	if err != nil {
 		return err
 	}
-	if c.based { // restores the status of base objects
+	if c.based && changed { // restores the status of base objects
 		if err := c.Base(ctx); err != nil {
 			return err
 		}
 	}
-	return c.Settle(ctx)
+	if err := c.Settle(ctx); err != nil || !changed {
+		return err
+	}
+	now, err := c.list(ctx)
+	c.cleaned(now)
+	return err
+}
+
+// touched returns the objects of the baseline that were deleted, or written since they were last known to be clean.
+func (c *Cluster) touched(now inventory) []key {
+	var keys []key
+	for k := range c.baseline {
+		if is := now[k]; is == nil || is.GetResourceVersion() != c.clean[k] {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // added returns the objects that are new since Remember. It skips objects that a controller created for a recorded
@@ -184,13 +203,13 @@ func crowded(now inventory, namespace string) bool {
 }
 
 // restore recreates deleted objects and reverts changed ones.
-func (c *Cluster) restore(ctx context.Context, now inventory) error {
+func (c *Cluster) restore(ctx context.Context, now inventory, touched []key) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for k, was := range c.baseline {
+	for _, k := range touched {
+		was, is := c.baseline[k], now[k]
 		if metav1.GetControllerOf(was) != nil {
 			continue // its owner's controller restores it
 		}
-		is := now[k]
 		if is != nil && equality.Semantic.DeepEqual(made(was), made(is)) {
 			continue
 		}

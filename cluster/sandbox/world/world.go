@@ -37,12 +37,16 @@ type Cluster struct {
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	discover discovery.DiscoveryInterface
 	baseline inventory // recorded by Remember
-	based    bool      // Base has been applied
-	values   Values    // for ${…} in the base
+	// clean contains the resourceVersions of the objects in baseline after the last Remember or Reset.
+	clean  map[key]string
+	based  bool   // Base has been applied
+	values Values // for ${…} in the base
+	shelf  shelf  // what list returned last
 }
 
-// New returns the cluster of a side. values are the values for ${…} in the base. New sends no requests.
-func New(side string, config *rest.Config, values Values) (*Cluster, error) {
+// New returns the cluster of a side. stored returns the resourceVersions of all objects by their keys in etcd. values
+// are the values for ${…} in the base. New sends no requests.
+func New(side string, config *rest.Config, stored Stored, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -52,7 +56,9 @@ func New(side string, config *rest.Config, values Values) (*Cluster, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))
-	return &Cluster{Side: side, client: client, mapper: mapper, discover: discover, values: values}, nil
+	return &Cluster{
+		Side: side, client: client, mapper: mapper, discover: discover, values: values, shelf: shelf{stored: stored},
+	}, nil
 }
 
 // Base applies the objects that every sandbox cluster has.
