@@ -34,24 +34,14 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// Cycles runs one cycle for each name, as Live does. It fails the test if no cycle undoes an action of the guide. The
-// actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
-func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t *testing.T, name string) []string) {
+// FirstCycle runs the cycle called name. It fails the test if the cycle does not undo an action of the guide.
+// The actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
+func FirstCycle(t *testing.T, g *steps.Guide, name string, elsewhere []string, one func(*testing.T, string) []string) {
 	t.Helper()
-	var mu sync.Mutex
-	done := map[string]bool{}
-	t.Run("ways", func(t *testing.T) { // returns when all have ended
-		each(t, "cycle", names, func(t *testing.T, _ *clustertest.Sandbox, name string) {
-			did := one(t, name)
-			mu.Lock()
-			defer mu.Unlock()
-			for _, action := range did {
-				done[action] = true
-			}
-		})
-	})
+	t.Parallel()
+	done := undone(t, []string{name}, one)
 	if os.Getenv(clustertest.Program) == "" {
-		return // the cycles were skipped
+		return // the cycle was skipped
 	}
 	for _, step := range g.Steps {
 		for _, a := range step.Actions {
@@ -59,10 +49,43 @@ func Cycles(t *testing.T, g *steps.Guide, names, elsewhere []string, one func(t 
 			case !done[a.Name] && !listed:
 				t.Errorf("no cycle undoes action %s of step %s", a.Name, step.Name)
 			case done[a.Name] && listed:
-				t.Errorf("a cycle undoes action %s of step %s, so it must not be listed", a.Name, step.Name)
+				t.Errorf("the cycle undoes action %s of step %s, so it must not be listed", a.Name, step.Name)
 			}
 		}
 	}
+}
+
+// OtherCycles runs the cycles in names, also in a brief run. It fails the test if they do not undo the given actions.
+func OtherCycles(t *testing.T, names, actions []string, one func(*testing.T, string) []string) {
+	t.Helper()
+	t.Parallel()
+	done := undone(t, names, one)
+	for _, name := range actions {
+		if os.Getenv(clustertest.Program) != "" && !done[name] && !cases.Partial(t) {
+			t.Errorf("no cycle undoes action %s", name)
+		}
+	}
+}
+
+// undone runs one cycle for each name, and returns the actions that they undo.
+func undone(t *testing.T, names []string, one func(*testing.T, string) []string) map[string]bool {
+	t.Helper()
+	var mu sync.Mutex
+	done := map[string]bool{}
+	t.Run("ways", func(t *testing.T) { // returns when all have ended
+		for _, name := range names {
+			cases.Run(t, "cycle", name, func(t *testing.T) {
+				t.Parallel()
+				did := one(t, name)
+				mu.Lock()
+				defer mu.Unlock()
+				for _, action := range did {
+					done[action] = true
+				}
+			})
+		}
+	})
+	return done
 }
 
 // Except returns the sorted names of a table without the names in without. make test covers the returned names, and

@@ -82,7 +82,7 @@ func Run(t *testing.T, kind, name string, try func(t *testing.T)) (held bool) {
 	t.Helper()
 	return t.Run(name, func(t *testing.T) {
 		defer func() {
-			if !t.Skipped() && !partial(t) { // a skipped subtest does not count as a case
+			if !t.Skipped() && !Partial(t) { // a skipped subtest does not count as a case
 				Note(t, kind, t.Name(), !t.Failed())
 			}
 		}()
@@ -96,7 +96,7 @@ func Whole(t *testing.T, kind string) {
 	t.Helper()
 	LeftOutHere(t, kind)
 	t.Cleanup(func() {
-		if !t.Skipped() && !partial(t) {
+		if !t.Skipped() && !Partial(t) {
 			Note(t, kind, t.Name(), !t.Failed())
 		}
 	})
@@ -105,8 +105,8 @@ func Whole(t *testing.T, kind string) {
 // late contains the names of the tests and subtests of this process that did not run for lack of time.
 var late sync.Map
 
-// partial reports whether the test passed without some of its subtests, because they did not run for lack of time.
-func partial(t *testing.T) (is bool) {
+// Partial reports whether the test passed without some of its subtests, because they did not run for lack of time.
+func Partial(t *testing.T) (is bool) {
 	late.Range(func(name, _ any) bool {
 		is = strings.HasPrefix(name.(string), t.Name()+"/")
 		return !is

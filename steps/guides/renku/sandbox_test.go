@@ -22,10 +22,9 @@ func seeded(t *testing.T) *clustertest.Sandbox {
 }
 
 func TestCycle(t *testing.T) {
-	t.Parallel()
 	// a Job whose pods have to run; what has nothing to undo; what TestVerifyASessionIsMadeFollowedAndTakenBack undoes
 	elsewhere := []string{"reach-job", "sign-in", "members", "test-session"}
-	stepstest.Cycles(t, renku.Guide(), []string{"cycle"}, elsewhere, func(t *testing.T, name string) []string {
+	stepstest.FirstCycle(t, renku.Guide(), "cycle", elsewhere, func(t *testing.T, name string) []string {
 		box := seeded(t)
 		answers := site(t, box, map[string]any{"sessions.namespace": "cycle-sessions"})
 		return stepstest.CycleBut(t, box, renku.Guide(), assets, name, answers, "priority-classes") // go with Renku's quotas
