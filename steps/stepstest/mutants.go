@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"carrick/cluster/clustertest/cases"
 	"carrick/steps"
 	"carrick/steps/action"
 	"carrick/steps/engine"
@@ -45,6 +46,7 @@ const goal = 98
 func Mutants(t *testing.T, g *steps.Guide, assets fs.FS, dir string, harmless []Harmless) {
 	t.Helper()
 	t.Parallel()
+	defer func() { cases.Note(t, "fault", t.Name(), !t.Failed()) }()
 	action.WithDrift(g)
 	const workers = 2
 	alive, all := make([][]string, workers), 0

@@ -21,7 +21,7 @@ func TestStates(t *testing.T) {
 	stepstest.Play(t, argocd.Guide(), assets, "testdata")
 }
 
-func TestMutants(t *testing.T) {
+func TestVerifyMutants(t *testing.T) {
 	stepstest.Mutants(t, argocd.Guide(), assets, "testdata", harmless)
 }
 

@@ -7,7 +7,7 @@ import (
 	"carrick/steps/stepstest"
 )
 
-func TestMutants(t *testing.T) {
+func TestVerifyMutants(t *testing.T) {
 	stepstest.Mutants(t, vsphere.Guide(), assets, "testdata", harmless)
 }
 
