@@ -206,28 +206,56 @@ func TestOnlyTheOneForWhomItIsSealedReadsASecret(t *testing.T) {
 	}
 }
 
-// The writer of a file chooses how much memory and time its reader would spend on a passphrase, so an expensive work
-// factor is rejected.
-func TestAnExpensivePassphraseIsRefused(t *testing.T) {
-	expensive, err := age.NewScryptRecipient("correct horse battery")
+// sealed returns a file with a secret that was sealed with a passphrase, at a work factor of 10. It states the given
+// work factor.
+func sealed(t *testing.T, phrase, factor string) *facts.File {
+	t.Helper()
+	to, err := age.NewScryptRecipient(phrase)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expensive.SetWorkFactor(19)
-	var out bytes.Buffer
+	to.SetWorkFactor(10) // scrypt's usual factor takes a second
+	var plain, out bytes.Buffer
+	w, err := age.Encrypt(&plain, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write([]byte(`{"token":"t"}`))
 	armored := armor.NewWriter(&out)
-	w, err := age.Encrypt(armored, expensive)
-	if err := errors.Join(err, w.Close(), armored.Close()); err != nil {
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = armored.Write(bytes.Replace(plain.Bytes(), []byte(" 10\n"), []byte(" "+factor+"\n"), 1))
+	if err := errors.Join(err, armored.Close()); err != nil {
 		t.Fatal(err)
 	}
 	f := file()
 	f.Sealed = &facts.Sealed{For: []string{facts.ByPassphrase}, Names: []string{"token"}, Age: out.String()}
+	return f
+}
+
+// The writer of a file chooses how much memory and time its reader would spend on a passphrase, so an expensive work
+// factor is rejected.
+func TestAnExpensivePassphraseIsRefused(t *testing.T) {
 	right, err := facts.Passphrase("correct horse battery")
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := sealed(t, "correct horse battery", "19")
 	if err := f.Unseal(right); err == nil || !strings.Contains(err.Error(), "work factor too large") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAWrongPassphrase(t *testing.T) {
+	for phrase, want := range map[string]error{"correct horse battery": nil, "wrong horse battery": facts.ErrSealed} {
+		keys, err := facts.Passphrase(phrase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sealed(t, "correct horse battery", "10").Unseal(keys); !errors.Is(err, want) {
+			t.Errorf("%s: %v", phrase, err)
+		}
 	}
 }
 
@@ -243,10 +271,6 @@ func TestAPassphraseSealsToo(t *testing.T) {
 	}
 	if f, err = facts.Decode(encode(t, f, key)); err != nil {
 		t.Fatal(err)
-	}
-	wrong, _ := facts.Passphrase("wrong horse battery")
-	if err := f.Unseal(wrong); !errors.Is(err, facts.ErrSealed) {
-		t.Errorf("a wrong passphrase: %v", err)
 	}
 	right, _ := facts.Passphrase("correct horse battery")
 	if err := f.Unseal(right); err != nil {
