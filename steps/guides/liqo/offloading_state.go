@@ -31,7 +31,11 @@ func offloadingReady(ctx context.Context, e steps.Env) steps.Result {
 		return steps.Errored(err)
 	}
 	if o == nil {
-		return steps.Undone("namespace " + name + " is not offloaded: it has no NamespaceOffloading")
+		lacks := "it has no NamespaceOffloading"
+		if ns == nil {
+			lacks = "it does not exist"
+		}
+		return steps.Undone("namespace " + name + " is not offloaded: " + lacks)
 	}
 	if r := judgeOffloading(e, o, id); r.Status != steps.Pass {
 		return r
