@@ -21,6 +21,7 @@ import (
 	"carrick/cluster"
 	"carrick/cluster/chart"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/kubeconfig"
 	"carrick/cluster/masked"
 	"carrick/cluster/permission"
@@ -321,8 +322,9 @@ func TestUndoOfAChartLeavesWhatIsInUse(t *testing.T) {
 }
 
 // A tenant can create Secrets that look like releases of this link. Undo names them and continues.
-func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
+func TestVerifyUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns, tenant = "chart-real", "chart-tenant"
 	s, box := charting(t, "planted", ns, true, nil, 0)
 	before := around(t, box, ns)
@@ -370,8 +372,9 @@ func TestUndoOfAChartPassesOverWhatIsNoRelease(t *testing.T) {
 
 // A user who can write Secrets in the namespace of a release can break its record. Undo keeps the record and does the
 // rest.
-func TestUndoOfAChartWithABrokenRecord(t *testing.T) {
+func TestVerifyUndoOfAChartWithABrokenRecord(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns = "chart-broken"
 	s, box := charting(t, "broken", ns, true, nil, 0)
 	before := around(t, box, ns)
@@ -429,8 +432,9 @@ func withStored(t *testing.T, box *clustertest.Sandbox, ns string, change func(r
 }
 
 // A user who can write Secrets in the namespace of a release can add hooks to its record. Undo runs none of them.
-func TestUndoRunsNoStoredHooks(t *testing.T) {
+func TestVerifyUndoRunsNoStoredHooks(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns, production = "chart-hooked", "chart-production"
 	s, box := charting(t, "hooked", ns, true, nil, 0)
 	box.Cleanup(t, clustertest.Remote, "delete", "clusterrolebinding", "planted")
@@ -477,8 +481,9 @@ func TestUndoRunsNoStoredHooks(t *testing.T) {
 
 // A user who can write the Secret of a release can add other objects to it, and remove the link's objects from it. Undo
 // and upgrades use the inventory instead.
-func TestAStoredReleaseNamesNothingToDelete(t *testing.T) {
+func TestVerifyAStoredReleaseNamesNothingToDelete(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns, production = "chart-stored", "chart-prod"
 	s, box := charting(t, "stored", ns, true, nil, 0)
 	before := around(t, box, ns)
@@ -704,8 +709,9 @@ func notes(p *engine.Plan, text string) bool {
 }
 
 // carrick continues or keeps a stored release, whether pending or complete, only if this link wrote its content.
-func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
+func TestVerifyAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	for _, status := range []string{chart.PendingInstall, chart.Deployed} {
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()
@@ -733,8 +739,9 @@ func TestAStoredReleaseIsBelievedAsItWasWritten(t *testing.T) {
 
 // A user who can write Secrets in the namespace can replace this link's release with a pending release that has hooks.
 // Installing over it requires confirmation. carrick runs none of its hooks, and prints no command that would run them.
-func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
+func TestVerifyAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns, link, binding = "chart-replaced", "replaced", "planted-replaced"
 	s, box := charting(t, link, ns, true, nil, 0)
 	before := around(t, box, ns)
@@ -762,8 +769,9 @@ func TestAReleasePutInTheLinksPlaceIsInstalledAgain(t *testing.T) {
 
 // A release with this link's mark but without an inventory entry is from an earlier version, or forged. Taking it over
 // requires a separate confirmation. Even then carrick uses none of its content.
-func TestAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
+func TestVerifyAReleaseWithoutAnEntryIsTakenOver(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	for _, status := range []string{chart.PendingInstall, chart.Deployed} {
 		t.Run(status, func(t *testing.T) {
 			t.Parallel()
@@ -822,8 +830,9 @@ func withoutContent(t *testing.T, box *clustertest.Sandbox, link string) {
 
 // A release of the previous version has an inventory entry without a hash of its content. carrick installs it again
 // without confirmation, and can undo it.
-func TestAReleaseOfTheVersionBefore(t *testing.T) {
+func TestVerifyAReleaseOfTheVersionBefore(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns = "chart-before"
 	s, box := charting(t, "versioned", ns, true, nil, 0)
 	before := around(t, box, ns)
@@ -870,8 +879,9 @@ func TestAPlanIsOfWhatIsStored(t *testing.T) {
 
 // A user who can write the Secret of a release can add marks of other links to it. Only marks of links whose
 // inventories contain the release count. A link without an inventory is named.
-func TestAForgedMarkSharesNoRelease(t *testing.T) {
+func TestVerifyAForgedMarkSharesNoRelease(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "trust")
 	const ns = "chart-forged"
 	space(t, ns)
 	values := map[string]any{"extra": map[string]any{"enabled": true}}

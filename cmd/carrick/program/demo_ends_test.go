@@ -8,28 +8,19 @@ import (
 )
 
 // However a demo ends, it leaves no process and no folder behind.
-func TestADemoLeavesNothing(t *testing.T) {
-	t.Parallel()
-	cases.Run(
-		t, "crash", "interrupted on its first screen",
-		func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Interrupt) },
-	)
-}
-
 func TestVerifyADemoLeavesNothing(t *testing.T) {
 	t.Parallel()
-	cases.Run(
-		t, "crash", "killed while it starts",
-		func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Kill) },
-	)
-	cases.Run(
-		t, "crash", "killed on its first screen",
-		func(t *testing.T) { leavesNothing(t, carricktest.Beginning, (*carricktest.Terminal).Kill) },
-	)
-	cases.Run(
-		t, "crash", "interrupted while it starts",
-		func(t *testing.T) { leavesNothing(t, carricktest.Starting, (*carricktest.Terminal).Interrupt) },
-	)
+	for name, how := range map[string]struct {
+		when string
+		end  func(*carricktest.Terminal)
+	}{
+		"killed while it starts":          {carricktest.Starting, (*carricktest.Terminal).Kill},
+		"killed on its first screen":      {carricktest.Beginning, (*carricktest.Terminal).Kill},
+		"interrupted while it starts":     {carricktest.Starting, (*carricktest.Terminal).Interrupt},
+		"interrupted on its first screen": {carricktest.Beginning, (*carricktest.Terminal).Interrupt},
+	} {
+		cases.Run(t, "crash", name, func(t *testing.T) { leavesNothing(t, how.when, how.end) })
+	}
 }
 
 func leavesNothing(t *testing.T, when string, end func(*carricktest.Terminal)) {

@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"carrick/cluster/clustertest/cases"
 	"carrick/cmd/carrick/carricktest"
 	"carrick/cmd/carrick/commands"
 	"carrick/cmd/carrick/guides"
 )
 
 // Without a terminal no command writes an escape sequence or a stack trace, even if colors are forced.
-func TestNoCommandWritesEscapeSequences(t *testing.T) {
+func TestVerifyNoCommandWritesEscapeSequences(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "hostile")
 	lines := [][]string{{}, {"--help"}, {"link.yaml"}, {"--nonsense"}, {"help", "check"}}
 	for _, c := range commands.Root(commands.Program{Guides: guides.All()}, nil, io.Discard, io.Discard).Commands() {
 		lines = append(

@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster"
 	"carrick/cluster/clustertest"
+	"carrick/cluster/clustertest/cases"
 	"carrick/cluster/kubeconfig"
 	"carrick/cluster/permission"
 	"carrick/steps"
@@ -50,8 +51,9 @@ spec: {hibernated: true, session: {image: example.org/image}}
 
 // The Role uses the resource name of upstream's CRD. The new credential can list real sessions and
 // has every verb that the guide grants.
-func TestConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
+func TestVerifyConformanceOfTheRoleWithUpstreamsSessions(t *testing.T) {
 	t.Parallel()
+	cases.Whole(t, "live")
 	file := stepstest.Upstream(
 		t, "../../..", "amalthea/amalthea.dev_amaltheasessions.yaml", "the Role's rule for amaltheasessions.amalthea.dev",
 	)
