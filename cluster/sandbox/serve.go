@@ -186,7 +186,7 @@ func (s *side) start(
 		return err
 	}
 	values := world.Values{"kubelet.port": int64(s.kubelet.Port())}
-	if s.world, err = world.New(s.Name, s.Config, s.Stored, values); err != nil {
+	if s.world, err = world.New(s.Name, s.Config, s.Revisions, values); err != nil {
 		return err
 	}
 	if !o.empty {

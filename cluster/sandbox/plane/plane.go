@@ -55,7 +55,7 @@ type Plane struct {
 	secrets secrets
 	port    int
 	etcd    *envtest.Etcd
-	store   *clientv3.Client // of etcd, once Stored has been called
+	store   *clientv3.Client // of etcd, once Revisions has been called
 	api     *envtest.APIServer
 	running []*process // components other than etcd and the API server
 	// stopNamespaces stops the namespace controller, which runs in this process.

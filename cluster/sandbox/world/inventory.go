@@ -58,7 +58,7 @@ func (c *Cluster) cleaned(now inventory) {
 // list returns all objects that can be listed and deleted. It lists the kinds of which an object has changed since the
 // last call, all concurrently.
 func (c *Cluster) list(ctx context.Context) (inventory, error) {
-	if err := c.shelf.look(ctx); err != nil {
+	if err := c.cache.refresh(ctx); err != nil {
 		return nil, err
 	}
 	kinds, err := c.kinds()
@@ -67,7 +67,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 	}
 	all := inventory{}
 	kinds = slices.DeleteFunc(kinds, func(resource schema.GroupVersionResource) bool {
-		same, ok := c.shelf.unchanged(resource)
+		same, ok := c.cache.get(resource)
 		maps.Copy(all, same)
 		return ok
 	})
@@ -93,7 +93,7 @@ func (c *Cluster) list(ctx context.Context) (inventory, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(all, found)
-			c.shelf.put(resource, list.Items, found)
+			c.cache.put(resource, list.Items, found)
 			return nil
 		})
 	}

@@ -41,12 +41,12 @@ type Cluster struct {
 	clean  map[key]string
 	based  bool   // Base has been applied
 	values Values // for ${…} in the base
-	shelf  shelf  // what list returned last
+	cache  cache  // of list
 }
 
-// New returns the cluster of a side. stored returns the resourceVersions of all objects by their keys in etcd. values
-// are the values for ${…} in the base. New sends no requests.
-func New(side string, config *rest.Config, stored Stored, values Values) (*Cluster, error) {
+// New returns the cluster of a side. revisions returns the keys in etcd. values are the values for ${…} in the
+// base. New sends no requests.
+func New(side string, config *rest.Config, revisions Revisions, values Values) (*Cluster, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func New(side string, config *rest.Config, stored Stored, values Values) (*Clust
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))
 	return &Cluster{
-		Side: side, client: client, mapper: mapper, discover: discover, values: values, shelf: shelf{stored: stored},
+		Side: side, client: client, mapper: mapper, discover: discover, values: values, cache: cache{revisions: revisions},
 	}, nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Stored returns the keys of all objects in etcd, each with its revision, which is the object's resourceVersion. A key
+// Revisions returns the keys of all objects in etcd, each with its revision, which is the object's resourceVersion. A key
 // is, for example, /registry/configmaps/default/kube-root-ca.crt.
-func (p *Plane) Stored(ctx context.Context) (map[string]string, error) {
+func (p *Plane) Revisions(ctx context.Context) (map[string]string, error) {
 	if p.store == nil {
 		var err error
 		p.store, err = clientv3.New(clientv3.Config{Endpoints: []string{p.etcd.URL.String()}, Logger: zap.NewNop()})
