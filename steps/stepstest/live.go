@@ -34,44 +34,30 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// FirstCycle runs the cycle called name. It fails the test if the cycle does not undo an action of the guide.
-// The actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
+// FirstCycle runs a guide's cycle of make test. It fails the test if the cycle does not undo an action of the guide. The
+// actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
 func FirstCycle(t *testing.T, g *steps.Guide, name string, elsewhere []string, one func(*testing.T, string) []string) {
 	t.Helper()
 	t.Parallel()
-	done := undone(t, []string{name}, one)
-	if os.Getenv(clustertest.Program) == "" {
-		return // the cycle was skipped
-	}
+	done := one(t, name)
 	for _, step := range g.Steps {
 		for _, a := range step.Actions {
-			switch listed := slices.Contains(elsewhere, a.Name); {
-			case !done[a.Name] && !listed:
+			switch undone, listed := slices.Contains(done, a.Name), slices.Contains(elsewhere, a.Name); {
+			case !undone && !listed:
 				t.Errorf("no cycle undoes action %s of step %s", a.Name, step.Name)
-			case done[a.Name] && listed:
+			case undone && listed:
 				t.Errorf("the cycle undoes action %s of step %s, so it must not be listed", a.Name, step.Name)
 			}
 		}
 	}
 }
 
-// OtherCycles runs the cycles in names, also in a brief run. It fails the test if they do not undo the given actions.
+// OtherCycles runs cycles of make verify, also in a brief run. It fails the test if they do not undo the given actions.
 func OtherCycles(t *testing.T, names, actions []string, one func(*testing.T, string) []string) {
 	t.Helper()
 	t.Parallel()
-	done := undone(t, names, one)
-	for _, name := range actions {
-		if os.Getenv(clustertest.Program) != "" && !done[name] && !cases.Partial(t) {
-			t.Errorf("no cycle undoes action %s", name)
-		}
-	}
-}
-
-// undone runs one cycle for each name, and returns the actions that they undo.
-func undone(t *testing.T, names []string, one func(*testing.T, string) []string) map[string]bool {
-	t.Helper()
 	var mu sync.Mutex
-	done := map[string]bool{}
+	var done []string
 	t.Run("ways", func(t *testing.T) { // returns when all have ended
 		for _, name := range names {
 			cases.Run(t, "cycle", name, func(t *testing.T) {
@@ -79,17 +65,21 @@ func undone(t *testing.T, names []string, one func(*testing.T, string) []string)
 				did := one(t, name)
 				mu.Lock()
 				defer mu.Unlock()
-				for _, action := range did {
-					done[action] = true
-				}
+				done = append(done, did...)
 			})
 		}
 	})
-	return done
+	if os.Getenv(clustertest.Program) == "" || cases.Partial(t) {
+		return // cycles were skipped
+	}
+	for _, name := range actions {
+		if !slices.Contains(done, name) {
+			t.Errorf("no cycle undoes action %s", name)
+		}
+	}
 }
 
-// Except returns the sorted names of a table without the names in without. make test covers the returned names, and
-// make verify covers the others.
+// Except returns the sorted names of a table without the names in without, which run elsewhere.
 func Except[V any](table map[string]V, without []string) []string {
 	for _, name := range without {
 		if _, ok := table[name]; !ok {
