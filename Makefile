@@ -41,8 +41,8 @@ demo-cast: build sandbox ## record a walk through the demo: testdata/cast/GUIDE.
 # Tests whose names begin with TestVerify belong to make verify, all others to make test. A test that needs control
 # planes borrows one of SANDBOXES; each takes about 1.5 GB of memory while it runs. On two cores, two are faster than
 # four: with four, each request takes more processor time. -parallel counts the tests that wait for one as running, so
-# it is more than there are. With GOGC, tests collect garbage less
-# often, which saves a fifth of the processor time of recorded states.
+# it is more than there are. With GOGC, tests collect garbage less often, which saves a fifth of the processor time of
+# recorded states.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 SANDBOXES ?= $(or $(filter 2 3,$(CORES)),$(if $(filter 1,$(CORES)),2,4))
 ON_SANDBOXES = CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick GOGC=400 \
@@ -51,9 +51,17 @@ ON_SANDBOXES = CARRICK_SANDBOX=$(SANDBOX) CARRICK_PROGRAM=$(BIN)/carrick GOGC=40
 # Test binaries without what only debuggers read: each links in two thirds of the time. make lint vets.
 QUICK := -vet=off -ldflags '-s -w'
 
+# The packages with a test, benchmark or fuzz target that has such a name.
+packages_with = $(sort $(patsubst %/,./%,$(dir $(shell \
+	grep -rlE --include=*_test.go --exclude-dir=sandbox '^func ($(1))' cmd steps ui cluster))))
+
+# Three packages at a time, because tests often wait for a sandbox. ui comes first: it needs none.
+TESTED = $(call packages_with,Fuzz|Test([^MV]|M[^a]|V[^e]))
+
 .PHONY: test
 test: build sandbox ## all tests but those of verify, on real control planes; PACKAGES=./steps/... RUN=REGEXP for some
-	$(ON_SANDBOXES) $(GO) test $(QUICK) -p 2 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),./...)
+	$(ON_SANDBOXES) $(GO) test $(QUICK) -p 3 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') \
+		$(or $(PACKAGES),$(filter ./ui%,$(TESTED)) $(filter-out ./ui%,$(TESTED)))
 	$(if $(PACKAGES),,cd .ci/image && $(GO) test ./...)
 
 .PHONY: lint
@@ -79,7 +87,7 @@ verify: build sandbox ## the rest: crashes, faults, rights, hostile input, secre
 		$(GO) run ./cluster/clustertest/cases/table $(if $(GUIDES),,-want $(KINDS)) $(CASES) && exit $$status
 
 # The packages with such tests: others would be built for nothing. make lint vets.
-VERIFIED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func TestVerify' cmd steps ui cluster))))
+VERIFIED = $(call packages_with,TestVerify)
 
 .PHONY: verify-tests verify-fuzz
 # A test that fails is run once more, alone, and named: what fails by chance is seen, and what is broken fails again.
@@ -94,7 +102,7 @@ verify-fuzz:
 	CARRICK_CASES=$(CASES) WORKERS=1 TARGETS=1 nice -n 5 .ci/fuzz $(if $(BRIEF),4s 1s,8s 2s) $(FUZZED) >$(BIN)/fuzz.log 2>&1 || { cat $(BIN)/fuzz.log; exit 1; }
 
 # The packages with such tests.
-UPSTREAMED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func TestUpstream' cmd steps ui cluster))))
+UPSTREAMED = $(call packages_with,TestUpstream)
 UPSTREAM_TABLE := $(BIN)/upstream.txt
 
 .PHONY: upstream upstream-dir
@@ -112,7 +120,7 @@ ci: ## what every change has to pass, as .ci/run runs it
 
 .PHONY: conformance
 conformance: sandbox ## what carrick writes, under strict validation by a real API server
-	$(ON_SANDBOXES) $(GO) test -count=1 -p 2 -parallel 100 -timeout 30m -run Conformance ./steps/...
+	$(ON_SANDBOXES) $(GO) test -count=1 -p 3 -parallel 100 -timeout 30m -run Conformance ./steps/...
 
 .PHONY: bench
 bench: sandbox ## the budgets, as ratios measured in one run
@@ -122,7 +130,7 @@ bench: sandbox ## the budgets, as ratios measured in one run
 MINUTES := Growth|Idle|Memory
 
 # The packages with benchmarks.
-BENCHED = $(sort $(patsubst %/,./%,$(dir $(shell grep -rl --include=*_test.go '^func Benchmark' cmd steps ui cluster))))
+BENCHED = $(call packages_with,Benchmark)
 
 .PHONY: bench-short
 bench-short: sandbox ## the same, in a short run: of one guide, and without idle, memory and growth

@@ -17,7 +17,14 @@ import (
 // duoMain runs carrick with an additional guide for two admins. The guide needs no cluster: both sides are directories.
 // Each side needs values from the other side, and one of them is a secret.
 func duoMain() {
-	RunProgram(commands.Program{Guides: append(guides.All(), Duo(), twin()), Assets: assets.FS})
+	RunProgram(commands.Program{Guides: append(guides.All(), TwoAdmins()...), Assets: assets.FS})
+}
+
+// TwoAdmins returns all guides for two admins: Duo, and the same guide with another name.
+func TwoAdmins() []*steps.Guide {
+	twin := Duo()
+	twin.Name, twin.Title = "twin", "Twin"
+	return []*steps.Guide{Duo(), twin}
 }
 
 // Duo returns a guide for two admins whose sides are directories.
@@ -62,12 +69,6 @@ func Duo() *steps.Guide {
 			},
 		}},
 	}
-}
-
-func twin() *steps.Guide {
-	g := Duo()
-	g.Name, g.Title = "twin", "Twin"
-	return g
 }
 
 func line(path string) func(context.Context, steps.Env) (any, error) {

@@ -10,7 +10,7 @@ import (
 	"filippo.io/age"
 
 	"carrick/cmd/carrick/carricktest"
-	"carrick/steps"
+	"carrick/steps/engine"
 	"carrick/steps/facts"
 	"carrick/steps/linkfile"
 )
@@ -109,6 +109,12 @@ func TestHandingOverByKeys(t *testing.T) {
 	}
 }
 
+func TestTheGuidesForTwoAreValid(t *testing.T) {
+	if err := engine.Validate(carricktest.TwoAdmins(), os.DirFS(t.TempDir())); err != nil {
+		t.Error(err)
+	}
+}
+
 // confirmedIn fails the test unless the guest's link file names the key that signed the house's file or, if want is
 // false, names no key.
 func confirmedIn(t *testing.T, dir string, want bool) {
@@ -121,7 +127,7 @@ func confirmedIn(t *testing.T, dir string, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := linkfile.Load(filepath.Join(dir, "guest.yaml"), []*steps.Guide{carricktest.Duo()})
+	l, err := linkfile.Load(filepath.Join(dir, "guest.yaml"), carricktest.TwoAdmins())
 	if err != nil {
 		t.Fatal(err)
 	}

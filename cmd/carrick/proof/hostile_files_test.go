@@ -81,7 +81,7 @@ func isMine(t *testing.T, path string) {
 }
 
 // carrick writes no file through a symbolic link.
-func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
+func TestVerifyHostileLinksAreNotWrittenThrough(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "link file", func(t *testing.T) {
 		target := precious(t)
@@ -157,7 +157,7 @@ func TestHostileLinksAreNotWrittenThrough(t *testing.T) {
 }
 
 // On a full disk existing files are unchanged, no file is half-written, and carrick reports the error.
-func TestHostileFullDisks(t *testing.T) {
+func TestVerifyHostileFullDisks(t *testing.T) {
 	t.Parallel()
 	cases.Run(t, "hostile", "full disk: link file", func(t *testing.T) {
 		dir := hostile.Disk(t)
@@ -272,7 +272,7 @@ func TestHostileFullDisks(t *testing.T) {
 }
 
 // If a certificate is not valid yet, the finding says that this machine's clock may be wrong.
-func TestHostileClockIsSaid(t *testing.T) {
+func TestVerifyHostileClockIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, span := range map[string][2]time.Duration{
 		"clock behind": {24 * time.Hour, 48 * time.Hour}, "clock ahead": {-48 * time.Hour, -24 * time.Hour},

@@ -113,7 +113,7 @@ func eachOf(t *testing.T, of []*steps.Guide, try func(s site)) {
 }
 
 // A site for an unknown guide would never be used.
-func TestSitesAreOfGuides(t *testing.T) {
+func TestVerifySitesAreOfGuides(t *testing.T) {
 	for name := range sites {
 		if !slices.ContainsFunc(guides.All(), func(g *steps.Guide) bool { return g.Name == name }) {
 			t.Errorf("there is no guide %s", name)

@@ -139,9 +139,8 @@ var onSite = map[string]struct {
 	}},
 }
 
-// liveFaults lists the faults that "make test" runs on real control planes, because they involve RBAC or
-// authentication. TestVerifyARenewedCertificateNeedsNoRestart also covers a renewed certificate.
-var liveFaults = []string{"anonymous-open", "no-mint"}
+// liveFaults lists the fault that "make test" runs on real control planes, because it involves RBAC.
+var liveFaults = []string{"no-mint"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
 
