@@ -62,8 +62,12 @@ func sweep(p *play, stays ...string) {
 	before := p.a.View()
 	for _, size := range swept {
 		p.size(size[0], size[1])
-		p.unbroken()
-		p.keeps(stays)
+		frame := p.unbroken()
+		for _, text := range stays {
+			if !strings.Contains(frame, text) {
+				p.t.Fatalf("%d×%d: the screen lacks %q:\n%s", p.a.w, p.a.h, text, frame)
+			}
+		}
 	}
 	for _, size := range [][2]int{{20, 5}, {w, h}} {
 		p.size(size[0], size[1])
@@ -77,16 +81,6 @@ func sweep(p *play, stays ...string) {
 func (p *play) size(w, h int) {
 	_, cmd := p.a.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	p.do(cmd)
-}
-
-// keeps fails the test if the frame does not contain texts that must be visible at every size.
-func (p *play) keeps(texts []string) {
-	p.t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(p.screen(), text) {
-			p.t.Fatalf("%d×%d: the screen lacks %q:\n%s", p.a.w, p.a.h, text, p.screen())
-		}
-	}
 }
 
 // When the selection moves, all parts of the screen keep their positions, and the selected row stays visible.
@@ -140,11 +134,11 @@ func columns(line string, c *runewidth.Condition) int {
 	return n
 }
 
-// unbroken fails the test if a line is wider or the frame is higher than the screen, for any character set.
-func (p *play) unbroken() {
+// unbroken returns the frame without styles. It fails the test if a line is wider or the frame is higher than the
+// screen, for any character set.
+func (p *play) unbroken() string {
 	p.t.Helper()
-	frame := p.a.View()
-	plain := ansi.Strip(frame)
+	plain := ansi.Strip(p.a.View())
 	lines := strings.Split(plain, "\n")
 	if len(lines) > p.a.h {
 		p.t.Fatalf("%d×%d: the frame has %d lines:\n%s", p.a.w, p.a.h, len(lines), plain)
@@ -165,4 +159,5 @@ func (p *play) unbroken() {
 			p.t.Fatalf("%d×%d: line %d is %d wide, and in ASCII %q", p.a.w, p.a.h, i+1, w, bare[i])
 		}
 	}
+	return plain
 }
