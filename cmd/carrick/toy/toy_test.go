@@ -2,6 +2,7 @@ package toy
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 	"testing/fstest"
@@ -20,8 +21,9 @@ import (
 	"carrick/steps/engine"
 )
 
-// toyMain runs carrick with the toy guide only.
+// toyMain runs carrick with the toy guide only. It grants API servers on a busy machine more time than the default.
 func toyMain() {
+	os.Args = slices.Insert(os.Args, 1, "--request-timeout=1m", "--remote-request-timeout=1m")
 	carricktest.RunProgram(commands.Program{Guides: []*steps.Guide{toy()}, Assets: toyAssets})
 }
 
