@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -201,13 +200,7 @@ func mendAll(t *testing.T, box *clustertest.Sandbox, s *engine.Session) {
 		cell := s.Guide().Cells()[i]
 		v := b.Verdict(cell)
 		runFix(t, box, s, v.Fix)
-		s.Forget()
-		now := verdict(t, s, cell.Check, cell.Side)
-		for end := time.Now().Add(time.Minute); now.Status == steps.Waiting && time.Now().Before(end); {
-			s.Forget()
-			now = verdict(t, s, cell.Check, cell.Side)
-		}
-		if now.Status != steps.Pass {
+		if now := passed(t, s, cell.Check, cell.Side); now.Status != steps.Pass {
 			t.Fatalf("%s was %q; after %q it is %s: %q", cell.Check, v.Found, v.Fix, now.Status, now.Found)
 		}
 	}
