@@ -143,8 +143,8 @@ func TestSandboxAColdPassTakesOneRoundOfRequests(t *testing.T) {
 	t.Logf("the same, warm: %v", time.Since(start))
 }
 
-// When an API server goes away, all reads turn stale, and all recover afterwards. RBAC authorizes a watch only when it
-// begins, so a right that was revoked meanwhile is noticed then.
+// When an API server goes away, all reads turn stale, and all recover afterwards. The API server authorizes a
+// watch only when it begins, so a right that was revoked during a watch is noticed after the restart.
 func TestSandboxReadsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	r := realCluster(t, clustertest.Remote)

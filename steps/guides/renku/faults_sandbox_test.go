@@ -167,7 +167,8 @@ func added(t *testing.T, before, now map[string]steps.Result, says []fault, caus
 	}
 }
 
-// liveFaults lists the fault that "make test" tests on real control planes, because recorded states take no time.
+// liveFaults lists the fault that "make test" tests on real control planes, because it involves slow responses, which
+// recorded states cannot contain.
 var liveFaults = []string{"slow"}
 
 func TestLiveFaults(t *testing.T) { stepstest.Live(t, "live", liveFaults, findsAndFixes) }
