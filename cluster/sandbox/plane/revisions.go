@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Revisions returns the keys of all objects in etcd, each with its revision, which is the object's resourceVersion. A key
-// is, for example, /registry/configmaps/default/kube-root-ca.crt.
+// Revisions returns the keys of all objects in etcd, each with its revision, which is the object's resourceVersion. A
+// key is, for example, /registry/configmaps/default/kube-root-ca.crt.
 func (p *Plane) Revisions(ctx context.Context) (map[string]string, error) {
 	if p.store == nil {
 		var err error

@@ -18,8 +18,8 @@ type Revisions func(ctx context.Context) (map[string]string, error)
 // unchanged clusters takes 0.05 s of CPU time instead of 0.45 s.
 //
 // The prefix of a kind's keys cannot be derived from the kind: Nodes, for example, are in /registry/minions. The cache
-// learns it from the resourceVersion of an object, which only one key has. Kinds of which there has never been an object
-// have no prefix yet. Their entries are valid for as long as nothing changes under any unknown prefix.
+// learns it from the resourceVersion of an object, which only one key has. Kinds of which there has never been an
+// object have no prefix yet. Their entries are valid for as long as nothing changes under any unknown prefix.
 type cache struct {
 	revisions Revisions
 	kinds     map[schema.GroupVersionResource]entry
