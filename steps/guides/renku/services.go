@@ -123,7 +123,8 @@ func rolledOut(d *appsv1.Deployment) (done bool, progress string) {
 		return false, fmt.Sprintf("%d of %d new pods ready", min(st.UpdatedReplicas, st.AvailableReplicas), want)
 	case st.Replicas > st.UpdatedReplicas:
 		return false, fmt.Sprintf(
-			"%d of %d new pods ready, %d old pods still running", st.UpdatedReplicas, want, st.Replicas-st.UpdatedReplicas,
+			"%d of %d new pods ready, %s still running", st.UpdatedReplicas, want,
+			steps.Plural(int(st.Replicas-st.UpdatedReplicas), "old pod"),
 		)
 	}
 	return true, ""
