@@ -34,8 +34,8 @@ func each(t *testing.T, kind string, names []string, try func(t *testing.T, box 
 	}
 }
 
-// FirstCycle runs a guide's cycle of make test. It fails the test if the cycle does not undo an action of the guide. The
-// actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
+// FirstCycle runs a guide's cycle of make test. It fails the test if the cycle does not undo an action of the guide.
+// The actions in elsewhere are exempt, because another test undoes them or they have nothing to undo.
 func FirstCycle(t *testing.T, g *steps.Guide, name string, elsewhere []string, one func(*testing.T, string) []string) {
 	t.Helper()
 	t.Parallel()
