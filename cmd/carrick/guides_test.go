@@ -1,10 +1,11 @@
-package guides
+package main
 
 import (
 	"strings"
 	"testing"
 
 	"carrick/assets"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/engine"
 )
@@ -12,7 +13,7 @@ import (
 // An answer that chooses an address, a program, an image or a chart is never used from another admin's facts file.
 func TestNoFileChoosesWhatIsRun(t *testing.T) {
 	found := 0
-	for _, g := range All() {
+	for _, g := range guides.All() {
 		for _, step := range g.Steps {
 			for _, q := range step.Ask {
 				chooses := q.Kind == steps.URL || q.Kind == steps.Path || strings.HasSuffix(q.Key, ".image") ||
@@ -32,7 +33,7 @@ func TestNoFileChoosesWhatIsRun(t *testing.T) {
 }
 
 func TestGuidesAreValid(t *testing.T) {
-	if err := engine.Validate(All(), assets.FS); err != nil {
+	if err := engine.Validate(guides.All(), assets.FS); err != nil {
 		t.Fatal(err)
 	}
 }

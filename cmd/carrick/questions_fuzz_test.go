@@ -1,4 +1,4 @@
-package guides
+package main
 
 import (
 	"reflect"
@@ -7,6 +7,7 @@ import (
 
 	"carrick/cluster/clean"
 	"carrick/cluster/clustertest/hostile"
+	"carrick/cmd/carrick/guides"
 	"carrick/steps"
 	"carrick/steps/linkfile"
 )
@@ -18,7 +19,7 @@ func FuzzQuestions(f *testing.F) {
 		q     steps.Question
 	}
 	var all []asked
-	for _, g := range All() {
+	for _, g := range guides.All() {
 		for _, s := range g.Steps {
 			for _, q := range s.Ask {
 				all = append(all, asked{g, q})
@@ -50,7 +51,7 @@ func FuzzQuestions(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %#v can't be written: %v", at.q.Key, v, err)
 		}
-		again, err := linkfile.Parse("a.yaml", text, All())
+		again, err := linkfile.Parse("a.yaml", text, guides.All())
 		if err != nil || !reflect.DeepEqual(again.Answers[at.q.Key], v) {
 			t.Errorf("%s: %#v became %#v, %v, by\n%s", at.q.Key, v, again, err, text)
 		}
