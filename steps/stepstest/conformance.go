@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster"
@@ -100,6 +101,27 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 	names := strings.Fields(box.Run(t, string(side), "", args...))
 	box.Cleanup(t, string(side), append([]string{"delete"}, names...)...)
 	established(t, box, side, names)
+}
+
+// Kinds returns, for each side, the files whose names contain a kind that the guide renders on that side. The files are
+// upstream's CRDs, named as controller-gen names them: GROUP_PLURAL.yaml.
+func Kinds(
+	t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any, files []string,
+) map[steps.Side][]string {
+	t.Helper()
+	needed := map[steps.Side][]string{}
+	for _, r := range rendered(t, g, assets, dir, answers) {
+		for _, obj := range r.objects {
+			plural, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
+			name := plural.Group + "_" + plural.Resource + ".yaml"
+			for _, file := range files {
+				if filepath.Base(file) == name && !slices.Contains(needed[r.side], file) {
+					needed[r.side] = append(needed[r.side], file)
+				}
+			}
+		}
+	}
+	return needed
 }
 
 // established waits until the API server serves the CRDs. It does not use kubectl wait, which fails while an object has

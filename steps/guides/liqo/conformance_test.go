@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"carrick/cluster/clustertest"
-	"carrick/steps"
 	"carrick/steps/engine"
 	"carrick/steps/guides/liqo"
 	"carrick/steps/stepstest"
@@ -37,8 +36,8 @@ func TestConformance(t *testing.T) {
 	if err != nil || len(files) < 16 {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
 	}
-	for _, side := range steps.Sides {
-		stepstest.Define(t, box, side, files...)
+	for side, needed := range stepstest.Kinds(t, liqo.Guide(), assets, "testdata", example, files) {
+		stepstest.Define(t, box, side, needed...)
 	}
 	stepstest.Conformance(t, box, liqo.Guide(), assets, "testdata", example)
 }
