@@ -56,13 +56,15 @@ packages_with = $(sort $(patsubst %/,./%,$(dir $(shell \
 	grep -rE --include=*_test.go --exclude-dir=sandbox '^func ($(1))' cmd steps ui cluster | \
 	grep -vE '$(or $(2),^$$)' | cut -d: -f1))))
 
-# Three packages at a time, because tests often wait for a sandbox. ui comes first: it needs none.
+# One package more than sandboxes at a time: it links, or it tests what needs none. ui comes first: it needs none. So does
+# ondemand, the longest: beside two other guides it would take twice its time.
 TESTED = $(call packages_with,Test|Fuzz,func Test(Verify|Main.m ))
+FIRST  = ./ui ./steps/guides/ondemand
 
 .PHONY: test
 test: build sandbox ## all tests but those of verify, on real control planes; PACKAGES=./steps/... RUN=REGEXP for some
-	$(ON_SANDBOXES) $(GO) test $(QUICK) -p 3 -parallel 100 -timeout 30m -skip '^TestVerify' $(if $(RUN),-run '$(RUN)') \
-		$(or $(PACKAGES),$(filter ./ui%,$(TESTED)) $(filter-out ./ui%,$(TESTED)))
+	$(ON_SANDBOXES) $(GO) test $(QUICK) -p $$(($(SANDBOXES) + 1)) -parallel 100 -timeout 30m -skip '^TestVerify' \
+		$(if $(RUN),-run '$(RUN)') $(or $(PACKAGES),$(FIRST) $(filter-out $(FIRST),$(TESTED)))
 	$(if $(PACKAGES),,cd .ci/image && $(GO) test ./...)
 
 .PHONY: lint
