@@ -48,7 +48,7 @@ func (e *PremiseError) Unwrap() error { return e.Err }
 
 // Preview applies obj in a dry run, in which the API server does everything except store the object. If the object
 // already exists, the dry run is an update. If the API server rejects the object, Preview returns its error. The result
-// is cached (see tracked.LookAged).
+// is cached (see tracked.LookAged), or until an RBAC object changes that the cluster watches.
 func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o PreviewOptions) (Preview, error) {
 	at, err := c.locate(ctx, obj)
 	doing := "try " + describeObject(obj)
@@ -69,6 +69,7 @@ func (c *Cluster) Preview(ctx context.Context, obj *unstructured.Unstructured, o
 	age := cmp.Or(o.Age, previewAge)
 	return tracked.LookAged(
 		ctx, c, key, tracked.Ages{First: age, Steady: max(age, o.Steady)}, func(ctx context.Context) (Preview, error) {
+			c.reviewed(ctx)
 			if o.On != nil {
 				if err := o.On(ctx); err != nil {
 					return Preview{}, &PremiseError{err}

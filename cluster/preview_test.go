@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/cluster/tracked"
@@ -122,6 +123,31 @@ func TestAPreviewIsAskedAnewWhenWhatItHangsOnChanges(t *testing.T) {
 		time.Sleep(6 * time.Second) // the bubble's clock: an error is not kept for as long
 		refuses = false
 		if _, err := preview(t, c, base, o); err != nil || *asked != 3 {
+			t.Errorf("asked %d times, %v", *asked, err)
+		}
+	})
+}
+
+// A dry run of yesterday's permissions is none of today's.
+func TestAPreviewIsAskedAnewWhenPermissionsChange(t *testing.T) {
+	bubble(t, func(t *testing.T, api *fakeAPI) {
+		refuses := false
+		asked := admits(api, func(map[string]any) (string, bool) { return "", refuses })
+		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+		api.put(roles, "a", "r", nil)
+		c := api.open(cluster.Options{})
+		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())
+		o := cluster.PreviewOptions{Age: time.Hour}
+		if _, err := c.Get(ctx, roles, "a", "r"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := preview(t, c, ctx, o); err != nil || *asked != 1 {
+			t.Fatalf("asked %d times, %v", *asked, err)
+		}
+		refuses = true
+		api.put(roles, "a", "r", map[string]any{"rules": []any{}})
+		time.Sleep(time.Second) // the bubble's clock
+		if _, err := preview(t, c, ctx, o); !apierrors.IsForbidden(err) || *asked != 2 {
 			t.Errorf("asked %d times, %v", *asked, err)
 		}
 	})
