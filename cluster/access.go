@@ -102,11 +102,11 @@ func openKubeconfig(k kubeconfig.Config, timeout time.Duration, o Options, over 
 // must be a client without credentials for the same API server.
 func open(cfg *rest.Config, a kubeconfig.Access, o Options, over *Cluster) (*Cluster, error) {
 	silenceKlog()
-	o = o.withDefaults()
+	timeout := cmp.Or(a.Timeout, usualTimeout)
 	c := &Cluster{
 		namespace: "default",
-		timeout:   cmp.Or(a.Timeout, usualTimeout),
-		options:   o.withTimeoutOf(a.Timeout),
+		timeout:   timeout,
+		options:   o.withDefaults().withTimeoutOf(timeout),
 		reads:     map[readKey]*read{},
 		seenAs:    map[[sha256.Size]byte]*Cluster{},
 		ahead:     map[serverAndCA]*Cluster{},
