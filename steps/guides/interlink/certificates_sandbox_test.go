@@ -94,7 +94,7 @@ func TestVerifyExpiredCertificateIsIssuedAgain(t *testing.T) {
 	}
 	said := fmt.Sprintf("%+v", p.Actions)
 	for _, want := range []string{
-		"status of Certificate interlink-api/web-ssl-kubernetes-api", "cert-manager reissues it now",
+		"status of Certificate interlink-api/web-ssl-kubernetes-api", "carrick makes cert-manager reissue it now",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the plan does not say %q: %s", want, said)

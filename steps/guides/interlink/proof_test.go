@@ -7,10 +7,10 @@ import (
 	"carrick/steps/stepstest"
 )
 
-// random matches the parts of a state that differ between runs: certificates and their hashes, cluster IPs, and the
-// duration of the watch.
+// random matches the parts of a state that differ between runs: certificates and their hashes (in the inventory, too),
+// cluster IPs, and the duration of the watch.
 const random = `(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----` +
-	`|"carrick/[a-z.-]+":"[0-9a-f]{12}"|"clusterIPs?":("[^"]*"|\[[^]]*\])|heldSeconds: [0-9.]+`
+	`|"carrick/[a-z.-]+":"[0-9a-f]{12}"|"clusterIPs?":("[^"]*"|\[[^]]*\])|heldSeconds: [0-9.]+|\\"wrote\\":\[[^]]*\]`
 
 // proof covers all objects that the guide creates, including those of the watch and the Role for Argo. Requests to the
 // endpoint do not pass through the proxy that injects faults. They reach the API server by another route, which is the
