@@ -93,7 +93,8 @@ func (x *Site) adopt(given map[string]any) {
 	x.Forget()
 }
 
-// opensOn waits until the board's first trouble is the expected one.
+// opensOn waits until the board's first trouble is the expected one. Others that are only to do do not count: the list
+// has them before the warnings.
 func (x *Site) opensOn(want First) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)
@@ -102,8 +103,8 @@ func (x *Site) opensOn(want First) {
 	var all []string
 	_ = x.Follow(ctx, x.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		first, all = engine.Trouble{}, nil
-		for i, tr := range b.Troubles() {
-			if i == 0 {
+		for _, tr := range b.Troubles() {
+			if first.Cell == (steps.Cell{}) && (!tr.ToDo || tr.Cell.Check == want.Check) {
 				first = tr
 			}
 			all = append(all, fmt.Sprintf("%s@%s %s: %s", tr.Cell.Check, tr.Cell.Side, tr.Result.Status, tr.Result.Found))

@@ -17,7 +17,7 @@ var opensOn = map[string]stepstest.First{
 	"node-port-taken":              {Why: "the port is answered first"},
 	"old-kernel":                   {Check: "kernel"},
 	"old-liqo":                     {Check: "liqo-version"},
-	"page":                         {Check: "slice"},
+	"page":                         {Check: "configuration"},
 	"remote-controlplane-role-old": {Check: "controlplane-role"},
 	"replicator-down":              {Check: "liqo-ready"},
 	"same-id":                      {Check: "cluster-id"},

@@ -139,7 +139,7 @@ func TestVerifyRotation(t *testing.T) {
 	box.Run(t, clustertest.Local, "", "-n", "liqo-tenant-rome", "delete", "secret", "liqo-controlplane-key-rome")
 	gateway := func() string {
 		return box.Run(
-			t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "get", "pods", "-l", "app.kubernetes.io/instance=gw-milan",
+			t, clustertest.Remote, "", "-n", "liqo-tenant-milan", "get", "pods", "-l", "networking.liqo.io/component=gateway",
 			"-o", "jsonpath={.items[*].metadata.uid}",
 		)
 	}
