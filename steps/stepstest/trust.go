@@ -58,13 +58,7 @@ func (x Proof) Trust(t *testing.T) {
 	tried := 0
 	planted, changed := s.deceived(t, "set-up"), map[steps.Side][]entered{}
 	for _, side := range clusters(x.Guide) {
-		list := s.inventory(t, side)
-		for _, e := range list {
-			if e.Kind == "ServiceAccount" {
-				s.plants(t, side, e) // first: the token controller deletes a token Secret without its account
-			}
-		}
-		for _, e := range list {
+		for _, e := range s.inventory(t, side) {
 			if s.plants(t, side, e) {
 				planted[string(side)+" "+e.Kind+" "+e.Name] = s.shown(t, side, e.Kind, tenantSpace, e.Name)
 			}
@@ -143,9 +137,16 @@ func (s *stage) inventory(t *testing.T, side steps.Side) []entered {
 	if len(out) == 0 {
 		t.Fatalf("the inventory on the %s side is empty", side)
 	}
-	slices.SortFunc(
-		out, func(a, b entered) int { return strings.Compare(a.Kind+a.Namespace+a.Name, b.Kind+b.Namespace+b.Name) },
-	)
+	// ServiceAccounts come first, because the token controller deletes a token Secret without its account.
+	slices.SortFunc(out, func(a, b entered) int {
+		switch account := "ServiceAccount"; {
+		case a.Kind == account && b.Kind != account:
+			return -1
+		case b.Kind == account && a.Kind != account:
+			return 1
+		}
+		return strings.Compare(a.Kind+a.Namespace+a.Name, b.Kind+b.Namespace+b.Name)
+	})
 	return out
 }
 
@@ -185,7 +186,7 @@ func (s *stage) plants(t *testing.T, side steps.Side, e entered) bool {
 	}
 	token := o.Object["type"] == string(corev1.SecretTypeServiceAccountToken)
 	if token {
-		delete(notes, corev1.ServiceAccountUIDKey) // the token controller enters that of the tenant's account
+		delete(notes, corev1.ServiceAccountUIDKey) // the token controller sets the UID and the data
 		delete(o.Object, "data")
 	}
 	notes["carrick/created-by"], notes["carrick/before"] = proofLink, `{"metadata":{"labels":{"planted":"changed"}}}`
