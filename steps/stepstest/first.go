@@ -93,8 +93,8 @@ func (x *Site) adopt(given map[string]any) {
 	x.Forget()
 }
 
-// opensOn waits until the board's first trouble is the expected one. Others that are only to do do not count: the list
-// has them before the warnings.
+// opensOn waits until the board's first trouble is the expected one. In a new demo, everything is still to do, and the
+// list shows that before warnings. Therefore the first trouble that is not to do counts, too.
 func (x *Site) opensOn(want First) {
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), firstWithin)
@@ -103,8 +103,8 @@ func (x *Site) opensOn(want First) {
 	var all []string
 	_ = x.Follow(ctx, x.Guide().Cells(), func(b *engine.Board, _ map[steps.Cell]engine.Look, _ steps.Cell) bool {
 		first, all = engine.Trouble{}, nil
-		for _, tr := range b.Troubles() {
-			if first.Cell == (steps.Cell{}) && (!tr.ToDo || tr.Cell.Check == want.Check) {
+		for i, tr := range b.Troubles() {
+			if i == 0 || first.ToDo && first.Cell.Check != want.Check && !tr.ToDo {
 				first = tr
 			}
 			all = append(all, fmt.Sprintf("%s@%s %s: %s", tr.Cell.Check, tr.Cell.Side, tr.Result.Status, tr.Result.Found))
