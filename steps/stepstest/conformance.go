@@ -103,9 +103,9 @@ func Define(t *testing.T, box *clustertest.Sandbox, side steps.Side, files ...st
 	established(t, box, side, names)
 }
 
-// Kinds returns, for each side, the files whose names contain a kind that the guide renders on that side. The files are
-// upstream's CRDs, named as controller-gen names them: GROUP_PLURAL.yaml.
-func Kinds(
+// NeededCRDs returns, for each side, the CRDs of the kinds that the guide renders on that side. Each of the given files
+// contains one of upstream's CRDs, and has the name that controller-gen gives it: GROUP_PLURAL.yaml.
+func NeededCRDs(
 	t *testing.T, g *steps.Guide, assets fs.FS, dir string, answers map[string]any, files []string,
 ) map[steps.Side][]string {
 	t.Helper()

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	if err != nil || len(files) < 16 {
 		t.Fatalf("%s holds %d definitions, %v", folder, len(files), err)
 	}
-	for side, needed := range stepstest.Kinds(t, liqo.Guide(), assets, "testdata", example, files) {
+	for side, needed := range stepstest.NeededCRDs(t, liqo.Guide(), assets, "testdata", example, files) {
 		stepstest.Define(t, box, side, needed...)
 	}
 	stepstest.Conformance(t, box, liqo.Guide(), assets, "testdata", example)
