@@ -56,8 +56,8 @@ packages_with = $(sort $(patsubst %/,./%,$(dir $(shell \
 	grep -rE --include=*_test.go --exclude-dir=sandbox '^func ($(1))' cmd steps ui cluster | \
 	grep -vE '$(or $(2),^$$)' | cut -d: -f1))))
 
-# One package more than sandboxes at a time: it links, or it tests what needs none. ui comes first: it needs none. So does
-# ondemand, the longest: beside two other guides it would take twice its time.
+# One package more than sandboxes runs at a time, because linking and many tests need no sandbox. ui and ondemand come
+# first: ui needs no sandbox, and ondemand, the longest, would take twice as long next to two other guides.
 TESTED = $(call packages_with,Test|Fuzz,func Test(Verify|Main.m ))
 FIRST  = ./ui ./steps/guides/ondemand
 

@@ -21,6 +21,7 @@ import (
 
 var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 	secretsGVR = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	widgets    = schema.GroupVersionResource{Group: "shop.example.com", Version: "v1", Resource: "widgets"}
 	crds       = schema.GroupVersionResource{

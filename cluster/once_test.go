@@ -64,7 +64,7 @@ func TestOnceTriesAgainWithinPatience(t *testing.T) {
 	})
 }
 
-// A slow API server is not one that is gone: it has as long as one request may take.
+// An API server that answers within the request timeout is slow, not gone.
 func TestOnceWaitsForASlowServer(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		api.put(configMaps, "a", "x", data("1"))

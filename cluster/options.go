@@ -30,7 +30,7 @@ type Options struct {
 const usualTimeout = 10 * time.Second
 
 // withTimeoutOf returns the options for a cluster with the given request timeout. A timeout above the default also
-// extends StaleAfter and Silence. With Once, every timeout does: there is nothing on a screen that would become old.
+// extends StaleAfter and Silence. With Once, every timeout does, because no screen shows old results meanwhile.
 func (o Options) withTimeoutOf(timeout time.Duration) Options {
 	if timeout > usualTimeout || o.Once {
 		o.StaleAfter, o.Silence = max(o.StaleAfter, timeout), max(o.Silence, timeout)

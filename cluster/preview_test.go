@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/cluster/tracked"
@@ -128,12 +127,11 @@ func TestAPreviewIsAskedAnewWhenWhatItHangsOnChanges(t *testing.T) {
 	})
 }
 
-// A dry run of yesterday's permissions is none of today's.
+// A dry run is repeated when an RBAC object changes that the cluster watches.
 func TestAPreviewIsAskedAnewWhenPermissionsChange(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
 		refuses := false
 		asked := admits(api, func(map[string]any) (string, bool) { return "", refuses })
-		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 		api.put(roles, "a", "r", nil)
 		c := api.open(cluster.Options{})
 		ctx := tracked.WithLooks(t.Context(), tracked.NewLooks())

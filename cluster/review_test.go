@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"carrick/cluster"
 	"carrick/cluster/permission"
@@ -219,7 +218,6 @@ func TestARightReadsAsASentenceGoesOn(t *testing.T) {
 // A decision is asked for again as soon as an RBAC object changes that the cluster watches, and the caller is woken.
 func TestCanFollowsTheRBACObjectsThatAreWatched(t *testing.T) {
 	bubble(t, func(t *testing.T, api *fakeAPI) {
-		roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
 		allowed := map[string]bool{"get": true}
 		reviews(api, &allowed)
 		api.put(roles, "a", "r", nil)
